@@ -1,0 +1,1 @@
+"""xmlpunct: continuous queries over punctuated XML streams."""

@@ -1,0 +1,130 @@
+"""The plan: a tree of nodes, each of which knows the operator it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from xmlpunct import operators as ops
+from xmlpunct.operators.expression import Expression
+from xmlpunct.schema import Schema
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream: ``source`` as written in WITH or given by ``-s``, relative to the current directory."""
+
+    name: str
+    schema: Schema
+    element: str
+    source: str | None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the plan. ``inputs`` are the nodes it reads from, by port."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    def operator(self) -> ops.Operator:
+        """A new operator that does what this node says."""
+        raise NotImplementedError
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of the node's output."""
+        return self.operator().schema
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes of the tree, each after those it reads from."""
+        for node in self.inputs:
+            yield from node.walk()
+        yield self
+
+
+@dataclass(frozen=True)
+class Scan(Node):
+    """Reads a stream. ``columns`` are the attributes read, ``names`` what they are called from here on."""
+
+    stream: Stream
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def operator(self) -> ops.Operator:
+        return ops.Project.rename(self.stream.schema, self.columns, self.names)
+
+
+@dataclass(frozen=True)
+class Unary(Node):
+    """A node that reads from one other."""
+
+    input: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Select(Unary):
+    """Keeps the tuples for which ``predicate`` is true."""
+
+    predicate: Expression
+
+    def operator(self) -> ops.Operator:
+        return ops.Select(self.input.schema, self.predicate)
+
+
+@dataclass(frozen=True)
+class Project(Unary):
+    """Computes new tuples: for each column its name and its expression."""
+
+    columns: tuple[tuple[str, Expression], ...]
+
+    def operator(self) -> ops.Operator:
+        return ops.Project(self.input.schema, self.columns)
+
+
+@dataclass(frozen=True)
+class DupElim(Unary):
+    """Drops tuples that were there before."""
+
+    def operator(self) -> ops.Operator:
+        return ops.DupElim(self.input.schema)
+
+
+@dataclass(frozen=True)
+class GroupBy(Unary):
+    """Groups by the columns ``keys`` (none: one group) and aggregates."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[ops.Aggregate, ...]
+
+    def operator(self) -> ops.Operator:
+        return ops.GroupBy(self.input.schema, self.keys, self.aggregates)
+
+
+@dataclass(frozen=True)
+class Merge(Node):
+    """All tuples of all inputs, matched by position; names are the first's."""
+
+    sides: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.sides
+
+    def operator(self) -> ops.Operator:
+        return ops.Merge(tuple(side.schema for side in self.sides))
+
+
+@dataclass(frozen=True)
+class Query:
+    """A whole query: its plan and the names of the elements it writes."""
+
+    root: Node
+    streams: tuple[Stream, ...]
+    sql: str

@@ -1,0 +1,122 @@
+"""What can go wrong, as one tree.
+
+::
+
+    XmlPunctError                 base of everything this package raises on purpose
+    |-- UsageError                a wrong call: an option, a file that is missing, an extra not installed
+    |   `-- SqlError              a query that cannot run; carries the SQL and the place in it
+    |-- SchemaError               a column list or a domain that makes no sense
+    |-- PatternError              a pattern or punctuation that cannot be read; never guessed
+    |-- SourceError               a source that failed: malformed XML, a cut connection, a wrong punctuation
+    `-- StrictError               ``--strict``: the first reject ends the run
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class XmlPunctError(Exception):
+    """Base of every exception that xmlpunct raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(XmlPunctError):
+    """The call cannot be carried out as given: a wrong option, a missing file, a missing extra."""
+
+    exit_code = 2
+
+
+class SqlError(UsageError):
+    """A query that cannot run, with the place it breaks at.
+
+    ``sql`` is the text, ``start`` and ``end`` (exclusive) are character offsets into it, or None
+    where no place is known. ``str()`` gives the reason followed by the line with the place underlined.
+
+    >>> print(SqlError("unknown column hours", "SELECT hours FROM s", 7, 12))
+    unknown column hours (line 1, column 8)
+      SELECT hours FROM s
+             ^^^^^
+    """
+
+    def __init__(self, reason: str, sql: str = "", start: int | None = None, end: int | None = None):
+        self.reason, self.sql, self.start, self.end = reason, sql, start, end
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        if self.start is None or not self.sql:
+            return self.reason
+        line_start = self.sql.rfind("\n", 0, self.start) + 1
+        line_end = self.sql.find("\n", self.start)
+        line = self.sql[line_start : len(self.sql) if line_end < 0 else line_end]
+        column = self.start - line_start
+        width = max(1, min(self.end or self.start + 1, line_start + len(line)) - self.start)
+        number = self.sql.count("\n", 0, self.start) + 1
+        lead = "".join("\t" if c == "\t" else " " for c in line[:column])
+        place = f"(line {number}, column {column + 1})"
+        return f"{self.reason} {place}\n  {line}\n  {lead}{'^' * width}"
+
+
+class SchemaError(XmlPunctError):
+    """A schema that makes no sense: two attributes of one name, a domain that no value satisfies."""
+
+    exit_code = 2
+
+
+class PatternError(XmlPunctError):
+    """A pattern that cannot be read as one.
+
+    ``attribute`` is the attribute it was given for (None if unknown), ``text`` the whole pattern and
+    ``position`` the 0-based character in ``text`` at which reading failed.
+    """
+
+    def __init__(self, reason: str, text: str = "", position: int = 0, attribute: str | None = None):
+        self.reason, self.text, self.position, self.attribute = reason, text, position, attribute
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        where = f"attribute {self.attribute}: " if self.attribute else ""
+        return f"{where}{self.reason} in pattern {self.text!r} at character {self.position + 1}"
+
+
+class SourceError(XmlPunctError):
+    """A source failed; what came before the failure was delivered, and nothing ended.
+
+    ``source`` is its name, ``line`` is 1-based and ``byte`` a 0-based offset into the source (None
+    where the failure has no place, such as a file that cannot be opened).
+    """
+
+    def __init__(self, source: str, reason: str, line: int | None = None, byte: int | None = None):
+        self.source, self.reason, self.line, self.byte = source, reason, line, byte
+        super().__init__(reason)
+
+    def __reduce__(self) -> tuple[type[SourceError], tuple[str, str, int | None, int | None]]:
+        return (type(self), (self.source, self.reason, self.line, self.byte))
+
+    def __str__(self) -> str:
+        place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
+        return f"{self.source}{place}: {self.reason}"
+
+
+class StrictError(XmlPunctError):
+    """``--strict`` was asked for and a tuple was rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A tuple that was left out, and why.
+
+    ``line`` (1-based) and ``byte`` (0-based) say where it began in ``source``; both are None for a tuple
+    that was computed rather than read. ``text`` is the tuple as it stood there.
+    """
+
+    source: str
+    line: int | None
+    byte: int | None
+    reason: str
+    text: str
+
+    def __str__(self) -> str:
+        place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
+        return f"{self.source}{place}: {self.reason}"

@@ -1,0 +1,72 @@
+"""The stream iterator: what every operator is (the paper, Section 4.2).
+
+An operator has state and five functions over it. For a slice that arrives on a port the driver calls, in this
+order, ``step`` with its tuples, then ``pass_``, ``keep`` and ``prop`` with its punctuations. The order
+tells what each may assume: ``pass_`` sees every tuple of the slice; ``keep`` runs after it and drops what is no
+longer needed; ``prop`` runs last, since what is still retained decides what may be promised.
+
+There is no ``final``: the end of an input is the punctuation that matches everything.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import polars as pl
+
+from xmlpunct.errors import Reject
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+
+Snapshot = Mapping[str, pl.DataFrame]
+"""An operator's state as named data frames, enough to restore it."""
+
+
+class Operator(ABC):
+    """A stream iterator.
+
+    ``name`` is what people call it, ``inputs`` holds the schema of each port, ``schema`` the output's.
+    Tuples come and go as data frames in schema order. An operator that cannot handle a tuple leaves it out
+    of its output and says so in ``rejects``, which the driver empties.
+    """
+
+    name: str
+
+    def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
+        self.inputs, self.schema = inputs, schema
+        self.rejects: list[Reject] = []
+
+    @abstractmethod
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        """Take the tuples of a slice; return those that can be output at once."""
+
+    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+        """Return the further tuples that these new punctuations allow to output."""
+        return self.schema.empty()
+
+    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+        """Drop the state that these new punctuations make needless."""
+        return
+
+    @abstractmethod
+    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+        """Return the punctuations that are now true of the output, each once."""
+
+    @property
+    def rows(self) -> int:
+        """How many tuples (or groups) are retained."""
+        return 0
+
+    @property
+    def held(self) -> int:
+        """How many punctuations are retained."""
+        return 0
+
+    def snapshot(self) -> Snapshot:
+        """The state, for a checkpoint."""
+        return {}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take the state of a snapshot instead of this operator's own."""
+        return

@@ -1,0 +1,457 @@
+"""Patterns: the five kinds, canonical forms, and their text.
+
+A pattern describes the values of one attribute (the paper, Section 3): wildcard ``*``, constant ``c``, range
+``[a,b] (a,b) [a,b) (a,b]`` with either bound missing, list ``{a,b,c}``, and empty ``{}``. Patterns are typed
+and always canonical: `constant`, `interval` and `values` choose the simplest kind that describes the set, in
+the order empty, constant, range, list. Two patterns that describe the same set of a discrete type are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from xmlpunct.errors import PatternError
+from xmlpunct.types import SPACE, Type, Value
+
+ENUMERABLE = 1000
+"""The most values a pattern may have for `enumerate_values` to list them."""
+
+
+class Pattern:
+    """A set of values of one attribute. Null belongs to the wildcard alone."""
+
+    __slots__ = ()
+
+    def matches(self, value: Value) -> bool:
+        """Whether ``value`` belongs to the set."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+
+class Wildcard(Pattern):
+    """``*``: every value, and null."""
+
+    __slots__ = ()
+
+    def matches(self, value: Value) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "*"
+
+    def __reduce__(self) -> str:
+        return "WILDCARD"
+
+
+class Empty(Pattern):
+    """``{}``: no value."""
+
+    __slots__ = ()
+
+    def matches(self, value: Value) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return "{}"
+
+    def __reduce__(self) -> str:
+        return "EMPTY"
+
+
+WILDCARD = Wildcard()
+EMPTY = Empty()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Constant(Pattern):
+    """``c``: one value."""
+
+    type: Type
+    value: Value
+
+    def matches(self, value: Value) -> bool:
+        return value is not None and bool(self.type.key(value) == self.type.key(self.value))
+
+    def __str__(self) -> str:
+        return _quoted(self.type.format(self.value), member=False)
+
+    def __reduce__(self) -> Any:
+        return constant, (self.type, self.value)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Range(Pattern):
+    """All values between two bounds; a bound of None is unbounded, and never closed."""
+
+    type: Type
+    low: Value
+    high: Value
+    low_closed: bool
+    high_closed: bool
+
+    def matches(self, value: Value) -> bool:
+        if value is None:
+            return False
+        key = self.type.key
+        at = key(value)
+        if self.low is not None:
+            low = key(self.low)
+            if at < low or (at == low and not self.low_closed):
+                return False
+        if self.high is not None:
+            high = key(self.high)
+            if at > high or (at == high and not self.high_closed):
+                return False
+        return True
+
+    def __str__(self) -> str:
+        low = "" if self.low is None else _quoted(self.type.format(self.low), member=True)
+        high = "" if self.high is None else _quoted(self.type.format(self.high), member=True)
+        return f"{'[' if self.low_closed else '('}{low},{high}{']' if self.high_closed else ')'}"
+
+    def __reduce__(self) -> Any:
+        return interval, (self.type, self.low, self.high, self.low_closed, self.high_closed)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Values(Pattern):
+    """``{a,b,c}``: some values, in their order, each once, at least two."""
+
+    type: Type
+    members: tuple[Value, ...]
+
+    def matches(self, value: Value) -> bool:
+        if value is None:
+            return False
+        key = self.type.key
+        at = key(value)
+        return any(key(member) == at for member in self.members)
+
+    def __str__(self) -> str:
+        return "{" + ",".join(_quoted(self.type.format(v), member=True) for v in self.members) + "}"
+
+    def __reduce__(self) -> Any:
+        return values, (self.type, self.members)
+
+
+# Canonical constructors
+
+
+def constant(type_: Type, value: object) -> Pattern:
+    """The pattern of one value. Raises ValueError if it is not of the type."""
+    return Constant(type_, type_.accept(value))
+
+
+def values(type_: Type, members: Iterable[object]) -> Pattern:
+    """The pattern of some values: the empty one, a constant, a range where they are consecutive, or a list.
+
+    >>> from xmlpunct.types import INT
+    >>> print(values(INT, [3, 1]), values(INT, [3, 1, 2]), values(INT, [7]), values(INT, []))
+    {1,3} [1,3] 7 {}
+    """
+    accepted = {type_.key(v): v for v in map(type_.accept, members)}
+    ordered = tuple(accepted[key] for key in sorted(accepted))
+    if not ordered:
+        return EMPTY
+    if len(ordered) == 1:
+        return Constant(type_, ordered[0])
+    if type_.discrete and type_.ordinal(ordered[-1]) - type_.ordinal(ordered[0]) == len(ordered) - 1:
+        return interval(type_, ordered[0], ordered[-1], True, True)
+    return Values(type_, ordered)
+
+
+def interval(type_: Type, low: object, high: object, low_closed: bool, high_closed: bool) -> Pattern:
+    """The pattern of all values between two bounds (None: unbounded), in canonical form.
+
+    Over a discrete type a range is closed, and unbounded where it reaches the type's end.
+
+    >>> from xmlpunct.types import INT, DOUBLE
+    >>> print(interval(INT, 17, 20, True, False), interval(INT, 3, 4, False, False))
+    [17,19] {}
+    >>> print(interval(DOUBLE, 3, 4, False, False), interval(DOUBLE, 3, 3, True, True))
+    (3.0,4.0) 3.0
+    """
+    lowest = None if low is None else type_.accept(low)
+    highest = None if high is None else type_.accept(high)
+    if type_.discrete:
+        first = None if lowest is None else type_.ordinal(lowest) + (not low_closed)
+        last = None if highest is None else type_.ordinal(highest) - (not high_closed)
+        return ordinals(type_, first, last)
+    key = type_.key
+    if type_.name == "DOUBLE":  # the two greatest values, INF and NaN, are neighbours
+        if lowest == math.inf and not low_closed:
+            lowest, low_closed = type_.highest, True
+        if highest is not None and highest != highest and not high_closed:
+            highest, high_closed = math.inf, True
+    if lowest is not None and type_.lowest is not None and low_closed and key(lowest) == key(type_.lowest):
+        lowest = None
+    if (
+        highest is not None
+        and type_.highest is not None
+        and high_closed
+        and key(highest) == key(type_.highest)
+    ):
+        highest = None
+    low_closed, high_closed = low_closed and lowest is not None, high_closed and highest is not None
+    # Compare with the type's own ends where a side is unbounded: (,"") is empty, [NaN,) is NaN.
+    bottom, bottom_in = (lowest, low_closed) if lowest is not None else (type_.lowest, True)
+    top, top_in = (highest, high_closed) if highest is not None else (type_.highest, True)
+    if bottom is not None and top is not None:
+        if key(bottom) > key(top) or (key(bottom) == key(top) and not (bottom_in and top_in)):
+            return EMPTY
+        if key(bottom) == key(top):
+            return Constant(type_, bottom)
+    return Range(type_, lowest, highest, low_closed, high_closed)
+
+
+def ordinals(type_: Type, first: int | None, last: int | None) -> Pattern:
+    """The canonical pattern of a discrete type's values with ordinals from ``first`` to ``last``, both in."""
+    bottom, top = type_.ordinal(type_.lowest), type_.ordinal(type_.highest)
+    first = bottom if first is None else max(first, bottom)
+    last = top if last is None else min(last, top)
+    if first > last:
+        return EMPTY
+    if first == last:
+        return Constant(type_, type_.at(first))
+    low = None if first == bottom else type_.at(first)
+    high = None if last == top else type_.at(last)
+    return Range(type_, low, high, low is not None, high is not None)
+
+
+def bounds(pattern: Pattern) -> tuple[int, int] | None:
+    """The first and last ordinal of a discrete constant or range; None for any other pattern."""
+    if isinstance(pattern, Constant) and pattern.type.discrete:
+        at = pattern.type.ordinal(pattern.value)
+        return at, at
+    if isinstance(pattern, Range) and pattern.type.discrete:
+        type_ = pattern.type
+        low = type_.lowest if pattern.low is None else pattern.low
+        high = type_.highest if pattern.high is None else pattern.high
+        return type_.ordinal(low), type_.ordinal(high)
+    return None
+
+
+def enumerate_values(pattern: Pattern, most: int = ENUMERABLE) -> Iterator[Value] | None:
+    """The values of a pattern one by one, or None if there are more than ``most`` or no telling."""
+    if isinstance(pattern, Constant):
+        return iter((pattern.value,))
+    if isinstance(pattern, Values):
+        return iter(pattern.members) if len(pattern.members) <= most else None
+    if isinstance(pattern, Empty):
+        return iter(())
+    ends = bounds(pattern)
+    if ends is None or ends[1] - ends[0] >= most:
+        return None
+    type_ = pattern.type  # type: ignore[attr-defined]
+    return (type_.at(i) for i in range(ends[0], ends[1] + 1))
+
+
+# Set operations
+
+
+def intersect(p: Pattern, q: Pattern) -> Pattern:
+    """The pattern of the values that both describe."""
+    if p is q or isinstance(q, Wildcard):
+        return p
+    if isinstance(p, Wildcard):
+        return q
+    if isinstance(p, Empty) or isinstance(q, Empty):
+        return EMPTY
+    if isinstance(p, Constant):
+        return p if q.matches(p.value) else EMPTY
+    if isinstance(q, Constant):
+        return q if p.matches(q.value) else EMPTY
+    if isinstance(p, Values):
+        return values(p.type, (v for v in p.members if q.matches(v)))
+    if isinstance(q, Values):
+        return values(q.type, (v for v in q.members if p.matches(v)))
+    assert isinstance(p, Range)
+    assert isinstance(q, Range)
+    low, low_closed = _tighter(p.type, (p.low, p.low_closed), (q.low, q.low_closed), 1)
+    high, high_closed = _tighter(p.type, (p.high, p.high_closed), (q.high, q.high_closed), -1)
+    return interval(p.type, low, high, low_closed, high_closed)
+
+
+def covers(p: Pattern, q: Pattern) -> bool:
+    """Whether every value that ``q`` describes, ``p`` describes (exact on discrete types).
+
+    On dense types it is exact too but for lists of neighbouring values, which such types do not have.
+    """
+    if isinstance(p, Wildcard) or isinstance(q, Empty):
+        return True
+    if isinstance(q, Wildcard) or isinstance(p, Empty):
+        return False
+    if isinstance(q, Constant):
+        return p.matches(q.value)
+    if isinstance(q, Values):
+        return all(p.matches(v) for v in q.members)
+    return intersect(p, q) == q
+
+
+def _tighter(
+    type_: Type, one: tuple[Value, bool], other: tuple[Value, bool], sign: int
+) -> tuple[Value, bool]:
+    """The bound that leaves less: the higher of two low ones (sign 1), the lower of two high ones (-1)."""
+    if one[0] is None or other[0] is None:
+        return other if one[0] is None else one
+    a, b = type_.key(one[0]), type_.key(other[0])
+    if a == b:
+        return one[0], one[1] and other[1]
+    return one if (a > b) == (sign > 0) else other
+
+
+# Text
+
+
+def parse_pattern(type_: Type, text: str, attribute: str | None = None) -> Pattern:
+    """Read one pattern over values of ``type_``.
+
+    White space around a pattern and around members is dropped, except around an unquoted STRING constant,
+    where it belongs to the value. Raises `PatternError` naming ``attribute``, text and place.
+
+    >>> from xmlpunct.types import INT, STRING
+    >>> print(parse_pattern(INT, "[17,20)"), parse_pattern(INT, "(,100]"), parse_pattern(STRING, '"*"'))
+    [17,19] (,100] "*"
+    """
+    return _Reader(type_, text, attribute).whole()
+
+
+def split_patterns(text: str) -> list[tuple[int, str]]:
+    """Cut ``a, [b,c), {d,e}`` at its outer commas: the pieces, trimmed, each with its position."""
+    pieces, start, at, end = [], 0, 0, len(text)
+    while True:
+        while at < end and text[at] in SPACE:
+            at += 1
+        if at < end and text[at] in '*[({"':
+            at = _skip(text, at)
+        comma = text.find(",", at)
+        stop = end if comma < 0 else comma
+        piece = text[start:stop]
+        pieces.append((start + len(piece) - len(piece.lstrip(SPACE)), piece.strip(SPACE)))
+        if comma < 0:
+            return pieces
+        start = at = comma + 1
+
+
+def _skip(text: str, at: int) -> int:
+    """The end of the bracketed or quoted text that starts at ``at`` (the end of all, if it never closes)."""
+    if text[at] not in '[({"':
+        return at + 1
+    closers, fresh = {"[": "])", "(": "])", "{": "}"}.get(text[at], ""), True
+    if text[at] == '"':
+        return _quote_end(text, at)
+    at += 1
+    while at < len(text) and text[at] not in closers:
+        if text[at] == '"' and fresh:
+            at = _quote_end(text, at)
+            continue
+        fresh = text[at] == "," or (fresh and text[at] in SPACE)
+        at += 1
+    return at + 1
+
+
+def _quote_end(text: str, at: int) -> int:
+    """The position after the closing quote of the quoted text that starts at ``at``."""
+    at += 1
+    while at < len(text):
+        if text[at] != '"':
+            at += 1
+        elif text[at + 1 : at + 2] == '"':
+            at += 2
+        else:
+            return at + 1
+    return len(text) + 1
+
+
+def _quoted(text: str, member: bool) -> str:
+    special = text[:1] in '*[({"' if text else True
+    if not special:
+        special = text[0] in SPACE or text[-1] in SPACE or "," in text
+    if member and not special:
+        special = any(c in text for c in '[](){}"')
+    return '"' + text.replace('"', '""') + '"' if special else text
+
+
+class _Reader:
+    """Reads one pattern from a text, and knows where it is when something is wrong."""
+
+    def __init__(self, type_: Type, text: str, attribute: str | None) -> None:
+        self.type, self.text, self.attribute = type_, text, attribute
+
+    def whole(self) -> Pattern:
+        text = self.text
+        lead = len(text) - len(text.lstrip(SPACE))
+        body = text.strip(SPACE)
+        if body == "*":
+            return WILDCARD
+        if body[:1] == "*" and self.type.name != "STRING":
+            self.wrong(lead + 1, "nothing may follow *")
+        if body[:1] == '"':
+            return Constant(self.type, self.member(lead, lead + len(body)))
+        if body[:1] == "{":
+            return self.listed(lead, lead + len(body))
+        if body[:1] in ("[", "("):
+            return self.ranged(lead, lead + len(body))
+        try:
+            return Constant(self.type, self.type.parse(text))
+        except ValueError as error:
+            self.wrong(lead, str(error))
+
+    def listed(self, start: int, end: int) -> Pattern:
+        if _skip(self.text, start) != end:
+            self.wrong(min(_skip(self.text, start), end), "a list ends with } and nothing follows it")
+        members = self.members(start + 1, end - 1)
+        if len(members) == 1 and not self.text[slice(*members[0])].strip(SPACE):
+            return EMPTY
+        return values(self.type, [self.member(*place) for place in members])
+
+    def ranged(self, start: int, end: int) -> Pattern:
+        if _skip(self.text, start) != end:
+            self.wrong(min(_skip(self.text, start), end), "a range ends with ] or ) and nothing follows it")
+        members = self.members(start + 1, end - 1)
+        if len(members) != 2:
+            self.wrong(start, f"a range has two bounds, this one {len(members)}")
+        low, high = (
+            self.member(*place) if self.text[slice(*place)].strip(SPACE) else None for place in members
+        )
+        return interval(self.type, low, high, self.text[start] == "[", self.text[end - 1] == "]")
+
+    def members(self, start: int, end: int) -> list[tuple[int, int]]:
+        """The places of the members between two positions, cut at commas outside quotes."""
+        places, at, first = [], start, start
+        while at < end:
+            if self.text[at] == '"' and not self.text[first:at].strip(SPACE):
+                at = _quote_end(self.text, at)
+            elif self.text[at] == ",":
+                places.append((first, at))
+                at = first = at + 1
+            else:
+                at += 1
+        return [*places, (first, end)]
+
+    def member(self, start: int, end: int) -> Value:
+        raw = self.text[start:end]
+        place = start + len(raw) - len(raw.lstrip(SPACE))
+        raw = raw.strip(SPACE)
+        if raw[:1] == '"':
+            if _quote_end(raw, 0) != len(raw):
+                self.wrong(place, "a quoted value ends with one quote and nothing follows it")
+            raw = raw[1:-1].replace('""', '"')
+        elif not raw:
+            self.wrong(place, 'an empty member: write "" for the empty string')
+        else:
+            for i, c in enumerate(raw):
+                if c in '[](){}"':
+                    self.wrong(place + i, f"{c} in a member: quote the member")
+        try:
+            return self.type.accept(self.type.parse(raw))
+        except ValueError as error:
+            self.wrong(place, str(error))
+
+    def wrong(self, position: int, reason: str) -> Any:
+        raise PatternError(reason, self.text, position, self.attribute)

@@ -1,0 +1,129 @@
+"""Schemas: the ordered, typed attributes of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import polars as pl
+
+from xmlpunct.errors import SchemaError
+from xmlpunct.patterns import WILDCARD, Empty, Pattern, Wildcard, covers, interval, intersect
+from xmlpunct.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute of a stream.
+
+    ``path`` says where its value stands in the XML element: a child (``sid``), a nested child (``a/b``) or
+    an XML attribute (``@id``, ``a/@id``); the default is the child of the attribute's own name. ``domain``
+    is the pattern of the values allowed (``*``: all); declaring one makes the attribute NOT NULL.
+    """
+
+    name: str
+    type: Type
+    nullable: bool = True
+    path: str = ""
+    domain: Pattern = WILDCARD
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            object.__setattr__(self, "path", self.name)
+        if isinstance(self.domain, Empty):
+            raise SchemaError(f"attribute {self.name}: no value satisfies its CHECK")
+        if self.domain is not WILDCARD:
+            object.__setattr__(self, "nullable", False)
+
+    def reach(self, pattern: Pattern) -> Pattern:
+        """The part of ``pattern`` that tuples of this schema can have at all."""
+        if self.nullable:
+            return pattern
+        every = interval(self.type, None, None, False, False)
+        return intersect(pattern, self.domain if self.domain is not WILDCARD else every)
+
+    def closed_by(self, pattern: Pattern) -> bool:
+        """Whether ``pattern`` matches whatever value a tuple can have here, as ``*`` does.
+
+        ``(,)`` does so on a NOT NULL attribute, and so does anything that covers a declared domain.
+        """
+        return isinstance(pattern, Wildcard) or covers(pattern, self.reach(WILDCARD))
+
+    def weakened(self) -> Attribute:
+        """The same attribute without NOT NULL and domain (the null-supplied side of an outer join)."""
+        return replace(self, nullable=True, domain=WILDCARD)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes of a stream, in order.
+
+    >>> Schema.parse("sid STRING, hour INT NOT NULL, id INT PATH '@id'").names
+    ('sid', 'hour', 'id')
+    """
+
+    attributes: tuple[Attribute, ...]
+    _places: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        places = {a.name: i for i, a in enumerate(self.attributes)}
+        if len(places) != len(self.attributes):
+            double = next(a.name for i, a in enumerate(self.attributes) if places[a.name] != i)
+            raise SchemaError(f"two attributes are named {double}")
+        object.__setattr__(self, "_places", places)
+
+    @classmethod
+    def parse(cls, text: str) -> Schema:
+        """Read the column list of a CREATE STREAM (without its parentheses).
+
+        Raises `SqlError` where it cannot be read and `SchemaError` where it makes no sense.
+        """
+        from xmlpunct.ddl import parse_columns  # sqlglot takes a while to import, and few need it
+
+        return parse_columns(text)
+
+    @classmethod
+    def of(cls, attributes: Iterable[Attribute]) -> Schema:
+        """A schema of these attributes."""
+        return cls(tuple(attributes))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in order."""
+        return tuple(a.name for a in self.attributes)
+
+    @cached_property
+    def dtypes(self) -> dict[str, pl.DataType]:
+        """The polars schema of this schema's tuples."""
+        return {a.name: a.type.dtype for a in self.attributes}
+
+    def index(self, name: str) -> int:
+        """The place of the attribute of that name. Raises `SchemaError` if there is none."""
+        try:
+            return self._places[name]
+        except KeyError:
+            raise SchemaError(f"no attribute {name}: there are {', '.join(self.names)}") from None
+
+    def empty(self) -> pl.DataFrame:
+        """No tuples."""
+        return pl.DataFrame(schema=self.dtypes)
+
+    def frame(self, tuples: Iterable[tuple[object, ...]]) -> pl.DataFrame:
+        """Tuples in schema order as a data frame."""
+        return pl.DataFrame(list(tuples), schema=self.dtypes, orient="row")
+
+    def __iter__(self) -> Iterator[Attribute]:
+        return iter(self.attributes)
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self.attributes[self.index(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __reduce__(self) -> tuple[type[Schema], tuple[tuple[Attribute, ...]]]:
+        return (Schema, (self.attributes,))

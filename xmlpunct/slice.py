@@ -1,0 +1,59 @@
+"""A slice: some consecutive tuples of a stream, in columns, and the punctuations among them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.schema import Schema
+
+
+@dataclass(slots=True)
+class Slice:
+    """Tuples as columns, and punctuations.
+
+    In a grammatical stream no tuple after a punctuation matches it, so the order of tuples and punctuations
+    inside a slice carries no information. Only lateness needs it: ``before`` says, for each punctuation, how
+    many of the slice's tuples came before it.
+    """
+
+    tuples: pl.DataFrame
+    punctuations: list[Punctuation] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.punctuations) or self.tuples.height > 0
+
+    def to_bytes(self) -> bytes:
+        """The slice as two Arrow IPC streams (tuples, punctuations) behind the length of the first."""
+        out = io.BytesIO(b"\0" * 8)
+        out.seek(8)
+        self.tuples.write_ipc_stream(out)
+        length = out.tell() - 8
+        if self.punctuations:
+            to_frame(self.punctuations[0].schema, self.punctuations).write_ipc_stream(out)
+        out.seek(0)
+        out.write(length.to_bytes(8, "big"))
+        return out.getvalue()
+
+    @classmethod
+    def from_bytes(cls, schema: Schema, data: bytes) -> Slice:
+        """The inverse of `to_bytes`, for punctuations of ``schema``."""
+        length = int.from_bytes(data[:8], "big")
+        tuples = pl.read_ipc_stream(io.BytesIO(data[8 : 8 + length]))
+        rest = data[8 + length :]
+        return cls(tuples, from_frame(schema, pl.read_ipc_stream(io.BytesIO(rest))) if rest else [])
+
+
+def concat(schema: Schema, slices: Iterable[Slice]) -> Slice:
+    """Several slices as one: all tuples, then all punctuations."""
+    found = list(slices)
+    if len(found) == 1:
+        return found[0]
+    frames = [s.tuples for s in found if s.tuples.height]
+    tuples = pl.concat(frames) if frames else schema.empty()
+    return Slice(tuples, [p for s in found for p in s.punctuations])
