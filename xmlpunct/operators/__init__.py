@@ -1,0 +1,1 @@
+"""The operators: one stream iterator per file, and the driver that runs them."""
