@@ -293,6 +293,58 @@ def covers(p: Pattern, q: Pattern) -> bool:
     return intersect(p, q) == q
 
 
+Cut = tuple[int, Any, int]
+"""A place between values: (-1, ..) before all, (0, key, 0) just before a value, (0, key, 1) just after it,
+(1, ..) after all."""
+
+
+def cuts(pattern: Pattern) -> list[tuple[Cut, Cut]]:
+    """A pattern other than ``*`` as disjoint intervals in ascending order, each from one cut to another.
+
+    The value after a discrete one has the next ordinal, so there "just after 3" is "just before 4".
+    """
+    if isinstance(pattern, Empty):
+        return []
+    if isinstance(pattern, Values):
+        return [piece for v in pattern.members for piece in cuts(Constant(pattern.type, v))]
+    ends = bounds(pattern)
+    if ends is not None:
+        return [((0, ends[0], 0), (0, ends[1] + 1, 0))]
+    if isinstance(pattern, Constant):
+        key = pattern.type.key(pattern.value)
+        return [((0, key, 0), (0, key, 1))]
+    assert isinstance(pattern, Range)
+    key_of = pattern.type.key
+    low: Cut = (-1, 0, 0) if pattern.low is None else (0, key_of(pattern.low), int(not pattern.low_closed))
+    high: Cut = (1, 0, 0) if pattern.high is None else (0, key_of(pattern.high), int(pattern.high_closed))
+    return [(low, high)]
+
+
+def jointly_cover(pieces: Iterable[Pattern], whole: Pattern) -> bool:
+    """Whether every value of ``whole`` belongs to at least one of ``pieces``.
+
+    >>> from xmlpunct.types import INT
+    >>> p = lambda text: parse_pattern(INT, text)
+    >>> jointly_cover([p("(,20]"), p("{21,23}"), p("22")], p("[5,23]"))
+    True
+    """
+    found = list(pieces)
+    if any(isinstance(p, Wildcard) for p in found):
+        return True
+    if isinstance(whole, Wildcard):  # null belongs to the wildcard alone
+        return False
+    intervals = iter(sorted(piece for p in found for piece in cuts(p)))
+    low, high = next(intervals, (None, None))
+    for start, end in cuts(whole):
+        while start < end:
+            while low is not None and high is not None and high <= start:
+                low, high = next(intervals, (None, None))
+            if low is None or high is None or low > start:
+                return False
+            start = high
+    return True
+
+
 def _tighter(
     type_: Type, one: tuple[Value, bool], other: tuple[Value, bool], sign: int
 ) -> tuple[Value, bool]:

@@ -13,6 +13,7 @@ from operator import and_, or_
 
 import polars as pl
 
+from xmlpunct import patterns as pt
 from xmlpunct.patterns import Constant, Empty, Pattern, Range, Values, Wildcard
 from xmlpunct.punctuation import Punctuation, Tuple, combine, covers, match
 from xmlpunct.schema import Schema
@@ -213,3 +214,28 @@ def _key(schema: Schema, signature: Signature, row: Tuple) -> Tuple:
 def _where(rows: pl.Series, height: int) -> pl.Series:
     mask = pl.Series("hit", [False]).new_from_index(0, height)
     return mask.scatter(rows, True) if rows.len() else mask
+
+
+def jointly_cover(pieces: Iterable[Punctuation], whole: Punctuation) -> bool:
+    """Whether some punctuations together match whatever ``whole`` matches.
+
+    Found are covers by one of them, and by several that differ in one attribute: those that cover ``whole``
+    in all attributes but one, if in that one their patterns together do.
+    """
+    schema = whole.schema
+    by_attribute: dict[int, list[Pattern]] = {}
+    for piece in pieces:
+        open_places = [
+            i
+            for i in piece.constrained
+            if not pt.covers(piece.patterns[i], schema.attributes[i].reach(whole.patterns[i]))
+        ]
+        if not open_places:
+            return True
+        if len(open_places) == 1:
+            by_attribute.setdefault(open_places[0], []).append(piece.patterns[open_places[0]])
+    return any(
+        pt.jointly_cover(found, schema.attributes[i].reach(whole.patterns[i]))
+        for i, found in by_attribute.items()
+        if len(found) > 1
+    )

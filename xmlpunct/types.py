@@ -129,7 +129,10 @@ class _Double(Type):
     def accept(self, value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._wrong(value)
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise ValueError(f"an int too large for {self.name}") from None
         return NAN if value != value else value + 0.0  # adding 0.0 makes -0 into 0
 
     def format(self, value: float) -> str:
@@ -146,7 +149,7 @@ class _Double(Type):
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DecimalType(Type):
     """DECIMAL(precision, scale): a step of 10^-scale."""
 
@@ -275,7 +278,10 @@ class _Timestamp(Type):
     def accept(self, value: object) -> datetime:
         if not isinstance(value, datetime):
             raise self._wrong(value)
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        try:
+            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        except OverflowError:
+            raise ValueError(f"{value} is out of range for {self.name}") from None
 
     def format(self, value: datetime) -> str:
         return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
