@@ -1,17 +1,157 @@
-"""What an aggregate of group-by is."""
+"""Aggregates: what each keeps of the tuples it has seen, and how that becomes its result.
+
+An aggregate keeps a few *partial* columns per group. They are computed from tuples (``partials``), merged with
+those of earlier slices (``merges``), and turned into the result when the group closes (``finish``). Sums over
+INT and DECIMAL are kept exactly, in 128 bits; whether a sum fits its type is judged on the final value only.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import polars as pl
+
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import DOUBLE, INT, DecimalType, Type, decimal
+
 FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+
+HALF = 10**19
+"""Unscaled decimals are summed in two parts, quotient and rest by this, so that no sum overflows 128 bits."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """``function`` over the input column ``argument`` (None: COUNT(*)), called ``name`` in the output."""
+    """``function`` over the input column ``argument`` (None: COUNT(*)), called ``name`` in the output.
+
+    ``distinct`` counts each value once; for MIN and MAX it makes no difference.
+    """
 
     function: str
     argument: str | None
     distinct: bool
     name: str
+
+    @property
+    def ignores_duplicates(self) -> bool:
+        """Whether repeating a tuple cannot change the result."""
+        return self.distinct or self.function in ("MIN", "MAX")
+
+    def attribute(self, schema: Schema, grouped: bool) -> Attribute:
+        """The attribute of its result. Raises ValueError if there is no such aggregate."""
+        if self.function not in FUNCTIONS:
+            raise ValueError(f"no aggregate {self.function}: there are {', '.join(FUNCTIONS)}")
+        if self.function == "COUNT":
+            return Attribute(self.name, INT, nullable=False)
+        if self.argument is None:
+            raise ValueError(f"{self.function}(*) makes no sense")
+        source = schema[self.argument]
+        return Attribute(self.name, self._result_type(source.type), source.nullable or not grouped)
+
+    def _result_type(self, type_: Type) -> Type:
+        if self.function in ("MIN", "MAX"):
+            return type_
+        if isinstance(type_, DecimalType):
+            if self.function == "AVG" and type_.scale > 34:
+                raise ValueError(f"AVG of {type_} would need more than 38 digits: CAST it first")
+            return decimal(38, type_.scale + (4 if self.function == "AVG" else 0))
+        if type_ not in (INT, DOUBLE):
+            raise ValueError(f"{self.function} wants numbers, not {type_}")
+        return DOUBLE if self.function == "AVG" else type_
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """An aggregate over an argument of a known type, with the prefix of its partial columns' names."""
+
+    aggregate: Aggregate
+    type: Type
+    prefix: str
+
+    def partials(self) -> list[pl.Expr]:
+        """Expressions over the tuples of a group."""
+        function, argument = self.aggregate.function, self.aggregate.argument
+        if argument is None:
+            return [pl.len().cast(pl.Int64).alias(self._name("count"))]
+        at = pl.col(argument)
+        count = at.count().cast(pl.Int64).alias(self._name("count"))
+        if function == "COUNT":
+            return [count]
+        if function in ("MIN", "MAX"):
+            return [self._extreme(at).alias(self._name("value"))]
+        if isinstance(self.type, DecimalType):
+            unscaled = at.to_physical().cast(pl.Int128)
+            return [
+                count,
+                (unscaled // HALF).sum().alias(self._name("high")),
+                (unscaled % HALF).sum().alias(self._name("low")),
+            ]
+        exact = at.cast(pl.Int128) if self.type is INT else at
+        return [count, exact.sum().alias(self._name("sum"))]
+
+    def merges(self) -> list[pl.Expr]:
+        """Expressions over the partial columns of a group's parts."""
+        if self.aggregate.function in ("MIN", "MAX"):
+            return [self._extreme(pl.col(self._name("value")))]
+        return [pl.col(name).sum() for name in self._names()]
+
+    def empty(self) -> dict[str, object]:
+        """The partial columns of no tuples."""
+        return {name: None if name.endswith("value") else 0 for name in self._names()}
+
+    def finish(self, groups: pl.DataFrame) -> pl.Series:
+        """The results. A sum that does not fit its type is null although its count is not 0."""
+        function = self.aggregate.function
+        if function in ("MIN", "MAX"):
+            return groups[self._name("value")]
+        counts = groups[self._name("count")]
+        if function == "COUNT":
+            return counts
+        if isinstance(self.type, DecimalType):
+            places = 4 if function == "AVG" else 0
+            values: Iterable[object] = (
+                _decimal(high * HALF + low, count if places else 1, places, self.type.scale)
+                if count
+                else None
+                for high, low, count in zip(
+                    groups[self._name("high")], groups[self._name("low")], counts, strict=True
+                )
+            )
+            return pl.Series(list(values), dtype=decimal(38, self.type.scale + places).dtype)
+        total = pl.col(self._name("sum"))
+        result = total.cast(pl.Float64) / pl.col(self._name("count")) if function == "AVG" else total
+        dtype = pl.Int64() if function == "SUM" and self.type is INT else pl.Float64()
+        known = pl.when(pl.col(self._name("count")) > 0).then(result.cast(dtype, strict=False))
+        return groups.select(known.alias("result"))["result"] + (0.0 if dtype == pl.Float64 else 0)
+
+    def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
+        """For each group whether its result does not fit."""
+        if self.aggregate.function != "SUM":
+            return pl.Series([False]).new_from_index(0, groups.height)
+        return results.is_null() & (groups[self._name("count")] > 0)
+
+    def _extreme(self, at: pl.Expr) -> pl.Expr:
+        if self.aggregate.function == "MIN":
+            return at.min()  # polars' min passes over NaN where there is anything else
+        return at.nan_max() if self.type is DOUBLE else at.max()
+
+    def _name(self, part: str) -> str:
+        return f"{self.prefix}.{part}"
+
+    def _names(self) -> list[str]:
+        function = self.aggregate.function
+        if function in ("MIN", "MAX"):
+            return [self._name("value")]
+        if function == "COUNT":
+            return [self._name("count")]
+        parts = ("count", "high", "low") if isinstance(self.type, DecimalType) else ("count", "sum")
+        return [self._name(part) for part in parts]
+
+
+def _decimal(total: int, count: int, places: int, scale: int) -> object:
+    """``total * 10**places / count`` unscaled, rounded half up (away from zero), as a DECIMAL(38, ...)."""
+    magnitude = (2 * abs(total) * 10**places + count) // (2 * count)
+    if magnitude >= 10**38:
+        return None
+    return decimal(38, scale + places).at(-magnitude if total < 0 else magnitude)

@@ -125,5 +125,3 @@ def unpack(data: bytes) -> dict[str, pl.DataFrame]:
         name.decode(): pl.read_ipc_stream(io.BytesIO(body))
         for name, body in zip(pieces[::2], pieces[1::2], strict=True)
     }
-
-

@@ -10,6 +10,7 @@ There is no ``final``: the end of an input is the punctuation that matches every
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
@@ -28,13 +29,14 @@ class Operator(ABC):
 
     ``name`` is what people call it, ``inputs`` holds the schema of each port, ``schema`` the output's.
     Tuples come and go as data frames in schema order. An operator that cannot handle a tuple leaves it out
-    of its output and says so in ``rejects``, which the driver empties.
+    of its output and says so in ``rejects``, which the driver empties. ``number`` is its node's in the plan.
     """
 
     name: str
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema
+        self.number = 0
         self.rejects: list[Reject] = []
 
     @abstractmethod
@@ -62,6 +64,21 @@ class Operator(ABC):
     def held(self) -> int:
         """How many punctuations are retained."""
         return 0
+
+    def reject_failures(self, tuples: pl.DataFrame, error: pl.Expr) -> pl.DataFrame:
+        """The tuples for which ``error`` is null; the others are rejected for the reason it gives."""
+        reasons = tuples.select(error.alias("reason"))["reason"]
+        failed = reasons.is_not_null()
+        if not failed.any():
+            return tuples
+        rows = tuples.filter(failed).iter_rows(named=True)
+        for row, reason in zip(rows, reasons.drop_nulls(), strict=True):
+            self.reject(row, reason)
+        return tuples.filter(~failed)
+
+    def reject(self, row: Mapping[str, object], reason: str) -> None:
+        """Leave out one tuple."""
+        self.rejects.append(Reject(f"{self.name} #{self.number}", None, None, reason, json.dumps(row, default=str)))
 
     def snapshot(self) -> Snapshot:
         """The state, for a checkpoint."""

@@ -1,0 +1,74 @@
+"""gather: the merge of a fragment's shards, at whoever receives from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+from xmlpunct.operators.merge import Merge
+from xmlpunct.patterns import ENUMERABLE, enumerate_values, values
+from xmlpunct.punctuation import Punctuation, Tuple
+from xmlpunct.schema import Schema
+
+Owners = Callable[[list[Tuple]], list[int]]
+"""For value tuples of the partition attributes, the shard that each belongs to."""
+
+
+def split_by_owner(p: Punctuation, keys: list[int], owners: Owners) -> dict[int, list[Punctuation]] | None:
+    """A punctuation in parts, each about values of one shard; None if it is about too many to list.
+
+    Ownership is decided by the set of values, not by its spelling: ``[0,1]`` is ``{0,1}``.
+    """
+    listed: list[list[object]] = []
+    size = 1
+    for place in keys:
+        found = enumerate_values(p.patterns[place])
+        listed.append(list(found) if found is not None else [])
+        size *= len(listed[-1])
+        if found is None or size > ENUMERABLE:
+            return None
+    points: list[Tuple] = list(product(*listed))
+    by_owner: dict[int, list[Tuple]] = {}
+    for point, owner in zip(points, owners(points), strict=True):
+        by_owner.setdefault(owner, []).append(point)
+    return {owner: _with_points(p, keys, found) for owner, found in by_owner.items()}
+
+
+def _with_points(p: Punctuation, keys: list[int], points: list[Tuple]) -> list[Punctuation]:
+    """``p`` at these values only: one punctuation for one attribute, else one for each combination."""
+    groups = [points] if len(keys) == 1 else [[point] for point in points]
+    found = []
+    for group in groups:
+        patterns = list(p.patterns)
+        for place, column in zip(keys, zip(*group, strict=True), strict=True):
+            patterns[place] = values(p.schema.attributes[place].type, column)
+        found.append(Punctuation(p.schema, patterns))
+    return found
+
+
+class Gather(Merge):
+    """`Merge` over the shards of one fragment; port i is shard i.
+
+    Each shard asserts, from the start, that it holds no tuple whose partition values belong elsewhere. So what
+    a shard promises about values of its own is combined with those assertions at once and needs no other
+    shard; what it promises about others' values says nothing new. Punctuations about too many values to
+    list, and all of them where the output has lost a partition attribute, need every shard's word.
+
+    ``keys`` are the partition attributes in the output (empty: lost).
+    """
+
+    name = "gather"
+
+    def __init__(self, schema: Schema, shards: int, keys: list[str], owners: Owners) -> None:
+        super().__init__([schema] * shards)
+        self._keys, self._owners = [schema.index(key) for key in keys], owners
+
+    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+        if len(self.inputs) == 1:
+            return punctuations
+        found: dict[Punctuation, None] = {}
+        for p in punctuations:
+            parts = split_by_owner(p, self._keys, self._owners) if self._keys else None
+            promised = super().prop(port, [p]) if parts is None else parts.get(port, [])
+            found.update(dict.fromkeys(promised))
+        return list(found)

@@ -1,0 +1,136 @@
+"""group-by: one tuple per group, with aggregates over the group's tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from xmlpunct.operators.aggregate import Accumulator, Aggregate
+from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.patterns import WILDCARD
+from xmlpunct.punctset import PunctuationSet, closing
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+
+
+class GroupBy(Operator):
+    """Groups tuples by the attributes ``keys`` and releases a group's result when the group is closed.
+
+    - cpass(ts, ps)  = [γ(g) | g a group of ts, setMatch(g, groupPs(ps))]
+    - cprop(ts, ps)  = groupPs(ps), with ``*`` for the aggregates
+    - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, groupPs(ps))]
+
+    groupPs are the punctuations that say something about grouping attributes alone: ``<hour=5, sid=S1>``
+    closes no hour. The null group is closed by ``*`` alone. Without grouping attributes there is one group,
+    from the start, released once. Retained are not the tuples but each group's partial aggregates, and for a
+    DISTINCT aggregate the group's distinct values.
+    """
+
+    name = "group-by"
+
+    def __init__(self, schema: Schema, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+        self._keys = Schema.of(schema[key] for key in keys)
+        results = [a.attribute(schema, bool(keys)) for a in aggregates]
+        super().__init__((schema,), Schema.of([*self._keys, *results]))
+        self._places = [schema.index(key) for key in keys]
+        self._by = [pl.col(key) for key in keys] or [pl.lit(0).alias("$all")]
+        self._plain: list[Accumulator] = []
+        self._distinct: list[Accumulator] = []
+        for i, (a, result) in enumerate(zip(aggregates, results, strict=True)):
+            type_ = schema[a.argument].type if a.argument is not None else result.type
+            kind = self._distinct if a.distinct and a.function not in ("MIN", "MAX") else self._plain
+            kind.append(Accumulator(a, type_, f"${i}"))
+        self._arguments = sorted({str(a.aggregate.argument) for a in self._distinct})
+        self._groups = self._aggregate(schema.empty(), self._plain)
+        self._values = {a: self._pairs(schema.empty(), a) for a in self._arguments}
+        self._released = False
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        fresh = self._aggregate(tuples, self._plain)
+        if self._groups.height:
+            parts = pl.concat([self._groups, fresh])
+            merges = [e for a in self._plain for e in a.merges()]
+            fresh = parts.group_by(self._names, maintain_order=True).agg(merges)
+        self._groups = fresh
+        for argument, seen in self._values.items():
+            self._values[argument] = pl.concat([seen, self._pairs(tuples, argument)]).unique(
+                maintain_order=True
+            )
+        return self.schema.empty()
+
+    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+        closed = self._closed(punctuations)
+        if not len(closed) or (self._released and not len(self._keys)):
+            return self.schema.empty()
+        groups = self._groups.filter(closed.mask(self._groups))
+        if not len(self._keys):
+            self._released = True
+            if not groups.height:  # the one group exists even if no tuple came
+                row = {"$all": 0} | {k: v for a in self._plain for k, v in a.empty().items()}
+                groups = pl.DataFrame([row], schema=self._groups.schema)
+        for a in self._distinct:
+            groups = self._with_distinct(groups, a)
+        return self._finish(groups)
+
+    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+        closed = self._closed(punctuations)
+        if len(closed):
+            self._groups = self._groups.filter(~closed.mask(self._groups))
+            self._values = {a: seen.filter(~closed.mask(seen)) for a, seen in self._values.items()}
+
+    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+        rest = [WILDCARD] * (len(self.schema) - len(self._keys))
+        return [Punctuation(self.schema, [*p.patterns, *rest]) for p in self._closed(punctuations)]
+
+    def _closed(self, punctuations: list[Punctuation]) -> PunctuationSet:
+        """groupPs, as punctuations of the grouping attributes."""
+        found = closing(punctuations, self._places)
+        return PunctuationSet(self._keys, (p.rebase(self._keys, self._places) for p in found))
+
+    @property
+    def _names(self) -> list[str]:
+        return list(self._keys.names) or ["$all"]
+
+    def _aggregate(self, tuples: pl.DataFrame, accumulators: list[Accumulator]) -> pl.DataFrame:
+        partials = [e for a in accumulators for e in a.partials()]
+        return tuples.group_by(self._by, maintain_order=True).agg(partials)
+
+    def _pairs(self, tuples: pl.DataFrame, argument: str) -> pl.DataFrame:
+        """The distinct (group, value) pairs of some tuples."""
+        return tuples.select(*self._by, pl.col(argument).alias("$value")).unique(maintain_order=True)
+
+    def _with_distinct(self, groups: pl.DataFrame, a: Accumulator) -> pl.DataFrame:
+        """Some groups with the partial columns of a DISTINCT aggregate."""
+        argument = str(a.aggregate.argument)
+        values = self._values[argument].rename({"$value": argument} if argument not in self._keys else {})
+        if argument in self._keys:  # the group's own key: the pair repeats it
+            values = values.drop("$value")
+        found = values.group_by(self._names).agg(a.partials())
+        joined = groups.join(found, on=self._names, how="left", nulls_equal=True, maintain_order="left")
+        return joined.with_columns(pl.col(k).fill_null(v) for k, v in a.empty().items() if v is not None)
+
+    def _finish(self, groups: pl.DataFrame) -> pl.DataFrame:
+        """Results from partial columns; a group with a result that does not fit its type is rejected."""
+        columns = {key: groups[key] for key in self._keys.names}
+        failed = pl.Series([False]).new_from_index(0, groups.height)
+        for a in sorted([*self._plain, *self._distinct], key=lambda a: int(a.prefix[1:])):
+            results = columns[a.aggregate.name] = a.finish(groups)
+            bad = a.failed(groups, results)
+            for row in groups.filter(bad & ~failed).select(self._keys.names).iter_rows(named=True):
+                self.reject(row, f"{a.aggregate.name} does not fit {self.schema[a.aggregate.name].type}")
+            failed = failed | bad
+        return pl.DataFrame(columns, schema=self.schema.dtypes).filter(~failed)
+
+    @property
+    def rows(self) -> int:
+        return max([self._groups.height, *(seen.height for seen in self._values.values())])
+
+    def snapshot(self) -> Snapshot:
+        state = {"groups": self._groups, "released": pl.DataFrame({"released": [self._released]})}
+        return state | {f"values.{a}": seen for a, seen in self._values.items()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._groups = snapshot["groups"]
+        self._released = snapshot["released"].item()
+        self._values = {a: snapshot[f"values.{a}"] for a in self._values}
