@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 
 from xmlpunct import operators as ops
 from xmlpunct.operators.expression import Expression
@@ -23,11 +24,17 @@ class Stream:
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the plan. ``inputs`` are the nodes it reads from, by port."""
+    """A node of the plan. ``inputs`` are the nodes it reads from, by port; ``number`` is what people call it."""
+
+    number: int = field(default=0, kw_only=True)
 
     @property
     def inputs(self) -> tuple[Node, ...]:
         return ()
+
+    def over(self, inputs: Sequence[Node]) -> Node:
+        """The same node, reading from others."""
+        return self
 
     def operator(self) -> ops.Operator:
         """A new operator that does what this node says."""
@@ -54,7 +61,9 @@ class Scan(Node):
     names: tuple[str, ...]
 
     def operator(self) -> ops.Operator:
-        return ops.Project.rename(self.stream.schema, self.columns, self.names)
+        operator = ops.Project.rename(self.stream.schema, self.columns, self.names)
+        operator.name = "scan"
+        return operator
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,9 @@ class Unary(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.input,)
+
+    def over(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, input=inputs[0])
 
 
 @dataclass(frozen=True)
@@ -117,13 +129,34 @@ class Merge(Node):
     def inputs(self) -> tuple[Node, ...]:
         return self.sides
 
+    def over(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, sides=tuple(inputs))
+
     def operator(self) -> ops.Operator:
         return ops.Merge(tuple(side.schema for side in self.sides))
 
 
 @dataclass(frozen=True)
+class Union(Merge):
+    """Each tuple of all inputs once."""
+
+    def operator(self) -> ops.Operator:
+        return ops.Union(tuple(side.schema for side in self.sides))
+
+
+def numbered(root: Node) -> Node:
+    """A plan with its nodes numbered 1, 2, ... in the order of `Node.walk`."""
+    numbers = count(1)
+
+    def number(node: Node) -> Node:
+        return replace(node.over([number(child) for child in node.inputs]), number=next(numbers))
+
+    return number(root)
+
+
+@dataclass(frozen=True)
 class Query:
-    """A whole query: its plan and the names of the elements it writes."""
+    """A whole query: its plan, whose nodes are numbered, and the streams it reads, in order of first use."""
 
     root: Node
     streams: tuple[Stream, ...]

@@ -1,0 +1,58 @@
+"""From plan nodes to running operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xmlpunct.engine.plan import Node, Scan
+from xmlpunct.operators import Operator, Pipeline
+from xmlpunct.operators.driver import Edge
+from xmlpunct.schema import Schema
+
+
+@dataclass(frozen=True)
+class Receive(Node):
+    """A leaf that stands for what comes in on input ``port`` of a fragment, of schema ``given``."""
+
+    port: int
+    given: Schema
+
+    @property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return self.given
+
+
+def build(root: Node, inputs: Sequence[str] = ()) -> Pipeline:
+    """The operators of a plan, wired.
+
+    A leaf that scans the stream ``inputs[i]`` reads input i, a `Receive` leaf the input of its port; where
+    several leaves read one input, each gets all of it.
+    """
+    ports = {name: i for i, name in enumerate(inputs)}
+    operators: list[Operator] = []
+    targets: list[Edge | None] = []
+    feeds: dict[int, list[Edge]] = {i: [] for i in range(len(inputs))}
+
+    def add(node: Node) -> int | None:
+        """Build a subtree; the place of its top operator, or None if it is a bare `Receive`."""
+        if isinstance(node, Receive):
+            return None
+        below = [add(child) for child in node.inputs]
+        place = len(operators)
+        operator = node.operator()
+        operator.number = node.number
+        operators.append(operator)
+        targets.append(None)
+        if isinstance(node, Scan):
+            feeds[ports[node.stream.name]].append((place, 0))
+        for port, (child, source) in enumerate(zip(node.inputs, below, strict=True)):
+            if source is None:
+                assert isinstance(child, Receive)
+                feeds.setdefault(child.port, []).append((place, port))
+            else:
+                targets[source] = (place, port)
+        return place
+
+    add(root)
+    return Pipeline(operators, [feeds[i] for i in sorted(feeds)], targets)

@@ -1,0 +1,44 @@
+"""The exchange: which shard gets which tuples and which punctuations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from xmlpunct.engine.hashing import shard_of, split_rows
+from xmlpunct.operators.gather import Owners, split_by_owner
+from xmlpunct.punctuation import Punctuation, Tuple
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+
+def owners_of(schema: Schema, keys: Sequence[str], shards: int) -> Owners:
+    """The function that finds the shards of value tuples of the attributes ``keys``."""
+    dtypes = {key: schema[key].type.dtype for key in keys}
+
+    def owners(points: list[Tuple]) -> list[int]:
+        return shard_of(pl.DataFrame(points, schema=dtypes, orient="row"), shards).tolist()
+
+    return owners
+
+
+def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dict[int, Slice]:
+    """Cut a slice into one per shard that has to hear of it.
+
+    Tuples go where their ``keys`` hash to; a punctuation goes to the shards that could hold tuples it
+    matches: the owners of its values where they can be listed, else every shard.
+    """
+    if shards == 1 or not keys:
+        return {0: given}
+    found = {shard: Slice(part) for shard, part in split_rows(given.tuples, keys, shards).items()}
+    places, owners = [schema.index(key) for key in keys], owners_of(schema, keys, shards)
+
+    def send(shard: int, punctuations: list[Punctuation]) -> None:
+        found.setdefault(shard, Slice(schema.empty())).punctuations.extend(punctuations)
+
+    for p in given.punctuations:
+        parts = split_by_owner(p, places, owners)
+        for shard in range(shards) if parts is None else parts:
+            send(shard, [p] if parts is None else parts[shard])
+    return found
