@@ -1,0 +1,47 @@
+"""What a run is asked to do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from xmlpunct.errors import UsageError
+from xmlpunct.firehose import PUNCT_NAMESPACE
+
+_UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of ``xmlpunct run``, whichever engine takes them.
+
+    ``output`` is a path, a path ending in ``/`` (a dataset), or None for standard output; ``slice_bytes`` the
+    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject.
+    """
+
+    output: str | None = None
+    format: str = "xml"
+    slice_bytes: int | None = None
+    checkpoint: str | None = None
+    rejects: str | None = None
+    stats: str | None = None
+    strict: bool = False
+    master: str = "local[*]"
+    punct_namespace: str = PUNCT_NAMESPACE
+
+    @property
+    def dataset(self) -> bool:
+        """Whether the output is a directory with one directory per slice."""
+        return self.output is not None and self.output.endswith("/")
+
+
+def parse_size(text: str) -> int:
+    """Bytes from a size such as ``64KiB``, ``8MiB`` or ``4096``. Raises `UsageError`.
+
+    >>> parse_size("64KiB")
+    65536
+    """
+    found = re.fullmatch(r"\s*([0-9]{1,12})\s*([KMG]iB|B|)\s*", text)
+    if not found or int(found[1]) == 0:
+        raise UsageError(f"{text!r} is no size: write 65536, 64KiB, 8MiB or 1GiB")
+    return int(found[1]) * _UNITS[found[2]]

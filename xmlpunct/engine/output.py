@@ -1,0 +1,68 @@
+"""The last step: from result slices to the bytes of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from xmlpunct.coverage import Coverage
+from xmlpunct.firehose import Writer
+from xmlpunct.patterns import Wildcard, cuts
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+
+class Output:
+    """Turns result slices into bytes.
+
+    Inside a slice the output is sorted, so that the same slices give the same bytes. A tuple that matches a
+    punctuation written earlier is dropped and counted as ``late``: results already given never change. The
+    end of the stream is said by the writer's end, never by a punctuation.
+    """
+
+    def __init__(self, schema: Schema, writer: Writer) -> None:
+        self.schema, self.writer = schema, writer
+        self.tuples = self.punctuations = self.late = 0
+        self._written = Coverage(schema)
+
+    def prepare(self, given: Slice) -> Slice:
+        """What of a slice is to be written, in order."""
+        tuples = given.tuples
+        if tuples.height and len(self._written):
+            late = self._written.mask(tuples)
+            if late.any():
+                self.late += int(late.sum())
+                tuples = tuples.filter(~late)
+        fresh = [p for p in dict.fromkeys(given.punctuations) if not p.is_everything]
+        self._written.add(fresh)
+        self.tuples += tuples.height
+        self.punctuations += len(fresh)
+        return Slice(tuples.sort(tuples.columns, nulls_last=True), sorted(fresh, key=sort_key))
+
+    def body(self, given: Slice) -> bytes:
+        """The bytes of a slice."""
+        ready = self.prepare(given)
+        return self.writer.body(ready) if ready else b""
+
+    @property
+    def forgotten(self) -> int:
+        """How many written punctuations were forgotten, so that tuples they match would pass unseen."""
+        return self._written.forgotten
+
+    def snapshot(self) -> dict[str, pl.DataFrame]:
+        """What was written, for a checkpoint."""
+        counts = {"tuples": [self.tuples], "punctuations": [self.punctuations], "late": [self.late]}
+        return {**self._written.snapshot(), "counts": pl.DataFrame(counts)}
+
+    def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
+        """Take what a snapshot says was written."""
+        self.tuples, self.punctuations, self.late = snapshot["counts"].row(0)
+        self._written.restore(snapshot)
+
+
+def sort_key(p: Punctuation) -> tuple[Any, ...]:
+    """Punctuations sort by their patterns' first values; ``*`` comes last."""
+    return tuple((1,) if isinstance(q, Wildcard) else (0, cuts(q)[0], str(q)) for q in p.patterns)

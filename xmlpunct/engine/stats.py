@@ -1,0 +1,106 @@
+"""What a run did, in numbers: the contents of ``--stats``."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from xmlpunct.operators import Counters
+
+_IMPORTED = time.time()
+
+
+def process_start() -> float:
+    """When this process began, in seconds since 1970 (where the system does not tell: when this was imported)."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        booted = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime"))
+        return int(booted.split()[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, StopIteration, IndexError):
+        return _IMPORTED
+
+
+@dataclass
+class InputStats:
+    """What came in on a stream: good tuples, punctuations, rejected tuples, and bytes of its source read."""
+
+    tuples: int = 0
+    punctuations: int = 0
+    rejected: int = 0
+    bytes: int = 0
+
+
+@dataclass
+class OperatorStats(Counters):
+    """An operator's counters, summed over shards, behind its number and name in the plan."""
+
+    id: int = 0
+    operator: str = ""
+
+    def add(self, other: Counters) -> None:
+        """Add another shard's counters of the same moment."""
+        for name, value in asdict(other).items():
+            if name not in ("id", "operator"):
+                setattr(self, name, getattr(self, name) + value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields in the order they are read."""
+        found = asdict(self)
+        return {"id": found.pop("id"), "operator": found.pop("operator"), **found}
+
+
+@dataclass
+class RunStats:
+    """The statistics of a run. Times are in seconds; the first result counts from the start of the process."""
+
+    engine: str
+    started: float = field(default_factory=time.time)
+    seconds: float = 0.0
+    first_result_seconds: float | None = None
+    slices: int = 0
+    inputs: dict[str, InputStats] = field(default_factory=dict)
+    tuples_out: int = 0
+    punctuations_out: int = 0
+    late: int = 0
+    operators: list[OperatorStats] = field(default_factory=list)
+
+    def result(self, tuples: int, punctuations: int) -> None:
+        """Count what was written just now."""
+        self.tuples_out += tuples
+        self.punctuations_out += punctuations
+        if tuples and self.first_result_seconds is None:
+            self.first_result_seconds = time.time() - process_start()
+
+    def observe(self, operators: Iterable[OperatorStats]) -> None:
+        """Take the operators' counters after a slice, keeping the peaks over slices of the sums over shards."""
+        peaks = {o.id: (o.state_rows_peak, o.held_punctuations_peak) for o in self.operators}
+        self.operators = sorted(operators, key=lambda o: o.id)
+        for o in self.operators:
+            rows, held = peaks.get(o.id, (0, 0))
+            o.state_rows_peak = max(rows, o.state_rows)
+            o.held_punctuations_peak = max(held, o.held_punctuations)
+
+    @property
+    def state_rows(self) -> int:
+        """What all operators retain now."""
+        return sum(o.state_rows for o in self.operators)
+
+    def finish(self) -> None:
+        """Stop the clock."""
+        self.seconds = time.time() - self.started
+
+    def as_dict(self) -> dict[str, Any]:
+        """What ``--stats`` writes."""
+        return {
+            "engine": self.engine,
+            "seconds": round(self.seconds, 3),
+            "first_result_seconds": self.first_result_seconds and round(self.first_result_seconds, 3),
+            "slices": self.slices,
+            "inputs": {name: asdict(i) for name, i in self.inputs.items()},
+            "output": {"tuples": self.tuples_out, "punctuations": self.punctuations_out, "late": self.late},
+            "operators": [o.as_dict() for o in self.operators],
+        }
