@@ -1,1 +1,22 @@
-"""xmlpunct: continuous queries over punctuated XML streams."""
+"""xmlpunct: continuous queries over punctuated XML streams.
+
+`parse` and `slices` read XML into tuples and punctuations; `query` runs SQL over streams in this process;
+`match`, `combine` and `covers` reason about punctuations.
+"""
+
+from xmlpunct.errors import (
+    PatternError,
+    Reject,
+    SchemaError,
+    SourceError,
+    SqlError,
+    StrictError,
+    UsageError,
+    XmlPunctError,
+)
+from xmlpunct.punctset import PunctuationSet
+from xmlpunct.punctuation import Punctuation, combine, covers, match
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.slice import Slice
+
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""``python -m xmlpunct``."""
+
+from xmlpunct.cli import main
+
+main()

@@ -1,0 +1,67 @@
+"""The command line. Commands parse options, call the library, and turn its errors into messages."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from xmlpunct import __version__
+from xmlpunct.cli.explain import explain_command
+from xmlpunct.cli.parse import parse_command
+from xmlpunct.cli.run import run_command
+from xmlpunct.errors import XmlPunctError
+
+INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="xmlpunct")
+def cli() -> None:
+    """Continuous queries over punctuated XML streams.
+
+    Data goes to standard output, everything else to standard error. The exit code is 0 when all is done,
+    1 when data or a source failed, 2 for a wrong call or SQL, 130 when interrupted.
+    """
+
+
+cli.add_command(run_command)
+cli.add_command(parse_command)
+cli.add_command(explain_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    sys.exit(invoke(arguments))
+
+
+def invoke(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    logging.basicConfig(format="xmlpunct: %(message)s", level=logging.WARNING)
+    try:
+        result = cli.main(args=arguments, prog_name="xmlpunct", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has left. Python would complain once more when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except XmlPunctError as error:
+        _say(str(error))
+        return error.exit_code
+    except Exception as error:
+        if os.environ.get("XMLPUNCT_DEBUG"):
+            raise
+        _say(f"internal error: {type(error).__name__}: {error}\nXMLPUNCT_DEBUG=1 shows where. Please report it.")
+        return 1
+
+
+def _say(message: str) -> None:
+    click.echo(f"xmlpunct: {message}", err=True)

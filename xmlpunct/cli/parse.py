@@ -1,0 +1,33 @@
+"""``xmlpunct parse``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from xmlpunct.firehose import PUNCT_NAMESPACE, open_source, slices, sniff, writer_for
+from xmlpunct.schema import Schema
+
+
+@click.command("parse")
+@click.argument("source")
+@click.option("--element", required=True, metavar="NAME", help="The tuples' element: name, or {uri}name.")
+@click.option("--schema", "columns", metavar="COLUMNS", help="A column list (default: children as STRINGs).")
+@click.option("--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True)
+@click.option("--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations.")
+def parse_command(source: str, element: str, columns: str | None, format_: str, punct_namespace: str) -> None:
+    """Parse SOURCE (a file, a directory, or - for standard input) and write its tuples and punctuations.
+
+    Without --schema the children of the first tuple are the columns, as STRINGs.
+    """
+    opened = open_source(source)
+    schema = Schema.parse(columns) if columns is not None else sniff(opened, element)
+    writer = writer_for(format_, schema, punct_namespace=punct_namespace, element=element)
+    out = sys.stdout.buffer
+    out.write(writer.start())
+    for part in slices(opened, schema, element=element, punct_namespace=punct_namespace):
+        out.write(writer.body(part))
+        out.flush()
+    out.write(writer.end())
+    out.flush()

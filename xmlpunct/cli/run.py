@@ -1,0 +1,126 @@
+"""``xmlpunct run``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from xmlpunct.cli.progress import Progress
+from xmlpunct.engine.options import RunOptions, parse_size
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import UsageError
+from xmlpunct.firehose import PUNCT_NAMESPACE
+
+
+@click.command("run")
+@click.argument("query", required=False, metavar="[QUERY.sql]")
+@click.option("-q", "--sql", metavar="SQL", help="The query itself, instead of a file; or after one, its last part.")
+@click.option(
+    "-s", "--source", "sources", multiple=True, metavar="NAME=SOURCE", help="Where a declared stream comes from."
+)
+@click.option("-o", "--output", metavar="OUT", help="A file, or a directory ending in / (default: standard output).")
+@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
+@click.option("--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: it adapts).")
+@click.option("--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True)
+@click.option("--checkpoint", metavar="DIR", help="Where Spark's progress is kept, to go on from after a stop.")
+@click.option("--rejects", metavar="FILE", help="Write rejected tuples here, as JSON lines.")
+@click.option("--stats", metavar="FILE", help="Write what the run did here, as JSON.")
+@click.option("--strict", is_flag=True, help="Stop at the first rejected tuple.")
+@click.option("--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations.")
+def run_command(
+    query: str | None,
+    sql: str | None,
+    sources: tuple[str, ...],
+    output: str | None,
+    engine: str,
+    master: str,
+    slice_size: str | None,
+    format_: str,
+    checkpoint: str | None,
+    rejects: str | None,
+    stats: str | None,
+    strict: bool,
+    punct_namespace: str,
+) -> None:
+    """Run a query over XML streams; write its results and punctuations as they become certain."""
+    from xmlpunct.engine.sql import plan
+
+    if checkpoint is not None and engine == "local":
+        raise UsageError("--checkpoint takes --engine spark")
+    planned = plan(read_query(query, sql), read_sources(sources))
+    options = RunOptions(
+        output=None if output == "-" else output,
+        format=format_,
+        slice_bytes=parse_size(slice_size) if slice_size else None,
+        checkpoint=checkpoint,
+        rejects=rejects,
+        stats=stats,
+        strict=strict,
+        master=master,
+        punct_namespace=punct_namespace,
+    )
+    counted = RunStats(engine)
+    with Progress() as progress:
+        try:
+            if engine == "local":
+                from xmlpunct.engine.local import run as run_local
+
+                run_local(planned, options, counted, progress.show)
+            else:
+                from xmlpunct.engine.spark import run as run_spark
+
+                run_spark(planned, options, counted, progress.show)
+        finally:
+            counted.finish()
+            if stats is not None:
+                write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
+    report(counted, rejects)
+
+
+def read_query(path: str | None, sql: str | None) -> str:
+    """The text of the query: of a file, of ``-q``, or of both. Raises `UsageError`."""
+    if path is None and sql is None:
+        raise UsageError("no query: name a file with one, or give it with -q")
+    parts = []
+    if path is not None:
+        try:
+            parts.append(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"cannot read {path}: it is not UTF-8") from None
+    return "\n".join([*parts, *([sql] if sql is not None else [])])
+
+
+def read_sources(given: tuple[str, ...]) -> dict[str, str]:
+    """``NAME=SOURCE`` options as a mapping. Raises `UsageError`."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, source = text.partition("=")
+        if not name or not equals or not source:
+            raise UsageError(f"-s {text}: write NAME=SOURCE")
+        if name in found:
+            raise UsageError(f"-s {text}: {name} is given twice")
+        found[name] = source
+    return found
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a small file. Raises `UsageError` if that is impossible."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def report(stats: RunStats, rejects: str | None) -> None:
+    """Say on standard error what was left out, if anything."""
+    rejected = sum(i.rejected for i in stats.inputs.values())
+    if rejected:
+        where = f"see {rejects}" if rejects else "--rejects FILE keeps them"
+        click.echo(f"xmlpunct: {rejected:,} tuples were rejected; {where}", err=True)
+    if stats.late:
+        click.echo(f"xmlpunct: {stats.late:,} results came after a punctuation that excluded them: dropped", err=True)
