@@ -1,0 +1,44 @@
+"""The XML Firehose: punctuated XML to slices, and slices to punctuated XML."""
+
+from xmlpunct.firehose.library import Readable, parse, slices
+from xmlpunct.firehose.parser import Parsed, parse_split
+from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.sources import PartReader, Source, open_source
+from xmlpunct.firehose.spec import (
+    PUNCT_NAMESPACE,
+    ElementName,
+    Limits,
+    StreamSpec,
+    elements_of,
+    punctuation_element,
+)
+from xmlpunct.firehose.splitter import Splitter
+from xmlpunct.firehose.writer import CsvWriter, JsonlWriter, Writer, XmlWriter, is_xml_name, writer_for
+
+__all__ = [
+    "PUNCT_NAMESPACE",
+    "CsvWriter",
+    "ElementName",
+    "FirehoseReader",
+    "JsonlWriter",
+    "Limits",
+    "Parsed",
+    "PartReader",
+    "Position",
+    "Readable",
+    "Source",
+    "Split",
+    "Splitter",
+    "StreamSpec",
+    "Writer",
+    "XmlWriter",
+    "elements_of",
+    "is_xml_name",
+    "open_source",
+    "parse",
+    "parse_split",
+    "punctuation_element",
+    "slices",
+    "writer_for",
+]

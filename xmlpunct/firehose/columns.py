@@ -1,0 +1,133 @@
+"""Texts to typed columns: common lexical forms are converted at once, the others by `Type.parse`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from xmlpunct.patterns import WILDCARD
+from xmlpunct.punctset import pattern_expression
+from xmlpunct.schema import Attribute
+from xmlpunct.types import DecimalType, Type, Value
+
+SHOWN = 60
+"""How much of a wrong value a reason shows."""
+
+
+def column(attribute: Attribute, texts: Sequence[str | None] | pl.Series) -> tuple[pl.Series, dict[int, str]]:
+    """The column of an attribute's values, and what is wrong by row (where the column has a null).
+
+    A null where none may be, a text that is no value of the type, and a value outside the declared domain
+    are wrong.
+
+    >>> from xmlpunct.schema import Schema
+    >>> values, wrong = column(Schema.parse("hour INT NOT NULL")["hour"], ["17", " 18\\n", "x", None])
+    >>> values.to_list(), sorted(wrong)
+    ([17, 18, None, None], [2, 3])
+    """
+    name, type_ = attribute.name, attribute.type
+    given = pl.Series(name, texts, dtype=pl.String())
+    values, wrong = convert(type_, given)
+    wrong = {row: f"attribute {name}: {reason}" for row, reason in wrong.items()}
+    if not attribute.nullable and given.null_count():
+        for row in _where(given.is_null()):
+            wrong[row] = f"attribute {name}: missing, and it is NOT NULL"
+    if attribute.domain is not WILDCARD:
+        inside = values.to_frame().select(pattern_expression(name, attribute.domain)).to_series()
+        outside = values.is_not_null() & ~inside
+        for row in _where(outside):
+            wrong[row] = f"attribute {name}: {shown(given[row])} is outside its domain {attribute.domain}"
+    return values, wrong
+
+
+def convert(type_: Type, texts: pl.Series) -> tuple[pl.Series, dict[int, str]]:
+    """The values of texts in XML Schema's form, exactly as ``type_.parse`` reads each, and what is wrong."""
+    if type_.name == "STRING":
+        return texts, {}
+    trimmed = texts.str.strip_chars(" \t\r\n")
+    values = _fast(type_, trimmed)
+    left = values.is_null() & texts.is_not_null()
+    wrong: dict[int, str] = {}
+    if left.any():
+        rows: list[int] = []
+        read: list[Value] = []
+        known: dict[str, Value | ValueError] = {}
+        for row in _where(left):
+            text = texts[row]
+            if text not in known:
+                known[text] = _parse(type_, text)
+            value = known[text]
+            if isinstance(value, ValueError):
+                reason = str(value)
+                wrong[row] = reason if len(reason) <= 2 * SHOWN else f"{shown(text)} is not of type {type_}"
+            else:
+                rows.append(row)
+                read.append(value)
+        if rows:
+            values = values.scatter(rows, pl.Series(read, dtype=type_.dtype))
+    return values.rename(texts.name), wrong
+
+
+def shown(text: str) -> str:
+    """A text as a reason shows it: quoted, and cut short."""
+    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")
+
+
+def _parse(type_: Type, text: str) -> Value | ValueError:
+    try:
+        return type_.accept(type_.parse(text))
+    except ValueError as error:
+        return error
+
+
+def _where(mask: pl.Series) -> list[int]:
+    return mask.arg_true().to_list()
+
+
+def _fast(type_: Type, texts: pl.Series) -> pl.Series:
+    """The values of the texts that have the type's common form; null for the others, right or wrong."""
+    form, cast = _FORMS[type_.name] if type_.name in _FORMS else _decimal(type_)
+    common = texts.str.contains(form).fill_null(False)
+    if not common.all():
+        texts = texts.to_frame("t").select(pl.when(common).then(pl.col("t"))).to_series()
+    return cast(texts)
+
+
+def _decimal(type_: Type) -> tuple[str, Callable[[pl.Series], pl.Series]]:
+    assert isinstance(type_, DecimalType)
+    whole, scale = type_.precision - type_.scale, type_.scale
+    digits = rf"[0-9]{{1,{whole}}}" if whole else "0"
+    return rf"^[+-]?{digits}(?:\.[0-9]{{0,{scale}}})?$", lambda s: s.cast(type_.dtype, strict=False)
+
+
+def _double(texts: pl.Series) -> pl.Series:
+    values = texts.cast(pl.Float64, strict=False)
+    return values.set(values == 0.0, 0.0)  # -0 is 0
+
+
+def _boolean(texts: pl.Series) -> pl.Series:
+    yes = texts.is_in(["true", "1"])
+    return yes.set(texts.is_null(), None)
+
+
+def _date(texts: pl.Series) -> pl.Series:
+    return texts.str.to_date("%Y-%m-%d", strict=False)
+
+
+def _timestamp(texts: pl.Series) -> pl.Series:
+    bare = texts.str.strip_suffix("Z")
+    read = bare.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us")
+    return read.dt.replace_time_zone("UTC")
+
+
+_YEAR = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"  # Python's dates begin with year 1
+_DAY = rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
+_FORMS: dict[str, tuple[str, Callable[[pl.Series], pl.Series]]] = {
+    "INT": ("^[+-]?[0-9]{1,18}$", lambda s: s.cast(pl.Int64, strict=False)),
+    "DOUBLE": (r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?$", _double),
+    "BOOLEAN": ("^(?:true|false|1|0)$", _boolean),
+    "DATE": (f"^{_DAY}$", _date),
+    "TIMESTAMP": (f"^{_DAY}T{_CLOCK}Z?$", _timestamp),
+}

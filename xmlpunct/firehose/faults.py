@@ -1,0 +1,227 @@
+"""Where a split is malformed, and why: found again at leisure, so that it never depends on how data arrived.
+
+The parser that reads splits says *that* something is wrong; its idea of the place depends on the pieces it
+was fed. Here libexpat finds the place, and libxml2 confirms it: everything before the token is accepted, the
+token is not. Where the two disagree about XML's finer points, libxml2 has the last word.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+from xml.parsers import expat
+
+import numpy as np
+from lxml import etree
+
+from xmlpunct.firehose.markup import Tokens, exact_tokens, tokens
+from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.target import END
+
+PIECE = 64 * 1024
+"""How much is fed at once: libxml2 refuses pieces of more than 10 MB."""
+
+TAIL = f"<?{END}?>".encode()
+"""Fed last: libxml2 looks at a text only when it sees what follows."""
+
+_SHOWN = 2000
+_TRUNCATED = {3, 5, 6, 20}  # expat: no element found, unclosed token, partial character, unclosed CDATA
+_EXACT = {2, 4, 11, 14}  # expat: syntax error, invalid token, undefined entity, bad character reference
+
+
+class Places:
+    """Places in a split: numbers of start tags, bytes, lines. Worked out only if something is wrong.
+
+    ``exact`` takes more time, and knows that a tag cannot contain another.
+    """
+
+    def __init__(self, split: Split, exact: bool = False) -> None:
+        self.split, self._tokenize = split, exact_tokens if exact else tokens
+
+    @cached_property
+    def _found(self) -> Tokens:
+        return self._tokenize(self.split.data)
+
+    @cached_property
+    def _tokens(self) -> tuple[list[int], list[int], list[int]]:
+        """Beginnings, ends and nesting changes of the tokens."""
+        return self._found.start.tolist(), self._found.end.tolist(), self._found.delta.tolist()
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Which tokens are start tags."""
+        return list(np.flatnonzero(self._found.element & (self._found.delta >= 0)).tolist())
+
+    @cached_property
+    def _lines(self) -> list[int]:
+        return list(np.flatnonzero(np.frombuffer(self.split.data, np.uint8) == 10).tolist())
+
+    def offset(self, number: int) -> int:
+        """The offset in the split of its n-th start tag (from 1)."""
+        if number > len(self._starts):  # a start tag that the parser saw and we did not: not well formed
+            return self._found.tail
+        return self._tokens[0][self._starts[number - 1]]
+
+    def line(self, offset: int) -> int:
+        """The line in the source of an offset in the split."""
+        return self.split.start.line + bisect_right(self._lines, offset - 1)
+
+    def byte(self, offset: int) -> int:
+        """The byte in the source of an offset in the split."""
+        return self.split.start.byte + offset
+
+    def text(self, number: int) -> str:
+        """The element of the n-th start tag as it stands in the source, cut to about 2,000 characters."""
+        begins, ends, deltas = self._tokens
+        first = at = self._starts[number - 1]
+        depth = deltas[at]
+        while depth > 0 and ends[at] - begins[first] <= 4 * _SHOWN and at + 1 < len(begins):
+            at += 1
+            depth += deltas[at]
+        raw = self.split.data[begins[first] : ends[at]].decode("utf-8", "replace")
+        return raw if len(raw) <= _SHOWN else raw[:_SHOWN] + "..."
+
+    def token(self, offset: int) -> tuple[int, int]:
+        """The beginning and end of the token, or of the text between two, in which an offset lies."""
+        begins, ends, _ = self._tokens
+        i = bisect_right(begins, offset) - 1
+        if i >= 0 and offset < ends[i]:
+            return begins[i], ends[i]
+        begin = ends[i] if i >= 0 else 0
+        data = self.split.data
+        if i + 1 < len(begins):
+            return begin, begins[i + 1]
+        tail = data.find(b"<", begin)
+        if tail < 0:
+            return begin, len(data)
+        if offset < tail:
+            return begin, tail
+        end = data.find(b">", offset) + 1
+        return tail, end or len(data)
+
+    def innermost(self) -> str:
+        """The raw name of the innermost element open at the end."""
+        stack = [_name(tag.encode("utf-8", "surrogateescape")) for tag in self.split.start.open]
+        data, (begins, ends, deltas) = self.split.data, self._tokens
+        for begin, end, delta in zip(begins, ends, deltas, strict=True):
+            if delta > 0:
+                stack.append(_name(data[begin:end]))
+            elif delta < 0 and stack:
+                stack.pop()
+        return stack[-1] if stack else ""
+
+
+def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:
+    """Where ``data`` (the split's, made ready for the parser) goes wrong.
+
+    Gives the offset of what is wrong, the offset up to which everything is right (the beginning of the token
+    in question), and the reason. ``error`` is what libxml2 said.
+    """
+    prologue, places = split.start.prologue, Places(split, exact=True)
+    reader = expat.ParserCreate("UTF-8", " ")
+    try:
+        reader.Parse(prologue, False)
+        reader.Parse(data if split.final else data + TAIL, split.final)
+    except expat.ExpatError as found:
+        at = max(0, min(reader.ErrorByteIndex - len(prologue), len(data)))
+        if split.final and found.code in _TRUNCATED:
+            return truncated(split, places)
+        begin, end = places.token(at)
+        if begin > 0 and _complaint(prologue, data[:begin]) is not None:  # &< : expat points at the <
+            begin, end = places.token(begin - 1)
+        if _complaint(prologue, data[:begin]) is None:
+            said = _complaint(prologue, data[:end])
+            if said is not None:
+                place = at if found.code in _EXACT and begin <= at < end else begin
+                return place, begin, said
+    at = _offset(prologue, data, error) if error is not None else len(data)
+    if at >= len(data) and split.final:
+        return truncated(split, places)
+    begin, _ = places.token(min(at, max(len(data) - 1, 0)))
+    return min(at, len(data)), begin, reason(error) if error is not None else "malformed"
+
+
+def truncated(split: Split, places: Places) -> tuple[int, int, str]:
+    """As `malformed`, for a document that ends too early."""
+    name, size = places.innermost(), len(split.data)
+    if name:
+        return size, size, f"the document ends inside <{name}>: it is cut short"
+    return size, size, "the document ends before its root element: it is cut short"
+
+
+def reason(entry: etree._LogEntry) -> str:
+    """libxml2's message, in one line and without places relative to what it was fed."""
+    message = " ".join((entry.message or "malformed").split())
+    if entry.type_name == "ERR_CDATA_NOT_FINISHED":
+        message = "a CDATA section with a character that XML forbids, or without an end"
+    return re.sub(r" line \d+", "", message)
+
+
+def complaint(parser: etree.XMLParser) -> etree._LogEntry | None:
+    """The first error that a parser has met, those it recovers from included."""
+    return next((entry for entry in parser.feed_error_log if entry.level_name != "WARNING"), None)
+
+
+def pieces(data: bytes) -> list[bytes]:
+    """``data`` in pieces to feed, cut before tags where possible."""
+    found, at = [], 0
+    while len(data) - at > PIECE:
+        end = data.rfind(b"<", at + 1, at + PIECE)
+        end = end if end > 0 else at + PIECE
+        found.append(data[at:end])
+        at = end
+    return [*found, data[at:]]
+
+
+class _Silent:
+    reached = False
+
+    def pi(self, name: str, _: str | None = None) -> None:
+        self.reached |= name == END
+
+    def close(self) -> None: ...
+
+
+def new_parser(target: object) -> etree.XMLParser:
+    """A parser that fetches nothing, expands nothing, and calls ``target``."""
+    return etree.XMLParser(
+        target=target,  # type: ignore[arg-type]
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=False,
+    )
+
+
+def _complaint(prologue: bytes, data: bytes) -> str | None:
+    """What libxml2 has against ``data``, if anything."""
+    target = _Silent()
+    parser = new_parser(target)
+    try:
+        for piece in (prologue, *pieces(data), TAIL):
+            if piece:
+                parser.feed(piece)
+            if (found := complaint(parser)) is not None:
+                return reason(found)
+        if target.reached:
+            return None
+        parser.close()
+    except etree.XMLSyntaxError:
+        if (found := complaint(parser)) is not None:
+            return reason(found)
+    return "malformed: a tag that does not end"
+
+
+def _offset(prologue: bytes, data: bytes, error: etree._LogEntry) -> int:
+    """The offset in ``data`` of libxml2's line and column (in characters)."""
+    fed, start = prologue + data, 0
+    for _ in range(error.line - 1):
+        start = fed.find(b"\n", start) + 1
+    text = fed[start : start + 4 * max(error.column, 1)].decode("utf-8", "replace")
+    return max(0, start + len(text[: max(error.column - 1, 0)].encode()) - len(prologue))
+
+
+def _name(tag: bytes) -> str:
+    found = re.match(rb"<([^\s/>]+)", tag)
+    return found[1].decode("utf-8", "replace") if found else ""

@@ -1,0 +1,98 @@
+"""Reading punctuated XML from Python: tuples and punctuations, or slices."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from xmlpunct.errors import Reject
+from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.sources import Source, open_source
+from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec
+from xmlpunct.punctuation import Punctuation, Tuple
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+from xmlpunct.types import NAN
+
+Readable = str | os.PathLike[str] | bytes | BinaryIO | Source
+"""What can be read: a path (a file, a directory, ``-``), bytes, a binary file, or an opened source."""
+
+_log = logging.getLogger("xmlpunct")
+
+
+def parse(
+    source: Readable,
+    schema: Schema,
+    *,
+    element: str,
+    punct_namespace: str = PUNCT_NAMESPACE,
+    on_reject: Callable[[Reject], object] | None = None,
+) -> Iterator[Tuple | Punctuation]:
+    """The tuples and punctuations of a stream, in document order.
+
+    ``element`` is the tuples' element (``{uri}name`` if it is in a namespace). A tuple is a Python tuple in
+    schema order; null is None. One that cannot be read is passed to ``on_reject``, or else logged as a
+    warning on the logger ``xmlpunct``. Raises `SourceError` where the source fails, after everything before
+    it. There is no punctuation for the end of the stream: the iterator ends.
+
+    >>> xml = b'''<s xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct">
+    ...   <t><sid>S1</sid><hour>17</hour></t><punct:t><hour>(,17]</hour></punct:t></s>'''
+    >>> list(parse(xml, Schema.parse("sid STRING, hour INT"), element="t"))
+    [('S1', 17), Punctuation(<*, (,17]>)]
+    """
+    for found in slices(
+        source, schema, element=element, punct_namespace=punct_namespace, on_reject=on_reject
+    ):
+        tuples, at = rows(schema, found), 0
+        for before, punctuation in zip(found.before, found.punctuations, strict=True):
+            yield from tuples[at:before]
+            yield punctuation
+            at = before
+        yield from tuples[at:]
+
+
+def slices(
+    source: Readable,
+    schema: Schema,
+    *,
+    element: str,
+    size: int = 2**20,
+    punct_namespace: str = PUNCT_NAMESPACE,
+    limits: Limits = Limits(),  # noqa: B008 - immutable
+    on_reject: Callable[[Reject], object] | None = None,
+) -> Iterator[Slice]:
+    """The slices of a stream, of about ``size`` bytes of XML each, in document order; none is empty.
+
+    Everything else is as with `parse`.
+    """
+    if isinstance(source, str | os.PathLike):
+        source = open_source(source)
+    given = source if isinstance(source, Source) else Source.of(source)
+    reject = on_reject or log_reject
+    reader = FirehoseReader(given, [StreamSpec(element, schema, element)], punct_namespace, limits)
+    try:
+        while (parsed := reader.read(size)) is not None:
+            for one in parsed.rejects[0]:
+                reject(one)
+            if parsed.slices[0]:
+                yield parsed.slices[0]
+            if parsed.error:
+                raise parsed.error
+    finally:
+        reader.close()
+
+
+def log_reject(reject: Reject) -> None:
+    """Log a reject as a warning."""
+    _log.warning("%s", reject)
+
+
+def rows(schema: Schema, found: Slice) -> list[Tuple]:
+    """Tuples as Python values, with the one NaN that equals itself."""
+    rows: list[Tuple] = found.tuples.rows()
+    doubles = [i for i, a in enumerate(schema) if a.type.name == "DOUBLE"]
+    if any(found.tuples.to_series(i).is_nan().any() for i in doubles):
+        rows = [tuple(NAN if v != v else v for v in row) for row in rows]
+    return rows

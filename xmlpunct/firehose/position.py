@@ -1,0 +1,58 @@
+"""Places in a source, and the pieces between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place between elements, where a split may begin.
+
+    ``byte`` is a 0-based offset into the source (as UTF-8), ``line`` is 1-based. ``open`` holds the raw
+    start tags of the elements open there, outermost first: they carry the namespaces in scope, and let the
+    end tags that follow be verified. ``started`` says that the source has had a root element already.
+    """
+
+    byte: int = 0
+    line: int = 1
+    open: tuple[str, ...] = ()
+    started: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"byte": self.byte, "line": self.line, "open": list(self.open), "started": self.started}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Position:
+        """The inverse of `to_json`.
+
+        >>> here = Position(3, 1, ("<a>",), True)
+        >>> Position.from_json(here.to_json()) == here
+        True
+        """
+        return cls(values["byte"], values["line"], tuple(values["open"]), values["started"])
+
+    @property
+    def prologue(self) -> bytes:
+        """The start tags of ``open`` as they stood in the source."""
+        return "".join(self.open).encode("utf-8", "surrogateescape")
+
+    def after(self, data: bytes, open_: tuple[str, ...]) -> Position:
+        """The place at the end of ``data``, which begins here."""
+        return Position(self.byte + len(data), self.line + data.count(b"\n"), open_, True)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A piece of a source that can be parsed by itself, anywhere.
+
+    ``source`` is the source's name. It holds whole tuple and punctuation elements, of one document only.
+    ``final`` says that the source ends after it, in an orderly way as far as bytes go.
+    """
+
+    source: str
+    start: Position
+    data: bytes
+    final: bool

@@ -1,0 +1,92 @@
+"""Finding out what a stream's tuples look like, where nobody declared it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import BinaryIO
+
+from lxml import etree
+
+from xmlpunct.errors import SourceError
+from xmlpunct.firehose.parser import parse_split
+from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.sources import Source
+from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec, elements_of, expanded
+from xmlpunct.firehose.splitter import Splitter
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import STRING
+
+_STEP = 2**16
+
+
+def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) -> tuple[Schema, Source]:
+    """The children of the first tuple as STRING attributes, and the source to read from its beginning.
+
+    (That is another source, since some can be read only once.) Raises `SourceError` if there is no tuple.
+
+    >>> found, _ = sniff(Source.of(b"<s><t><sid>1</sid><hour>5</hour></t></s>"), "t")
+    >>> found.names
+    ('sid', 'hour')
+    """
+    source = _rereadable(source)
+    for part in range(len(source.parts)):
+        with source.open(part) as reader:
+            # One attribute that no element can have: here only whether there is a tuple matters.
+            probe = StreamSpec("", Schema.of([Attribute("?", STRING)]), element)
+            splitter = Splitter(reader.name, elements_of([probe], punct_namespace))
+            while not splitter.finished:
+                data = reader.read(_STEP)
+                if data:
+                    splitter.feed(data)
+                else:
+                    splitter.end()
+                while (split := splitter.cut(_STEP)) is not None:
+                    parsed = parse_split(split, [probe], punct_namespace)
+                    if parsed.slices[0].tuples.height:
+                        return _children(split, element), source
+                    if parsed.error:
+                        raise parsed.error
+    raise SourceError(source.name, f"no <{element}> element to take the columns from: declare them")
+
+
+def _children(split: Split, element: str) -> Schema:
+    """The schema of the first tuple of a split that has one."""
+    parser = etree.XMLPullParser(events=("end",), tag=element, resolve_entities=False, no_network=True)
+    parser.feed(split.start.prologue + split.data)
+    _, found = next(iter(parser.read_events()))
+    space = expanded(element)[0]
+    tags = [child.tag for child in found if isinstance(child.tag, str)]
+    names = [expanded(tag)[1] for tag in tags if expanded(tag)[0] in ("", space)]
+    return Schema.of(Attribute(name, STRING) for name in dict.fromkeys(names))
+
+
+def _rereadable(source: Source) -> Source:
+    """The same source; what can be read once only is remembered as far as it is read, and read again."""
+    if all(size is not None for _, size in source.parts):
+        return source
+    files = [_Replay(source, part) for part in range(len(source.parts))]
+
+    def open_again(part: int) -> tuple[BinaryIO, bool]:
+        files[part].at = 0
+        return files[part], False  # type: ignore[return-value]
+
+    return replace(source, opener=open_again)
+
+
+class _Replay:
+    """A file that gives again what it gave before, as often as ``at`` is put back."""
+
+    def __init__(self, source: Source, part: int) -> None:
+        self.source, self.part, self.at = source, part, 0
+        self.seen = bytearray()
+        self.file: BinaryIO | None = None
+
+    def read1(self, size: int) -> bytes:
+        if self.file is None:
+            self.file, _ = self.source.opener(self.part)
+        if self.at == len(self.seen):
+            some = getattr(self.file, "read1", None) or self.file.read
+            self.seen += some(size) or b""
+        data = bytes(self.seen[self.at : self.at + size])
+        self.at += len(data)
+        return data

@@ -1,0 +1,230 @@
+"""Where bytes come from: files, directories, standard input, and anything that can be read. Always as UTF-8.
+
+UTF-8 (with or without a byte order mark) and US-ASCII pass as they are, so that byte offsets are those of the
+file. Other encodings are turned into UTF-8 on the way, and offsets then count bytes of that.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from xmlpunct.errors import SourceError, UsageError
+
+_HEAD = 1024  # by then a declaration must have ended
+_SKIPPED = 1 << 20
+_BOMS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0\0\0", "utf-32-le"),
+    (b"\0\0\0<", "utf-32-be"),
+    (b"<\0?\0", "utf-16-le"),
+    (b"\0<\0?", "utf-16-be"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
+_ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
+
+
+class PartReader:
+    """Reads one part of a source from its beginning on, as UTF-8. A context manager."""
+
+    def __init__(self, name: str, file: BinaryIO, owned: bool) -> None:
+        self.name, self._file, self._owned = name, file, owned
+        # Whatever is there already, rather than waiting for as much as was asked for.
+        self._some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._encoding = "utf-8"
+        self._ready = b""
+        self.consumed = 0
+        """How many bytes of the part, as it is stored, have been read."""
+        self._detect()
+
+    def read(self, size: int) -> bytes:
+        """At most about ``size`` further bytes, as soon as there are any; none only at the end.
+
+        Raises `SourceError` if they cannot be read, or are not in the encoding declared.
+        """
+        if self._ready:
+            found, self._ready = self._ready[:size], self._ready[size:]
+            return found
+        while True:
+            raw = self._raw(size)
+            if self._decoder is None:
+                return raw
+            found = self._decode(raw)
+            if found or not raw:
+                return found
+
+    def skip(self, count: int) -> None:
+        """Go on ``count`` UTF-8 bytes further. Raises `SourceError` if there are not so many."""
+        if self._decoder is None and self._owned:
+            with suppress(OSError):  # a pipe cannot seek
+                self._file.seek(count)
+                self._ready, self.consumed = b"", count
+                return
+        while count:
+            data = self.read(min(count, _SKIPPED))
+            if not data:
+                raise SourceError(self.name, f"shorter than it was: {count:,} bytes are missing")
+            count -= len(data)
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        if self._owned:
+            self._file.close()
+
+    def __enter__(self) -> PartReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _raw(self, size: int) -> bytes:
+        try:
+            data = self._some(size) or b""
+        except (OSError, ValueError) as error:
+            raise SourceError(self.name, f"cannot be read: {_why(error)}") from None
+        self.consumed += len(data)
+        return data
+
+    def _decode(self, raw: bytes) -> bytes:
+        assert self._decoder is not None
+        try:
+            return self._decoder.decode(raw, final=not raw).encode()
+        except UnicodeError as error:
+            raise SourceError(self.name, f"is not {self._encoding}: {error}") from None
+
+    def _detect(self) -> None:
+        """Look at the beginning for the encoding."""
+        head = b""
+        while len(head) < 4 or (_may_be_declaration(head) and b"?>" not in head and len(head) < _HEAD):
+            more = self._raw(_HEAD)
+            if not more:
+                break
+            head += more
+        encoding = next((name for mark, name in _BOMS if head.startswith(mark)), None)
+        if encoding is None:
+            declared = _ENCODING.match(head.removeprefix(codecs.BOM_UTF8))
+            encoding = declared[1].decode() if declared else "utf-8"
+        try:
+            codec = codecs.lookup(encoding)
+            if not codec._is_text_encoding or codec.incrementaldecoder is None:
+                raise LookupError
+        except LookupError:
+            raise SourceError(self.name, f"the encoding {encoding} is not known") from None
+        self._encoding = codec.name
+        if codec.name in ("utf-8", "ascii"):
+            self._ready = head
+        elif head[:5] == b"<?xml" and codec.name.startswith(("utf-16", "utf-32")):
+            raise SourceError(self.name, f"declares {encoding} but is not in it", 1, 0)
+        else:
+            self._decoder = codec.incrementaldecoder("strict")
+            self._ready = self._decode(head) if head else b""
+
+
+def _may_be_declaration(head: bytes) -> bool:
+    head = head.removeprefix(codecs.BOM_UTF8)
+    return b"<?xml".startswith(head[:5]) and b">" not in head
+
+
+def _why(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source: ``parts`` are the names and sizes (None: unknown) of its files, in order.
+
+    Each part holds documents of its own. Parts read from a stream can be opened once.
+    """
+
+    name: str
+    parts: tuple[tuple[str, int | None], ...]
+    opener: Callable[[int], tuple[BinaryIO, bool]]
+
+    @classmethod
+    def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
+        """A source of bytes, or of a binary file object from where it stands (which is not closed)."""
+        if isinstance(given, bytes | bytearray | memoryview):
+            data = bytes(given)
+            name = name or "<bytes>"
+            return cls(name, ((name, len(data)),), lambda _: (io.BytesIO(data), True))
+        if isinstance(given, io.TextIOBase) or not hasattr(given, "read"):
+            raise UsageError(f"a source is a path, bytes or a binary file, not {type(given).__name__}")
+        name = name or str(getattr(given, "name", "<file>"))
+        return cls(name, ((name, None),), lambda _: (given, False))
+
+    @property
+    def size(self) -> int | None:
+        """The bytes of all parts as they are stored; None if unknown."""
+        sizes = [size for _, size in self.parts if size is not None]
+        return sum(sizes) if len(sizes) == len(self.parts) else None
+
+    def open(self, part: int = 0, offset: int = 0) -> PartReader:
+        """Read a part from a UTF-8 byte offset on. Raises `SourceError` if it cannot be."""
+        name = self.parts[part][0]
+        try:
+            file, owned = self.opener(part)
+        except OSError as error:
+            raise SourceError(name, f"cannot be opened: {_why(error)}") from None
+        try:
+            reader = PartReader(name, file, owned)
+            if offset:
+                reader.skip(offset)
+        except SourceError:
+            if owned:
+                file.close()
+            raise
+        return reader
+
+
+def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source:
+    """The source that a path names: a file, a directory (its files, listed now), or ``-``, standard input.
+
+    In a directory, at any depth, names beginning with ``_`` or ``.`` and ending in ``.crc`` are passed over;
+    the others come in the order of their names. Raises `SourceError` for what is missing, empty (a directory)
+    or unreadable and `UsageError` for what is no file.
+    """
+    path = os.fspath(spec)
+    if path.startswith(("tcp://", "tcp-listen://")):
+        raise UsageError(f"{path}: sockets are not supported yet")
+    if path == "-":
+        return Source(name or "-", (("-", None),), lambda _: (sys.stdin.buffer, False))
+    try:
+        if os.path.isdir(path):
+            files = list(_files(path))
+            if not files:
+                raise SourceError(path, "the directory has no files to read")
+        else:
+            files = [path]
+        parts = tuple((file, _size(file)) for file in files)
+    except OSError as error:
+        raise SourceError(str(error.filename or path), f"cannot be opened: {_why(error)}") from None
+    return Source(name or path, parts, lambda i: (open(files[i], "rb", buffering=0), True))
+
+
+def _size(file: str) -> int | None:
+    if not os.access(file, os.R_OK) and os.path.exists(file):
+        raise PermissionError(13, "Permission denied", file)
+    return os.stat(file).st_size if os.path.isfile(file) or not os.path.exists(file) else None
+
+
+def _files(folder: str) -> Iterator[str]:
+    for entry in sorted(Path(folder).iterdir(), key=lambda e: e.name):
+        if entry.name.startswith(("_", ".")) or entry.name.endswith(".crc"):
+            continue
+        if entry.is_dir():
+            yield from _files(str(entry))
+        else:
+            yield str(entry)

@@ -1,0 +1,66 @@
+"""What to look for in a source: the elements of streams, and how large things may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xmlpunct.schema import Schema
+
+PUNCT_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
+"""The namespace of punctuations, unless another is chosen."""
+
+ElementName = str
+"""An element's expanded name: ``{uri}local``, or ``local`` for one in no namespace."""
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """A stream to be read: its name, its schema, and the expanded name of its tuple elements."""
+
+    name: str
+    schema: Schema
+    element: ElementName
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large things in a source may be; what is larger makes the source fail.
+
+    ``depth`` counts elements, ``text`` (one value) and ``attribute`` characters, ``name`` characters of a
+    local name, ``attributes`` those of one element, ``names`` the different names in one split, ``element``
+    the bytes of one tuple or punctuation that must be held until it ends.
+    """
+
+    depth: int = 200
+    text: int = 10_000_000
+    attribute: int = 1_000_000
+    name: int = 1_000
+    attributes: int = 1_000
+    names: int = 10_000
+    element: int = 64 * 2**20
+
+
+def expanded(name: ElementName) -> tuple[str, str]:
+    """The namespace URI (empty: none) and the local name.
+
+    >>> expanded("{urn:x}a"), expanded("a")
+    (('urn:x', 'a'), ('', 'a'))
+    """
+    if name[:1] != "{":
+        return "", name
+    uri, _, local = name[1:].rpartition("}")
+    return uri, local
+
+
+def punctuation_element(element: ElementName, punct_namespace: str = PUNCT_NAMESPACE) -> ElementName:
+    """The name of the punctuations that go with a tuple element."""
+    return f"{{{punct_namespace}}}{expanded(element)[1]}"
+
+
+def elements_of(
+    specs: Iterable[StreamSpec], punct_namespace: str = PUNCT_NAMESPACE
+) -> frozenset[ElementName]:
+    """The tuple and punctuation elements of some streams: what a `Splitter` must not cut."""
+    names = [spec.element for spec in specs]
+    return frozenset(names) | {punctuation_element(n, punct_namespace) for n in names}

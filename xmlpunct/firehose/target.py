@@ -1,0 +1,173 @@
+"""What the XML parser calls: tuples become rows of texts, punctuations small trees. No value is read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xmlpunct.errors import XmlPunctError
+from xmlpunct.firehose.shape import Kind, LimitError, Names, Node
+
+_PLAIN, _TUPLE, _PUNCTUATION, _INNER, _STRAY, _NESTED = (int(k) for k in list(Kind)[:6])
+
+
+END = "xmlpunct-end"
+"""A processing instruction put behind the data: where it is not seen, markup before it never ended."""
+
+
+class DoctypeError(XmlPunctError):
+    """The document has a DOCTYPE."""
+
+
+@dataclass(slots=True)
+class Branch:
+    """An element of a punctuation."""
+
+    name: str
+    attributes: dict[str, str]
+    text: str = ""
+    children: list[Branch] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found of one stream. ``cells`` holds the tuples' texts, row after row of ``width``.
+
+    ``at`` is, by row, the number of the start tag that it began with. ``faults`` gives, by row, the slot and
+    what is wrong with a tuple's form. A punctuation is the number of its start tag, that of the tuples before
+    it, and its tree.
+    """
+
+    width: int
+    cells: list[str | None] = field(default_factory=list)
+    at: list[int] = field(default_factory=list)
+    faults: dict[int, tuple[int, str]] = field(default_factory=dict)
+    punctuations: list[tuple[int, int, Branch]] = field(default_factory=list)
+
+
+class Target:
+    """The target of an ``lxml.etree.XMLParser``. It is called for each tag, so it is kept lean.
+
+    ``data`` is ``list.append`` itself: text costs no Python call.
+    """
+
+    def __init__(self, outside: Node, names: Names, widths: list[int]) -> None:
+        self.found = [Found(width) for width in widths]
+        self.starts = 0
+        self.reached = False
+        self.node = outside
+        self.stack: list[Node] = []
+        self.parts: list[str] = []
+        self.data = self.parts.append
+        self.names, self.limits = names, names.limits
+        self.deepest = names.limits.depth
+        self.row: list[str | None] = []
+        self.row_at = 0
+        self.fault: tuple[int, str] | None = None
+        self.saved: list[str] = []
+        self.tree: list[Branch] = []
+
+    @property
+    def inside(self) -> bool:
+        """Whether a tuple or punctuation is open."""
+        return any(node.kind in (_TUPLE, _PUNCTUATION) for node in (*self.stack, self.node))
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self.starts += 1
+        node = self.node
+        self.stack.append(node)
+        self.node = node = node.children[name]
+        if node.kind or attributes:
+            self._begin(node, name, attributes)
+        self.parts.clear()
+
+    def end(self, name: str) -> None:
+        node = self.node
+        if node.kind:
+            self._finish(node)
+        elif node.slot >= 0:
+            parts, row = self.parts, self.row
+            if row[node.slot] is None:
+                row[node.slot] = parts[0] if len(parts) == 1 else "".join(parts)
+            else:
+                self._wrong(node.slot, "given more than once")
+            parts.clear()
+        self.node = self.stack.pop()
+
+    def pi(self, name: str, _: str | None = None) -> None:
+        if name == END:
+            self.reached = True
+
+    def doctype(self, *_: object) -> None:
+        raise DoctypeError
+
+    def close(self) -> None:
+        pass
+
+    def _begin(self, node: Node, name: str, attributes: Mapping[str, str]) -> None:
+        kind = node.kind
+        if len(self.stack) > self.deepest:
+            raise LimitError(f"elements nested more than {self.deepest} deep")
+        if attributes:
+            self._check(attributes)
+        if kind == _TUPLE:
+            self.row, self.row_at, self.fault = [None] * self.found[node.stream].width, self.starts, None
+        elif kind == _PUNCTUATION:
+            self.row_at = self.starts
+            self.tree = [Branch(name, dict(attributes))]
+        elif kind == _INNER:
+            branch = Branch(name, dict(attributes))
+            self.tree[-1].text += "".join(self.parts)
+            self.tree[-1].children.append(branch)
+            self.tree.append(branch)
+        elif kind == _NESTED:
+            self.saved.append("".join(self.parts))
+        elif kind == _STRAY:
+            self._wrong(self.stack[-1].slot, f"an element <{name}> inside its value")
+        if node.attributes:
+            for key, value in attributes.items():
+                slot = node.attributes.get(key)
+                if slot is not None:
+                    self._set(slot, value)
+
+    def _finish(self, node: Node) -> None:
+        kind, parts = node.kind, self.parts
+        if kind == _TUPLE:
+            found = self.found[node.stream]
+            if self.fault:
+                found.faults[len(found.at)] = self.fault
+            found.cells += self.row
+            found.at.append(self.row_at)
+        elif kind == _INNER:
+            self.tree.pop().text += "".join(parts)
+        elif kind == _PUNCTUATION:
+            found = self.found[node.stream]
+            branch = self.tree.pop()
+            branch.text += "".join(parts)
+            found.punctuations.append((self.row_at, len(found.at), branch))
+        elif kind == _NESTED:
+            if node.slot >= 0:
+                self._set(node.slot, "".join(parts))
+            parts[:] = [self.saved.pop()]
+            return
+        parts.clear()
+
+    def _set(self, slot: int, value: str) -> None:
+        if self.row[slot] is None:
+            self.row[slot] = value
+        else:
+            self._wrong(slot, "given more than once")
+
+    def _wrong(self, slot: int, reason: str) -> None:
+        if self.fault is None:
+            self.fault = (slot, reason)
+
+    def _check(self, attributes: Mapping[str, str]) -> None:
+        limits = self.limits
+        if len(attributes) > limits.attributes:
+            raise LimitError(f"more than {limits.attributes:,} attributes in one element")
+        for key, value in attributes.items():
+            if len(value) > limits.attribute:
+                raise LimitError(f"an attribute value longer than {limits.attribute:,} characters")
+            if key not in self.names.seen:
+                self.names.add(key)

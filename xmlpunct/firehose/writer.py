@@ -1,0 +1,176 @@
+"""Slices to bytes: punctuated XML, JSON lines, CSV."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Protocol
+from xml.sax.saxutils import escape, quoteattr
+
+import polars as pl
+
+from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.firehose.formats import json_text, lines, text
+from xmlpunct.firehose.spec import PUNCT_NAMESPACE
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+_START = (
+    r"A-Z_a-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F"
+    r"\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
+)
+_XML_NAME = re.compile(rf"[{_START}][{_START}\-.0-9\u00B7\u0300-\u036F\u203F-\u2040]*")
+_FORBIDDEN = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x{FFFE}\x{FFFF}]"
+_FORBIDDEN_HERE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+class Writer(Protocol):
+    """A form of output: ``start``, then any number of ``body``, then ``end``, all to be put together."""
+
+    def start(self) -> bytes:
+        """What comes before everything."""
+
+    def body(self, slice_: Slice) -> bytes:
+        """The tuples of a slice, then its punctuations, all but ``<*, ..., *>``."""
+
+    def end(self) -> bytes:
+        """What says that the stream has ended; without it, it has been cut."""
+
+
+def writer_for(
+    format_: str,
+    schema: Schema,
+    *,
+    root: str = "stream",
+    element: str = "result",
+    punct_namespace: str = PUNCT_NAMESPACE,
+) -> Writer:
+    """The writer of a format: ``xml``, ``jsonl`` or ``csv``. Raises `UsageError` for any other.
+
+    >>> writer_for("csv", Schema.parse("sid STRING, hour INT")).start()
+    b'sid,hour\\n'
+    """
+    if format_ == "xml":
+        return XmlWriter(schema, root, element, punct_namespace)
+    if format_ == "jsonl":
+        return JsonlWriter(schema)
+    if format_ == "csv":
+        return CsvWriter(schema)
+    raise UsageError(f"no format {format_}: there are xml, jsonl and csv")
+
+
+def is_xml_name(name: str) -> bool:
+    """Whether an element can be named so (without a prefix)."""
+    return _XML_NAME.fullmatch(name) is not None
+
+
+class XmlWriter:
+    """Punctuated XML: one element per tuple and punctuation, one child per attribute, null left out.
+
+    Raises `UsageError` for names that XML does not allow.
+
+    >>> schema = Schema.parse("sid STRING, hour INT")
+    >>> writer = XmlWriter(schema)
+    >>> sample = Slice(schema.frame([("S1", 17)]), [Punctuation.of(schema, hour=17)])
+    >>> print(writer.body(sample).decode(), end="")
+    <result><sid>S1</sid><hour>17</hour></result>
+    <punct:result><sid>*</sid><hour>17</hour></punct:result>
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        root: str = "stream",
+        element: str = "result",
+        punct_namespace: str = PUNCT_NAMESPACE,
+    ) -> None:
+        for kind, name in (("root", root), ("element", element), *(("attribute", n) for n in schema.names)):
+            if not is_xml_name(name):
+                raise UsageError(f"{kind} {name!r} is not a name that an XML element can have")
+        self.schema, self.root, self.element, self.punct_namespace = schema, root, element, punct_namespace
+        self._parts = [pl.lit(f"<{element}>"), *map(self._child, schema.names), pl.lit(f"</{element}>")]
+
+    def start(self) -> bytes:
+        return f"<{self.root} xmlns:punct={quoteattr(self.punct_namespace)}>\n".encode()
+
+    def body(self, slice_: Slice) -> bytes:
+        """Raises `XmlPunctError` for a character that XML cannot carry at all."""
+        texts = slice_.tuples.select(text(a).alias(a.name) for a in self.schema)
+        for attribute in self.schema:
+            if attribute.type.name == "STRING" and texts[attribute.name].str.contains(_FORBIDDEN).any():
+                raise XmlPunctError(f"attribute {attribute.name}: a control character that XML cannot carry")
+        return lines(texts, self._parts) + self._punctuations(slice_.punctuations)
+
+    def end(self) -> bytes:
+        return f"</{self.root}>\n".encode()
+
+    def _child(self, name: str) -> pl.Expr:
+        at = pl.col(name)
+        if self.schema[name].type.name == "STRING":
+            for character, reference in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;")):
+                at = at.str.replace_all(character, reference, literal=True)
+        return pl.concat_str(pl.lit(f"<{name}>"), at, pl.lit(f"</{name}>")).fill_null("")
+
+    def _punctuations(self, punctuations: Iterable[Punctuation]) -> bytes:
+        found = []
+        for p in punctuations:
+            if not p.is_everything:
+                patterns = [escape(str(q), {"\r": "&#13;"}) for q in p.patterns]
+                said = zip(self.schema.names, patterns, strict=True)
+                children = "".join(f"<{name}>{pattern}</{name}>" for name, pattern in said)
+                found.append(f"<punct:{self.element}>{children}</punct:{self.element}>\n")
+        every = "".join(found)
+        if _FORBIDDEN_HERE.search(every):
+            raise XmlPunctError("a punctuation has a control character that XML cannot carry")
+        return every.encode()
+
+
+class JsonlWriter:
+    """A line of JSON per tuple and punctuation; DECIMAL keeps its digits, NaN and INF are strings.
+
+    >>> schema = Schema.parse("sid STRING, hour INT")
+    >>> sample = Slice(schema.frame([("S1", None)]), [Punctuation.of(schema, hour=17)])
+    >>> print(JsonlWriter(schema).body(sample).decode(), end="")
+    {"sid": "S1", "hour": null}
+    {"$punct": {"hour": "17"}}
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._parts: list[pl.Expr] = []
+        for i, attribute in enumerate(schema):
+            name = json.dumps(attribute.name, ensure_ascii=False)
+            self._parts += [pl.lit(f"{', ' if i else '{'}{name}: "), json_text(attribute)]
+        self._parts.append(pl.lit("}"))
+
+    def start(self) -> bytes:
+        return b""
+
+    def body(self, slice_: Slice) -> bytes:
+        said = [{"$punct": p.as_dict()} for p in slice_.punctuations if not p.is_everything]
+        after = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in said)
+        return lines(slice_.tuples, self._parts) + after.encode()
+
+    def end(self) -> bytes:
+        return b""
+
+
+class CsvWriter:
+    """Comma-separated values under a line of names; tuples only. Null is nothing, the empty string ``""``."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def start(self) -> bytes:
+        return self._csv(pl.DataFrame(schema=dict.fromkeys(self.schema.names, pl.String())), header=True)
+
+    def body(self, slice_: Slice) -> bytes:
+        return self._csv(slice_.tuples.select(text(a).alias(a.name) for a in self.schema), header=False)
+
+    def end(self) -> bytes:
+        return b""
+
+    def _csv(self, texts: pl.DataFrame, header: bool) -> bytes:
+        return texts.write_csv(include_header=header).encode()
