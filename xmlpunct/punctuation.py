@@ -161,7 +161,10 @@ def covers(p: Punctuation, q: Punctuation) -> bool:
 
     Exact where the constrained attributes are of discrete types.
     """
-    if q.is_empty:
+    outside = (
+        a.domain is not WILDCARD and a.reach(b) is EMPTY for a, b in zip(p.schema, q.patterns, strict=True)
+    )
+    if q.is_empty or any(outside):
         return True
     for attribute, a, b in zip(p.schema, p.patterns, q.patterns, strict=True):
         if a is not WILDCARD and not pt.covers(a, b):

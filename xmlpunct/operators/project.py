@@ -60,7 +60,8 @@ class Project(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._error is not None:
             tuples = self.reject_failures(tuples, self._error)
-        return tuples.select(self._values)
+        # Not select alone: constants would give one row, whatever the number of tuples.
+        return tuples.with_columns(self._values).select(self.schema.names)
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         return list(dict.fromkeys(q for p in punctuations for q in self._project(p)))

@@ -1,0 +1,367 @@
+"""Expressions as polars expressions.
+
+A compiled expression is a pair: the column of results, and the column of reasons why a tuple has none (null
+where it has one). Results of failing tuples are arbitrary; nothing raises. An operand that SQL does not
+evaluate (a branch not taken, the right of AND where the left is false) cannot fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.operators.casts import cast_to
+from xmlpunct.operators.compare import COMPARISONS, greater
+from xmlpunct.operators.expression import Call, Column, Expression, Literal
+from xmlpunct.operators.wide import int128, magnitude, minus, rescale, to_decimal, unscaled
+from xmlpunct.types import DOUBLE, INT, DecimalType
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """``value`` computes an expression's result, ``error`` the reason where it fails and null elsewhere.
+
+    ``error`` is None where the expression cannot fail.
+    """
+
+    value: pl.Expr
+    error: pl.Expr | None
+
+
+class Outcome(NamedTuple):
+    """What a function gives: results, and the ways it can fail, each a condition and a reason."""
+
+    value: pl.Expr
+    failures: Sequence[tuple[pl.Expr, str]] = ()
+
+
+def evaluate(expression: Expression) -> Evaluation:
+    """Compile an expression over the columns of a data frame.
+
+    A constant gives one value: evaluate in a context that broadcasts it (``with_columns``, ``filter``).
+
+    >>> from xmlpunct.operators.functions import call, number
+    >>> ratio = evaluate(call("/", number("7"), Column(INT, False, "n")))
+    >>> pl.DataFrame({"n": [2, -2, 0]}).select(ratio.value.alias("value"), ratio.error.alias("error")).rows()
+    [(3, None), (-3, None), (None, 'division by zero: 7 / n')]
+    """
+    if isinstance(expression, Column):
+        return Evaluation(pl.col(expression.name), None)
+    if isinstance(expression, Literal):
+        return Evaluation(pl.lit(expression.value, dtype=expression.type.dtype), None)
+    if not isinstance(expression, Call):
+        raise TypeError(f"{expression!r} is no expression")
+    compiled = _compile(expression)
+    return compiled if any(True for _ in expression.columns()) else _constant(compiled)
+
+
+def _constant(compiled: Evaluation) -> Evaluation:
+    """An expression without columns as its one result: polars does not broadcast all that gives one value."""
+    columns = [compiled.value.alias("value")]
+    if compiled.error is not None:
+        columns.append(compiled.error.alias("error"))
+    value, *error = pl.select(columns).iter_columns()
+    failed = bool(error) and error[0][0] is not None
+    reason = pl.lit(error[0][0]) if failed else None
+    return Evaluation(pl.lit(None if failed else value[0], dtype=value.dtype), reason)
+
+
+def _compile(expression: Call) -> Evaluation:
+    found = [evaluate(argument) for argument in _operands(expression)]
+    if expression.function in _LAZY:
+        return _LAZY[expression.function](found)
+    outcome = _STRICT[expression.function](expression, *(e.value for e in found))
+    errors = [e.error for e in found]
+    # of null there is no failure, only null; where an operand failed, its own reason comes first
+    known = [e.value.is_not_null() for e, a in zip(found, expression.args, strict=True) if a.nullable]
+    for condition, reason in outcome.failures:
+        fails = reduce(lambda a, b: a & b, known, condition)
+        errors.append(pl.when(fails).then(pl.lit(f"{reason}: {expression}")).otherwise(_FINE))
+    return Evaluation(outcome.value, _first(errors))
+
+
+def _operands(call: Call) -> list[Expression]:
+    """The arguments; of AND and OR those of the whole chain."""
+    if call.function not in ("AND", "OR"):
+        return list(call.args)
+    found: list[Expression] = []
+    waiting: list[Expression] = [call]
+    while waiting:
+        e = waiting.pop()
+        chained = isinstance(e, Call) and e.function == call.function
+        waiting += reversed(e.arguments) if chained else []
+        found += [] if chained else [e]
+    return found
+
+
+def can_fail(expression: Expression) -> bool:
+    """Whether evaluation can fail on some tuple (true also where nobody can tell)."""
+    return evaluate(expression).error is not None
+
+
+_FINE = pl.lit(None, dtype=pl.String)
+
+
+def _first(errors: Sequence[pl.Expr | None]) -> pl.Expr | None:
+    """The first of several reasons, in the order of evaluation."""
+    known = [e for e in errors if e is not None]
+    return reduce(lambda a, b: pl.coalesce(a, b), known) if known else None
+
+
+def _unless(skipped: pl.Expr, error: pl.Expr | None) -> pl.Expr | None:
+    """A reason, where the operand is evaluated at all."""
+    return None if error is None else pl.when(skipped).then(_FINE).otherwise(error)
+
+
+# functions that do not evaluate every operand
+
+
+def _and(found: Sequence[Evaluation]) -> Evaluation:
+    error = None
+    for e in reversed(found):
+        error = _first([e.error, _unless(~e.value, error)])
+    return Evaluation(reduce(lambda a, b: a & b, (e.value for e in found)), error)
+
+
+def _or(found: Sequence[Evaluation]) -> Evaluation:
+    error = None
+    for e in reversed(found):
+        error = _first([e.error, _unless(e.value, error)])
+    return Evaluation(reduce(lambda a, b: a | b, (e.value for e in found)), error)
+
+
+def _case(found: Sequence[Evaluation]) -> Evaluation:
+    value, error = found[-1].value, found[-1].error
+    for when, then in zip(found[-3::-2], found[-2::-2], strict=True):
+        value = pl.when(when.value).then(then.value).otherwise(value)
+        if error is not None or then.error is not None:
+            error = (
+                pl.when(when.value)
+                .then(_FINE if then.error is None else then.error)
+                .otherwise(_FINE if error is None else error)
+            )
+        error = _first([when.error, error])
+    return Evaluation(value, error)
+
+
+def _coalesce(found: Sequence[Evaluation]) -> Evaluation:
+    error = None
+    for e in reversed(found):
+        error = _first([e.error, _unless(e.value.is_not_null(), error)])
+    return Evaluation(pl.coalesce([e.value for e in found]), error)
+
+
+_LAZY: dict[str, Callable[[Sequence[Evaluation]], Evaluation]] = {
+    "AND": _and,
+    "OR": _or,
+    "CASE": _case,
+    "COALESCE": _coalesce,
+}
+
+
+Compiler = Callable[..., Outcome]
+"""Takes the call and its compiled operands."""
+
+# arithmetic: INT in 128 bits then checked, DECIMAL unscaled in 128 bits, DOUBLE as IEEE has it without -0
+
+_LOW, _HIGH = -(2**63), 2**63 - 1
+
+
+def _to_int(wide: pl.Expr) -> Outcome:
+    beyond = ~wide.is_between(int128(_LOW), int128(_HIGH))
+    return Outcome(wide.cast(pl.Int64, strict=False), [(beyond, "INT overflow")])
+
+
+def _arithmetic(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+    operation: Callable[[Any, Any], Any] = _OPERATIONS[call.function]
+    if call.type is DOUBLE:
+        return Outcome(operation(a, b) + 0.0)
+    if isinstance(call.type, DecimalType):
+        return _decimal_arithmetic(call, call.type, a, b)
+    return _to_int(operation(a.cast(pl.Int128), b.cast(pl.Int128)))
+
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+}
+
+
+def _decimal_arithmetic(call: Call, type_: DecimalType, a: pl.Expr, b: pl.Expr) -> Outcome:
+    p, q = (argument.type for argument in call.args)
+    assert isinstance(p, DecimalType)
+    assert isinstance(q, DecimalType)
+    bound = int128(10**type_.precision - 1)
+    if call.function == "*":
+        x, y = unscaled(a), unscaled(b)
+        most = bound // magnitude(pl.when(y == 0).then(int128(1)).otherwise(y))
+        safe = p.precision + q.precision <= 38
+        return _to_decimal(x * y, type_, [] if safe else [(y != 0) & (magnitude(x) > most)])
+    x, x_fails = rescale(unscaled(a), p, type_.scale)
+    y, y_fails = rescale(unscaled(b), q, type_.scale)
+    if call.function == "-":
+        y = minus(y)
+    beyond = [f for f in (x_fails, y_fails) if f is not None]
+    if max(p.precision - p.scale, q.precision - q.scale) + type_.scale + 1 > 38:
+        beyond.append(pl.when(y > 0).then(x > bound - y).otherwise(x < minus(bound) - y))
+    return _to_decimal(x + y, type_, beyond)
+
+
+def _to_decimal(wide: pl.Expr, type_: DecimalType, beyond: Sequence[pl.Expr]) -> Outcome:
+    """Unscaled results as decimals, if none of these conditions says that it has too many digits."""
+    if not beyond:
+        return Outcome(to_decimal(wide, type_))
+    fails = reduce(lambda a, b: a | b, beyond)
+    return Outcome(to_decimal(pl.when(~fails).then(wide), type_), [(fails, f"{type_} overflow")])
+
+
+def _divide(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+    if call.type is DOUBLE:
+        return Outcome(a / b + 0.0, _by_zero(call, b))
+    x, y = a.cast(pl.Int128), b.cast(pl.Int128)
+    whole = x.abs() // y.abs()
+    value, overflow = _to_int(pl.when((x < 0) == (y < 0)).then(whole).otherwise(minus(whole)))
+    only = call.args[1]
+    risky = not isinstance(only, Literal) or only.value == -1
+    return Outcome(value, [*_by_zero(call, b), *(overflow if risky else ())])
+
+
+def _remainder(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+    if call.type is DOUBLE:
+        pair = pl.struct(a.alias("a"), b.alias("b"))
+        return Outcome(pair.map_batches(_fmod, pl.Float64(), is_elementwise=True), _by_zero(call, b))
+    x, y = a.cast(pl.Int128), b.cast(pl.Int128)
+    rest = x.abs() % y.abs()
+    value = pl.when(x < 0).then(minus(rest)).otherwise(rest).cast(pl.Int64, strict=False)
+    return Outcome(value, _by_zero(call, b))
+
+
+def _by_zero(call: Call, divisor: pl.Expr) -> list[tuple[pl.Expr, str]]:
+    only = call.args[1]
+    if isinstance(only, Literal) and only.value != 0:
+        return []
+    return [(divisor == 0, "division by zero")]
+
+
+def _fmod(pairs: pl.Series) -> pl.Series:
+    """C's fmod, which is exact, with the dividend's sign."""
+    a, b = pairs.struct.field("a"), pairs.struct.field("b")
+    with np.errstate(invalid="ignore"):
+        rest = pl.Series(np.fmod(a.to_numpy(), b.to_numpy()) + 0.0, dtype=pl.Float64())
+    return rest.to_frame("rest").select(pl.when(a.is_not_null() & b.is_not_null()).then("rest"))["rest"]
+
+
+def _negate(call: Call, a: pl.Expr) -> Outcome:
+    if call.type is INT:
+        return _to_int(minus(a.cast(pl.Int128)))
+    if isinstance(call.type, DecimalType):
+        return Outcome(to_decimal(minus(unscaled(a)), call.type))
+    return Outcome(0.0 - a)
+
+
+def _abs(call: Call, a: pl.Expr) -> Outcome:
+    if call.type is INT:
+        return _to_int(a.cast(pl.Int128).abs())
+    if isinstance(call.type, DecimalType):
+        return Outcome(to_decimal(magnitude(unscaled(a)), call.type))
+    return Outcome(a.abs())
+
+
+# the rest
+
+
+def _compare(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+    return Outcome(COMPARISONS[call.function](call.args[0].type, call.args[1].type, a, b))
+
+
+def _in(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
+    members = [a.value for a in call.args[1:] if isinstance(a, Literal)]
+    known = pl.Series([m for m in members if m is not None], dtype=call.args[0].type.dtype)
+    found = subject.is_in(known.implode())
+    return Outcome(found if len(known) == len(members) else pl.when(found).then(True))
+
+
+def _extreme(call: Call, *values: pl.Expr) -> Outcome:
+    def pick(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        better = greater(b, a) if call.function == "GREATEST" else greater(a, b)
+        return pl.when(a.is_null() | better).then(b).otherwise(a)
+
+    return Outcome(reduce(pick, values))
+
+
+def _substring(call: Call, text: pl.Expr, *places: pl.Expr) -> Outcome:
+    first = places[0].cast(pl.Int128) - 1
+    known = text.is_not_null() & first.is_not_null()
+    start = first.clip(0, 2**62).cast(pl.Int64)
+    if len(places) == 1:
+        return Outcome(pl.when(known).then(text.str.slice(start)))
+    length = places[1].cast(pl.Int128)
+    size = (first + length - first.clip(0, 2**62)).clip(0, 2**62).cast(pl.UInt64)
+    value = pl.when(known & length.is_not_null()).then(text.str.slice(start, size))
+    return Outcome(value, [(length < 0, "negative length")])
+
+
+def _like(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+    pattern, *rest = (a.value for a in call.args[1:] if isinstance(a, Literal))
+    return Outcome(text.str.contains(like_regex(pattern, rest[0] if rest else "")))
+
+
+def like_regex(pattern: str, escape: str) -> str:
+    """The regular expression of a LIKE pattern; ``escape`` is the escape character, if there is one.
+
+    >>> like_regex("50!%_", "!")
+    '^(?s:50%.)$'
+    """
+    out, at = [], 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == escape and at + 1 < len(pattern):
+            at += 1
+            out.append(pl.escape_regex(pattern[at]))
+        else:
+            out.append({"%": ".*", "_": "."}.get(char) or pl.escape_regex(char))
+        at += 1
+    return f"^(?s:{''.join(out)})$"
+
+
+def _cast(call: Call, value: pl.Expr) -> Outcome:
+    result, fails = cast_to(call.args[0].type, call.type, value)
+    return Outcome(result, [] if fails is None else [(fails, f"no {call.type}")])
+
+
+def _plain(method: Callable[[pl.Expr], pl.Expr]) -> Compiler:
+    return lambda call, value: Outcome(method(value))
+
+
+_STRICT: dict[str, Compiler] = {
+    **dict.fromkeys(_OPERATIONS, _arithmetic),
+    **dict.fromkeys(COMPARISONS, _compare),
+    **dict.fromkeys(("GREATEST", "LEAST"), _extreme),
+    "/": _divide,
+    "%": _remainder,
+    "NEG": _negate,
+    "ABS": _abs,
+    "CAST": _cast,
+    "IN": _in,
+    "NOT": _plain(lambda v: ~v),
+    "IS NULL": _plain(lambda v: v.is_null()),
+    "LIKE": _like,
+    "SUBSTRING": _substring,
+    "||": lambda call, a, b: Outcome(a + b),
+    "UPPER": _plain(lambda v: v.str.to_uppercase()),
+    "LOWER": _plain(lambda v: v.str.to_lowercase()),
+    "TRIM": _plain(lambda v: v.str.strip_chars(" ")),
+    "LENGTH": _plain(lambda v: v.str.len_chars().cast(pl.Int64)),
+    "YEAR": _plain(lambda v: v.dt.year().cast(pl.Int64)),
+    "MONTH": _plain(lambda v: v.dt.month().cast(pl.Int64)),
+    "DAY": _plain(lambda v: v.dt.day().cast(pl.Int64)),
+    "HOUR": _plain(lambda v: v.dt.hour().cast(pl.Int64)),
+    "MINUTE": _plain(lambda v: v.dt.minute().cast(pl.Int64)),
+    "SECOND": _plain(lambda v: v.dt.second().cast(pl.Int64)),
+}

@@ -1,0 +1,41 @@
+"""Decimals as what they are: unscaled 128-bit integers."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.types import DecimalType
+
+
+def int128(value: int) -> pl.Expr:
+    """A 128-bit constant."""
+    return pl.lit(value, dtype=pl.Int128)
+
+
+def magnitude(wide: pl.Expr) -> pl.Expr:
+    """The absolute value of 128-bit integers (of which decimals never use the lowest)."""
+    return wide.abs()
+
+
+def minus(wide: pl.Expr) -> pl.Expr:
+    """The negative, which polars does not offer on 128 bits."""
+    return int128(0) - wide
+
+
+def unscaled(value: pl.Expr) -> pl.Expr:
+    """Decimals in units of their last place."""
+    return value.to_physical().cast(pl.Int128)
+
+
+def to_decimal(wide: pl.Expr, type_: DecimalType) -> pl.Expr:
+    """The inverse of `unscaled`."""
+    return wide.reinterpret(dtype=type_.dtype)
+
+
+def rescale(wide: pl.Expr, type_: DecimalType, scale: int) -> tuple[pl.Expr, pl.Expr | None]:
+    """Unscaled decimals in units of another, not larger, last place; and where that leaves 38 digits."""
+    factor = 10 ** (scale - type_.scale)
+    fits = type_.precision + scale - type_.scale <= 38
+    if factor == 1:
+        return wide, None
+    return wide * int128(factor), None if fits else magnitude(wide) > int128((10**38 - 1) // factor)
