@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parser import Parser
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from xmlpunct import patterns as pt
 from xmlpunct.errors import SchemaError, SqlError
@@ -28,47 +30,44 @@ class PunctSQL(Dialect):
     """Standard SQL, CREATE STREAM, and PATH in column lists."""
 
     class Parser(Parser):
-        def _parse_create(self) -> exp.Create:
+        def _parse_create(self) -> exp.Create | exp.Command:
             start = self._prev
             if not self._match_text_seq("STREAM"):
-                self.raise_error("only CREATE STREAM is known here")
-            name = self._parse_id_var() or self.raise_error("a stream needs a name")
-            table = self.expression(exp.Table(this=name))
+                self._fail("only CREATE STREAM is known here")
+            name = self._parse_id_var() or self._fail("a stream needs a name")
             if not self._match(TokenType.L_PAREN):
-                self.raise_error("the stream's column list is missing: (name TYPE, ...)")
+                self._fail("the stream's column list is missing: (name TYPE, ...)")
             columns = self._parse_csv(self._parse_stream_column)
             self._match_r_paren()
-            schema = self.expression(exp.Schema(this=table, expressions=columns))
-            options = self._parse_stream_options() if self._match_text_seq("WITH") else []
-            if not self._is_statement_end():
-                self.raise_error("CREATE STREAM ends here, or goes on with WITH (...)")
-            create = self.expression(exp.Create(this=schema, kind="STREAM"))
-            create.set("properties", exp.Properties(expressions=options))
-            create.meta.update(start=start.start, end=start.end)
+            schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
+            options = []
+            if self._match_text_seq("WITH"):
+                options = self._parse_wrapped_csv(self._parse_stream_option)
+            if self._match_text_seq("PUNCTUATE"):
+                self._fail("PUNCTUATE is not supported yet", self._prev)
+            if self._curr and self._curr.token_type != TokenType.SEMICOLON:
+                self._fail("CREATE STREAM ends here, or goes on with WITH (...)")
+            create = exp.Create(this=schema, kind="STREAM", properties=exp.Properties(expressions=options))
+            create.meta.update(start=start.start, end=self._prev.end)
             return create
 
-        def _is_statement_end(self) -> bool:
-            return not self._curr or self._curr.token_type == TokenType.SEMICOLON
-
-        def _parse_stream_options(self) -> list[exp.Property]:
-            return self._parse_wrapped_csv(self._parse_stream_option)
-
-        def _parse_stream_option(self) -> exp.Property:
+        def _parse_stream_option(self) -> exp.Expr:
             token = self._curr
             key = self._parse_var(any_token=True)
             if not key or key.name.lower() not in OPTIONS:
-                self.raise_error(f"an option of CREATE STREAM is one of {', '.join(OPTIONS)}", token)
-            self._match(TokenType.EQ) or self.raise_error("key = value")
-            value = self._parse_primary() or self._parse_var(any_token=True)
-            option = self.expression(exp.Property(this=exp.var(key.name.lower()), value=value))
-            option.meta.update(start=token.start, end=token.end)
+                self._fail(f"an option of CREATE STREAM is one of {', '.join(OPTIONS)}", token)
+            if not self._match(TokenType.EQ):
+                self._fail("key = value")
+            value = self._parse_string() or self._fail(f"{key.name} wants a quoted value")
+            option = exp.Property(this=exp.var(key.name.lower()), value=value)
+            option.meta.update(start=token.start, end=self._prev.end)
             return option
 
-        def _parse_stream_column(self) -> exp.ColumnDef:
+        def _parse_stream_column(self) -> exp.Expr:
             token = self._curr
-            name = self._parse_id_var(any_token=True) or self.raise_error("a column's name")
-            kind = self._parse_types(schema=True) or self.raise_error("a column's type")
-            column = self.expression(exp.ColumnDef(this=name, kind=kind))
+            name = self._parse_id_var(any_token=True) or self._fail("a column's name")
+            kind = self._parse_types(schema=True) or self._fail("a column's type")
+            column = exp.ColumnDef(this=name, kind=kind)
             column.meta.update(start=token.start, end=self._prev.end)
             while self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
                 self._parse_stream_constraint(column)
@@ -78,43 +77,110 @@ class PunctSQL(Dialect):
             if self._match_pair(TokenType.NOT, TokenType.NULL):
                 column.meta["not_null"] = True
             elif self._match_text_seq("PATH"):
-                path = self._parse_string() or self.raise_error("PATH wants a quoted path: 'a/b' or '@id'")
+                path = self._parse_string() or self._fail("PATH wants a quoted path: 'a/b' or '@id'")
                 column.meta["path"] = path.name
             elif self._match_text_seq("CHECK"):
-                column.set("constraints", [self._parse_wrapped(self._parse_disjunction)])
+                column.append("constraints", self._parse_wrapped(self._parse_disjunction))
             else:
-                self.raise_error("a column has NOT NULL, PATH '...' and CHECK (...), nothing else")
+                self._fail("a column has NOT NULL, PATH '...' and CHECK (...), nothing else")
+
+        def _parse_primary(self) -> exp.Expr | None:
+            """As sqlglot does; NULL, TRUE and FALSE too remember where they stand."""
+            token = self._curr
+            found: exp.Expr | None = super()._parse_primary()
+            if isinstance(found, exp.Null | exp.Boolean):
+                found.meta.update(start=token.start, end=token.end)
+            return found
+
+        def _warn_unsupported(self) -> None:
+            """Say nothing: what becomes a Command is refused later, with its place."""
+
+        def _fail(self, message: str, token: Token | None = None) -> NoReturn:
+            self.raise_error(message, token or self._curr or self._prev)
+            raise AssertionError(message)  # not reached: errors are raised at once
 
 
 def parse_statements(sql: str) -> list[exp.Expr]:
     """Read SQL into sqlglot's trees, one per statement. Raises `SqlError` with the place."""
+    dialect = PunctSQL()
     try:
-        return [s for s in PunctSQL().parse(sql) if s is not None]
+        tokens = dialect.tokenize(sql)
+        _check_tokens(tokens, sql)
+        return [s for s in dialect.parser().parse(tokens, sql) if s is not None]
     except ParseError as error:
         found = error.errors[0]
         line, column = found.get("line") or 1, found.get("col") or 1
-        highlight = found.get("highlight") or ""
         line_start = 0
         for _ in range(line - 1):
             line_start = sql.find("\n", line_start) + 1
         end = line_start + column  # sqlglot's column is that of the token's last character
-        start = max(line_start, end - len(highlight))
-        raise SqlError(str(found.get("description") or error), sql, start, end) from None
-    except TokenError as error:
-        raise SqlError(str(error).split("\n")[0], sql, error.start, error.end) from None
+        start = max(line_start, end - len(found.get("highlight") or ""))
+        raise SqlError(_plain(str(found.get("description") or error)), sql, start, end) from None
+    except TokenError:  # its own place is 50 characters wide; all that ended before is in pairs
+        start = max(sql.rfind(opening) for opening in ("'", '"', "/*", "$"))
+        raise SqlError("a quotation or a comment does not end", sql, max(start, 0), len(sql)) from None
+
+
+_BEFORE_LIST = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.DISTINCT, TokenType.FROM)
+_AFTER_LIST = (
+    TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY,
+    TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.UNION, TokenType.SEMICOLON,
+)  # fmt: skip
+
+
+def _check_tokens(tokens: list[Token], sql: str) -> None:
+    """Refuse ``a,, b`` and ``a, FROM``, which sqlglot reads as if nothing were missing, and hints."""
+    for place, token in enumerate(tokens):
+        if token.token_type is TokenType.HINT:
+            raise SqlError("hints are not supported", sql, token.start, token.end + 1)
+        if token.token_type is TokenType.COMMA:
+            before = tokens[place - 1].token_type if place else TokenType.COMMA
+            after = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.COMMA
+            if before in _BEFORE_LIST or after in _AFTER_LIST:
+                raise SqlError("something is missing beside this comma", sql, token.start, token.end + 1)
+
+
+def _plain(message: str) -> str:
+    """A message of sqlglot's parser without its internals."""
+    if message.startswith("Required keyword") or "<Token" in message or "<class" in message:
+        return "something is missing here"
+    return message.replace("Invalid expression / Unexpected token", "this was not expected here")
 
 
 def place(node: exp.Expr) -> tuple[int | None, int | None]:
     """Where a node stands in its SQL: character offsets, end exclusive; (None, None) if nobody knows."""
-    found = [n.meta for n in node.walk() if "start" in n.meta]
-    if not found:
-        return None, None
-    return min(m["start"] for m in found), max(m["end"] for m in found) + 1
+    at: exp.Expr | None = node
+    while at is not None:
+        found = [n.meta for n in at.walk() if "start" in n.meta]
+        if found:
+            return min(m["start"] for m in found), max(m["end"] for m in found) + 1
+        at = at.parent
+    return None, None
 
 
-def refuse(reason: str, sql: str, node: exp.Expr) -> NoReturn:
-    """Raise `SqlError` about a node."""
-    raise SqlError(reason, sql, *place(node))
+def refuse(reason: str, node: exp.Expr) -> NoReturn:
+    """Raise `SqlError` about a node; `about` adds the text."""
+    raise SqlError(reason, "", *place(node))
+
+
+@contextmanager
+def at(node: exp.Expr) -> Iterator[None]:
+    """Turn a ValueError raised inside into a `SqlError` about a node."""
+    try:
+        yield
+    except ValueError as error:
+        refuse(str(error), node)
+
+
+@contextmanager
+def about(sql: str) -> Iterator[None]:
+    """Give a `SqlError` raised inside the text its places refer to."""
+    try:
+        yield
+    except SqlError as error:
+        if error.sql:
+            raise
+        raise SqlError(error.reason, sql, error.start, error.end) from None
 
 
 def parse_columns(text: str) -> Schema:
@@ -122,8 +188,9 @@ def parse_columns(text: str) -> Schema:
     head = "CREATE STREAM s ("
     sql = f"{head}{text})"
     try:
-        (create,) = parse_statements(sql)
-        return schema_of(create, sql)
+        with about(sql):
+            (create,) = parse_statements(sql)
+            return schema_of(create)
     except SqlError as error:
         if error.start is None:
             raise
@@ -135,24 +202,24 @@ def parse_columns(text: str) -> Schema:
         raise SqlError("one column list, and nothing after it", text, 0, len(text)) from None
 
 
-def schema_of(create: exp.Expr, sql: str) -> Schema:
+def schema_of(create: exp.Expr) -> Schema:
     """The schema of a CREATE STREAM."""
     attributes = []
     for column in create.this.expressions:
-        name, type_ = column.name, type_of(column.args["kind"], sql)
+        name, type_ = column.name, type_of(column.args["kind"])
         path = column.meta.get("path", "")
-        if path and not all(path.replace("/@", "/").removeprefix("@").split("/")) or path.count("@") > 1:
-            refuse(f"PATH '{path}' is no path: a child, a/b, @id or a/@id", sql, column)
-        domain = WILDCARD
+        if (path and not all(path.replace("/@", "/").removeprefix("@").split("/"))) or path.count("@") > 1:
+            refuse(f"PATH '{path}' is no path: a child, a/b, @id or a/@id", column)
+        domain: Pattern = WILDCARD
         for condition in column.args.get("constraints") or ():
-            domain = pt.intersect(domain, _domain(condition, name, type_, sql))
+            domain = pt.intersect(domain, _domain(condition, name, type_))
         try:
             attributes.append(Attribute(name, type_, not column.meta.get("not_null", False), path, domain))
         except SchemaError as error:
-            refuse(str(error), sql, column)
+            refuse(str(error), column)
     double = [a.name for i, a in enumerate(attributes) if a.name in {b.name for b in attributes[:i]}]
     if double:
-        refuse(f"two columns are named {double[0]}", sql, create)
+        refuse(f"two columns are named {double[0]}", create)
     return Schema.of(attributes)
 
 
@@ -162,7 +229,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def type_of(kind: exp.Expr, sql: str) -> Type:
+def type_of(kind: exp.Expr) -> Type:
     """Our type for sqlglot's. Raises `SqlError` for one we do not have."""
     name = kind.this.name if isinstance(kind, exp.DataType) else str(kind)
     arguments = [int(p.name) for p in kind.expressions if p.name.isdigit()]
@@ -170,10 +237,10 @@ def type_of(kind: exp.Expr, sql: str) -> Type:
         try:
             return decimal(arguments[0], arguments[1] if len(arguments) == 2 else 0)
         except ValueError as error:
-            refuse(str(error), sql, kind)
+            refuse(str(error), kind)
     if name not in _TYPES or kind.expressions:
         known = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP"
-        refuse(f"no type {kind.sql()}: there are {known}", sql, kind.parent or kind)
+        refuse(f"no type {kind.sql()}: there are {known}", kind.parent or kind)
     return _TYPES[name]
 
 
@@ -201,25 +268,25 @@ _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
 }  # fmt: skip
 
 
-def _domain(node: exp.Expr, name: str, type_: Type, sql: str) -> Pattern:
+def _domain(node: exp.Expr, name: str, type_: Type) -> Pattern:
     """The pattern of the values that satisfy a CHECK over one column."""
     try:
-        found = _domain_of(node, name, type_, sql)
+        found = _domain_of(node, name, type_)
     except ValueError as error:
-        refuse(str(error), sql, node)
+        refuse(str(error), node)
     if found is None:
-        refuse(f"CHECK is BETWEEN, IN or comparisons of {name} with literals, joined by AND", sql, node)
+        refuse(f"CHECK is BETWEEN, IN or comparisons of {name} with literals, joined by AND", node)
     return found
 
 
-def _domain_of(node: exp.Expr, name: str, type_: Type, sql: str) -> Pattern | None:
+def _domain_of(node: exp.Expr, name: str, type_: Type) -> Pattern | None:
     def mine(side: exp.Expr) -> bool:
         return isinstance(side, exp.Column) and side.name == name and not side.table
 
     if isinstance(node, exp.Paren):
-        return _domain_of(node.this, name, type_, sql)
+        return _domain_of(node.this, name, type_)
     if isinstance(node, exp.And):
-        both = [_domain(side, name, type_, sql) for side in (node.left, node.right)]
+        both = [_domain(side, name, type_) for side in (node.left, node.right)]
         return pt.intersect(*both)
     if isinstance(node, exp.Between) and mine(node.this):
         low, high = literal(node.args["low"], type_), literal(node.args["high"], type_)

@@ -1,0 +1,43 @@
+"""Rewrites of plans, as data: each rule is a plain function from a plan to one that means the same.
+
+"The same" includes which tuples are rejected: no rule makes a failing expression run on a tuple that it did
+not run on before, nor spares one that it did. Whether punctuations still get through is part of it too: a
+rule may let more through, never fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xmlpunct.engine.plan import Node
+from xmlpunct.engine.rules.drop_dupelims import drop_dupelims
+from xmlpunct.engine.rules.drop_dupelims_below import drop_dupelims_below
+from xmlpunct.engine.rules.drop_projects import drop_projects
+from xmlpunct.engine.rules.flatten_merges import flatten_merges
+from xmlpunct.engine.rules.merge_projects import merge_projects
+from xmlpunct.engine.rules.merge_selects import merge_selects
+from xmlpunct.engine.rules.prune_columns import prune_columns
+from xmlpunct.engine.rules.push_selects import push_selects
+
+RULES: tuple[Callable[[Node], Node], ...] = (
+    flatten_merges,
+    push_selects,
+    merge_selects,
+    merge_projects,
+    drop_dupelims,
+    drop_dupelims_below,
+    prune_columns,
+    drop_projects,
+)
+"""In the order in which they are tried."""
+
+
+def optimize(root: Node) -> Node:
+    """Apply all rules until none changes anything."""
+    while True:
+        found = root
+        for rule in RULES:
+            found = rule(found)
+        if found == root:
+            return root
+        root = found

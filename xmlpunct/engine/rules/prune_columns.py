@@ -1,0 +1,48 @@
+"""prune_columns: read and carry only the columns that are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from xmlpunct.engine.plan import GroupBy, Merge, Node, Project, Scan, Select, Union
+from xmlpunct.engine.rules.walk import aggregate_can_fail, can_fail, plain
+
+
+def prune_columns(root: Node) -> Node:
+    """Columns that nothing above needs go, down to the scans. One that can fail stays: it rejects tuples."""
+    return _prune(root, root.schema.names)
+
+
+def _prune(node: Node, wanted: Iterable[str]) -> Node:
+    """The node with at least the columns ``wanted``, and never with none."""
+    used = set(wanted)
+    if isinstance(node, Scan):
+        pairs = [p for p in zip(node.columns, node.names, strict=True) if p[1] in used]
+        pairs = pairs or [(node.columns[0], node.names[0])]
+        return replace(node, columns=tuple(c for c, _ in pairs), names=tuple(n for _, n in pairs))
+    if isinstance(node, Select):
+        return node.over([_prune(node.input, used | set(node.predicate.columns()))])
+    if isinstance(node, Project):
+        columns = tuple(c for c in node.columns if c[0] in used or can_fail(c[1])) or node.columns[:1]
+        return Project(_prune(node.input, (n for _, e in columns for n in e.columns())), columns)
+    if isinstance(node, GroupBy):
+        return _prune_group(node, used)
+    if isinstance(node, Merge) and not isinstance(node, Union):
+        places = [i for i, name in enumerate(node.schema.names) if name in used] or [0]
+        return node.over([_narrow(side, [side.schema.names[i] for i in places]) for side in node.sides])
+    return node.over([_prune(below, below.schema.names) for below in node.inputs])
+
+
+def _prune_group(node: GroupBy, used: set[str]) -> Node:
+    aggregates = tuple(a for a in node.aggregates if a.name in used or aggregate_can_fail(a, node))
+    if not node.keys:
+        aggregates = aggregates or node.aggregates[:1]
+    below = _prune(node.input, [*node.keys, *(a.argument for a in aggregates if a.argument is not None)])
+    return GroupBy(below, node.keys, aggregates)
+
+
+def _narrow(side: Node, names: list[str]) -> Node:
+    """An input of a merge with exactly these columns."""
+    found = _prune(side, names)
+    return found if list(found.schema.names) == names else Project(found, plain(found, names))

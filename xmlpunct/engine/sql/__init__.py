@@ -1,0 +1,61 @@
+"""SQL: from text to an optimised plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from xmlpunct.ddl import about, parse_statements, refuse
+from xmlpunct.engine.plan import Query, Scan, numbered
+from xmlpunct.engine.rules import optimize
+from xmlpunct.engine.sql.catalog import declared, is_xml_name
+from xmlpunct.engine.sql.queries import Context, plan_query
+from xmlpunct.engine.sql.scope import Relation
+from xmlpunct.errors import SqlError
+
+__all__ = ["plan"]
+
+
+def plan(sql: str, sources: Mapping[str, str] | None = None) -> Query:
+    """Plan a query.
+
+    ``sql`` has CREATE STREAM statements and exactly one query; ``sources`` maps names of streams to sources
+    that replace the declared ones. Raises `SqlError`, with the place, for what cannot be read or cannot run,
+    and `UsageError` for a source of an undeclared stream.
+
+    >>> query = plan("CREATE STREAM s (a INT, b INT) WITH (source = 's.xml'); SELECT b FROM s WHERE b > 0")
+    >>> query.root.schema.names, query.streams[0].source
+    (('b',), 's.xml')
+    """
+    try:
+        with about(sql):
+            return _plan(sql, sources or {})
+    except RecursionError:
+        raise SqlError("this query is nested too deeply") from None
+
+
+def _plan(sql: str, sources: Mapping[str, str]) -> Query:
+    statements = parse_statements(sql)
+    queries = [s for s in statements if not isinstance(s, exp.Create)]
+    streams = declared([s for s in statements if isinstance(s, exp.Create)], sources)
+    if len(queries) != 1:
+        if queries:
+            refuse("more than one query: a second one begins here", queries[1])
+        raise SqlError("there is no query: SELECT ... is missing")
+    relation = plan_query(queries[0], Context(streams, {}))
+    _check_output(relation)
+    root = numbered(optimize(relation.node))
+    used = dict.fromkeys(node.stream for node in root.walk() if isinstance(node, Scan))
+    return Query(root, tuple(used), sql)
+
+
+def _check_output(relation: Relation) -> None:
+    """Refuse output columns that cannot be elements of a result."""
+    seen = set()
+    for field in relation.fields:
+        if field.name in seen:
+            refuse(f"two output columns are named {field.name}: give one an alias", field.origin)
+        if not is_xml_name(field.name):
+            refuse(f"{field.name!r} cannot name an XML element: give the column another alias", field.origin)
+        seen.add(field.name)

@@ -1,0 +1,59 @@
+"""The streams that a query's CREATE STREAM statements declare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from sqlglot import exp
+
+from xmlpunct.ddl import refuse, schema_of
+from xmlpunct.engine.plan import Stream
+from xmlpunct.errors import UsageError
+
+_START = (
+    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
+    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_NAME = re.compile(f"[{_START}][{_START}0-9.\u00b7\u0300-\u036f\u203f\u2040-]*")
+
+
+def is_xml_name(name: str) -> bool:
+    """Whether an element can have this name (an NCName: no colon).
+
+    >>> is_xml_name("max-temp"), is_xml_name("2nd"), is_xml_name("a b")
+    (True, False, False)
+    """
+    return bool(_NAME.fullmatch(name))
+
+
+def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict[str, Stream]:
+    """The declared streams by name; ``sources`` replaces what WITH (source = ...) says.
+
+    Raises `SqlError` for a wrong declaration, `UsageError` for a source of a stream that is not declared.
+    """
+    streams: dict[str, Stream] = {}
+    for statement in statements:
+        name = statement.this.this.name
+        if name in streams:
+            refuse(f"two streams are named {name}", statement.this.this)
+        options = _options(statement)
+        element = options.get("element", name)
+        if not is_xml_name(re.sub(r"^\{[^{}]*\}", "", element)):
+            refuse(f"{element} is no name of an XML element: name or {{uri}}name", statement)
+        source = sources.get(name, options.get("source"))
+        streams[name] = Stream(name, schema_of(statement), element, source)
+    for name in sources:
+        if name not in streams:
+            there = ", ".join(streams) or "none"
+            raise UsageError(f"a source is given for stream {name}, which is not declared: there are {there}")
+    return streams
+
+
+def _options(statement: exp.Expr) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for option in statement.args["properties"].expressions:
+        if option.name in found:
+            refuse(f"{option.name} is given twice", option)
+        found[option.name] = option.args["value"].name
+    return found

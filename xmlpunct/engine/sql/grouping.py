@@ -1,0 +1,96 @@
+"""GROUP BY: keys, the aggregates met on the way, and what SELECT and HAVING become above them."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from xmlpunct import operators as ops
+from xmlpunct.ddl import at, refuse
+from xmlpunct.engine.plan import GroupBy, Project
+from xmlpunct.engine.sql.arguments import only, take
+from xmlpunct.engine.sql.scalars import AGGREGATES, Scalars
+from xmlpunct.engine.sql.scope import Relation, unique
+from xmlpunct.operators.expression import Column, Expression
+from xmlpunct.schema import Attribute, Schema
+
+
+class Grouping:
+    """Collects what a grouped query groups by and aggregates.
+
+    Below the group-by a project computes ``inputs``: keys and aggregates' arguments, each once.
+    """
+
+    def __init__(self, relation: Relation) -> None:
+        self.relation = relation
+        self.inputs: dict[Expression, str] = {}
+        self.keys: dict[Expression, Column] = {}
+        self.aggregates: list[ops.Aggregate] = []
+        self._results: dict[tuple[str, str | None, bool], Column] = {}
+        self._arguments = Scalars(relation, "an aggregate")
+
+    def add_key(self, key: Expression) -> None:
+        """Group by an expression."""
+        self.keys[key] = Column(key.type, key.nullable, self._input(key))
+
+    def add_aggregate(self, node: exp.Expr) -> Column:
+        """The column of results of an aggregate."""
+        function = AGGREGATES[type(node)]
+        operand = only(node, "this", unread=("big_int",))
+        if operand is None:
+            refuse(f"{function} wants an argument", node)
+        distinct = isinstance(operand, exp.Distinct)
+        if distinct:
+            operands = only(operand, "expressions")
+            if len(operands) != 1:
+                refuse(f"{function}(DISTINCT ...) takes one argument", node)
+            operand = operands[0]
+        argument, label, schema = None, "*", Schema.of(())
+        if isinstance(operand, exp.Star):
+            take(operand)
+            if distinct:
+                refuse("DISTINCT * makes no sense", node)
+        else:
+            found = self._arguments.read(operand)
+            argument, label = self._input(found), str(found)
+            schema = Schema.of([Attribute(argument, found.type, found.nullable)])
+        same = (function, argument, distinct)
+        if same not in self._results:
+            there = [*self.relation.node.schema.names, *self.inputs.values()]
+            taken = [*there, *(a.name for a in self.aggregates)]
+            (name,) = unique([f"{function}({'DISTINCT ' * distinct}{label})"], taken)
+            aggregate = ops.Aggregate(function, argument, distinct, name)
+            with at(node):
+                attribute = aggregate.attribute(schema, bool(self.keys))
+            self.aggregates.append(aggregate)
+            self._results[same] = Column(attribute.type, attribute.nullable, name)
+        return self._results[same]
+
+    def plan(self) -> GroupBy:
+        """The group-by over the project of its inputs."""
+        below = self.relation.node
+        if self.inputs:  # COUNT(*) alone needs no column, but a data frame does
+            below = Project(below, tuple((name, e) for e, name in self.inputs.items()))
+        keys = tuple(column.name for column in self.keys.values())
+        return GroupBy(below, keys, tuple(self.aggregates))
+
+    def above(self, expression: Expression, places: dict[str, exp.Expr]) -> Expression:
+        """An expression of SELECT or HAVING over the group-by's output instead of its input.
+
+        Refuses a column that is neither a key nor inside an aggregate, at its place.
+        """
+        results = set(self._results.values())
+
+        def change(e: Expression) -> Expression | None:
+            if e in self.keys:
+                return self.keys[e]
+            if isinstance(e, Column) and e not in results:
+                refuse(f"column {e.name} is neither in GROUP BY nor inside an aggregate", places[e.name])
+            return None
+
+        return expression.rewrite(change)
+
+    def _input(self, expression: Expression) -> str:
+        if expression not in self.inputs:
+            name = expression.name if isinstance(expression, Column) else f"({expression})"
+            self.inputs[expression] = unique([name], self.inputs.values())[0]
+        return self.inputs[expression]

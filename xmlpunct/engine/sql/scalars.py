@@ -1,0 +1,215 @@
+"""Scalar expressions: from syntax to typed trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from xmlpunct.ddl import at, refuse, type_of
+from xmlpunct.engine.sql.arguments import only, take
+from xmlpunct.engine.sql.scope import Relation
+from xmlpunct.operators import functions as fn
+from xmlpunct.operators.expression import Column, Expression
+from xmlpunct.types import BOOLEAN, STRING
+
+AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Count: "COUNT",
+    exp.Sum: "SUM",
+    exp.Avg: "AVG",
+    exp.Min: "MIN",
+    exp.Max: "MAX",
+}
+
+AggregateHandler = Callable[[exp.Expr], Column]
+
+
+class Scalars:
+    """Reads expressions over one relation.
+
+    ``aggregate`` says what becomes of an aggregate; without it there is none here, and ``where`` says where
+    that is. ``places`` remembers where each column was first read, for what is found out later.
+    """
+
+    def __init__(self, relation: Relation, where: str, aggregate: AggregateHandler | None = None) -> None:
+        self.relation, self.where, self.aggregate = relation, where, aggregate
+        self.places: dict[str, exp.Expr] = {}
+
+    def read(self, node: exp.Expr) -> Expression:
+        """The typed tree of an expression. Refuses what has no meaning or no type."""
+        kind = type(node)
+        if kind in AGGREGATES:
+            if self.aggregate is None:
+                refuse(f"an aggregate cannot stand in {self.where}", node)
+            return self.aggregate(node)
+        if kind in _INFIX:
+            name, unread = _INFIX[kind]
+            return self._call(node, name, *take(node, "this", "expression", unread=unread))
+        if kind in _UNARY:
+            return self._call(node, _UNARY[kind], only(node, "this"))
+        reader = _READERS.get(kind)
+        if reader is None:
+            refuse(_unknown(node), node)
+        return reader(self, node)
+
+    def condition(self, node: exp.Expr) -> Expression:
+        """A BOOLEAN expression."""
+        found = self.read(node)
+        with at(node):
+            return fn.of_type(self.where, found, BOOLEAN)
+
+    def _call(self, node: exp.Expr, name: str, *operands: exp.Expr | None) -> Expression:
+        found = [self.read(operand) for operand in operands if operand is not None]
+        with at(node):
+            return fn.call(name, *found)
+
+    def _column(self, node: exp.Expr) -> Expression:
+        name, table = take(node, "this", "table")
+        if isinstance(name, exp.Star):
+            refuse("* cannot stand in an expression", node)
+        field = self.relation.find(name, table, node)
+        if field is None:
+            there = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
+            refuse(f"no column {node.sql()} here: there are {there}", node)
+        self.places.setdefault(field.column, node)
+        return self.relation.column(field)
+
+    def _literal(self, node: exp.Expr) -> Expression:
+        text, quoted = take(node, "this", "is_string")
+        with at(node):
+            return fn.literal(STRING, text) if quoted else fn.number(text)
+
+    def _negative(self, node: exp.Expr) -> Expression:
+        operand = only(node, "this")
+        if isinstance(operand, exp.Literal) and not operand.is_string:
+            with at(node):
+                return fn.number(f"-{only(operand, 'this', unread=('is_string',))}")
+        return self._call(node, "NEG", operand)
+
+    def _cast(self, node: exp.Expr) -> Expression:
+        operand, to = take(node, "this", "to")
+        found = self.read(operand)
+        with at(node):
+            return fn.cast(found, type_of(to))
+
+    def _is(self, node: exp.Expr) -> Expression:
+        operand, what = take(node, "this", "expression")
+        if isinstance(what, exp.Null):
+            return self._call(node, "IS NULL", operand)
+        if isinstance(what, exp.Boolean):
+            return self._call(node, "IS NOT DISTINCT FROM", operand, what)
+        return refuse("IS goes with NULL, TRUE, FALSE and DISTINCT FROM", node)
+
+    def _case(self, node: exp.Expr) -> Expression:
+        subject, branches, default = take(node, "this", "ifs", "default")
+        pairs = []
+        value = self.read(subject) if subject else None
+        for branch in branches:
+            when, then = take(branch, "this", "true")
+            test = self.read(when)
+            if value is not None:
+                with at(when):
+                    test = fn.call("=", value, test)
+            pairs += [test, self.read(then)]
+        other = self.read(default) if default else fn.NULL
+        with at(node):
+            return fn.call("CASE", *pairs, other)
+
+    def _like(self, node: exp.Expr) -> Expression:
+        like, escape = take(node, "this", "expression") if isinstance(node, exp.Escape) else (node, None)
+        if type(like) is not exp.Like:
+            refuse("ESCAPE goes with LIKE", node)
+        text, pattern, negate = take(like, "this", "expression", "negate")
+        found = self._call(node, "LIKE", text, pattern, escape)
+        return fn.call("NOT", found) if negate else found
+
+    def _extract(self, node: exp.Expr) -> Expression:
+        unit, operand = take(node, "this", "expression")
+        if unit.name.upper() not in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"):
+            refuse(f"EXTRACT gives YEAR, MONTH, DAY, HOUR, MINUTE or SECOND, not {unit.name}", node)
+        return self._call(node, unit.name.upper(), operand)
+
+
+def _unknown(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous):
+        return f"there is no function {node.name}"
+    if isinstance(node, exp.Window):
+        return "OVER (window functions) is not supported"
+    if isinstance(node, exp.Query | exp.Exists | exp.SubqueryPredicate):
+        return "a subquery can stand in FROM only, for now"
+    if isinstance(node, exp.Func):
+        return f"the function {node.sql_name()} is not supported"
+    return f"{' '.join(node.sql().split())[:40]} is not supported here"
+
+
+_INFIX: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.Add: ("+", ()),
+    exp.Sub: ("-", ()),
+    exp.Mul: ("*", ()),
+    exp.Div: ("/", ("typed", "safe")),
+    exp.Mod: ("%", ()),
+    exp.EQ: ("=", ()),
+    exp.NEQ: ("<>", ()),
+    exp.LT: ("<", ()),
+    exp.LTE: ("<=", ()),
+    exp.GT: (">", ()),
+    exp.GTE: (">=", ()),
+    exp.NullSafeEQ: ("IS NOT DISTINCT FROM", ()),
+    exp.NullSafeNEQ: ("IS DISTINCT FROM", ()),
+    exp.And: ("AND", ()),
+    exp.Or: ("OR", ()),
+    exp.DPipe: ("||", ("safe",)),
+    exp.Nullif: ("NULLIF", ()),
+}
+"""Operators and functions of two operands, with the arguments of theirs that mean nothing to us."""
+
+_UNARY: dict[type[exp.Expr], str] = {
+    exp.Not: "NOT",
+    exp.Abs: "ABS",
+    exp.Upper: "UPPER",
+    exp.Lower: "LOWER",
+    exp.Length: "LENGTH",
+    exp.Trim: "TRIM",
+    exp.Year: "YEAR",
+    exp.Month: "MONTH",
+    exp.Day: "DAY",
+    exp.Hour: "HOUR",
+    exp.Minute: "MINUTE",
+    exp.Second: "SECOND",
+}
+
+Reader = Callable[[Scalars, Any], Expression]
+
+
+def _listed(name: str, *leading: str, unread: tuple[str, ...] = ()) -> Reader:
+    """A reader for a function whose operands are those of some names and then a list."""
+
+    def read(self: Scalars, node: exp.Expr) -> Expression:
+        *first, rest = take(node, *leading, "expressions", unread=unread)
+        return self._call(node, name, *first, *(rest or ()))
+
+    return read
+
+
+_READERS: dict[type[exp.Expr], Reader] = {
+    exp.Paren: lambda self, node: self.read(only(node, "this")),
+    exp.Column: Scalars._column,
+    exp.Literal: Scalars._literal,
+    exp.Boolean: lambda self, node: fn.literal(BOOLEAN, bool(node.this)),
+    exp.Null: lambda self, node: fn.NULL,
+    exp.Neg: Scalars._negative,
+    exp.Cast: Scalars._cast,
+    exp.Is: Scalars._is,
+    exp.Case: Scalars._case,
+    exp.Like: Scalars._like,
+    exp.Escape: Scalars._like,
+    exp.Extract: Scalars._extract,
+    exp.Between: lambda self, node: self._call(node, "BETWEEN", *take(node, "this", "low", "high")),
+    exp.Substring: lambda self, node: self._call(node, "SUBSTRING", *take(node, "this", "start", "length")),
+    exp.In: _listed("IN", "this"),
+    exp.Coalesce: _listed("COALESCE", "this", unread=("is_nvl", "is_null")),
+    exp.Greatest: _listed("GREATEST", "this", unread=("ignore_nulls",)),
+    exp.Least: _listed("LEAST", "this", unread=("ignore_nulls",)),
+    exp.Concat: _listed("CONCAT", unread=("safe", "coalesce")),
+}
