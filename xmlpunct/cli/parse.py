@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from xmlpunct.firehose import PUNCT_NAMESPACE, open_source, slices, sniff, writer_for
+from xmlpunct.firehose import PUNCT_NAMESPACE, open_source, slices, writer_for
+from xmlpunct.firehose.sniff import sniff
 from xmlpunct.schema import Schema
 
 
@@ -22,7 +23,10 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     Without --schema the children of the first tuple are the columns, as STRINGs.
     """
     opened = open_source(source)
-    schema = Schema.parse(columns) if columns is not None else sniff(opened, element)
+    if columns is not None:
+        schema = Schema.parse(columns)
+    else:
+        schema, opened = sniff(opened, element, punct_namespace)
     writer = writer_for(format_, schema, punct_namespace=punct_namespace, element=element)
     out = sys.stdout.buffer
     out.write(writer.start())

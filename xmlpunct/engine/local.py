@@ -129,8 +129,11 @@ def run(query: Query, options: RunOptions, stats: RunStats, on_progress: Progres
         sink.end()
 
 
-def results(query: Query, sources: dict[str, Source], namespace: str = PUNCT_NAMESPACE) -> Iterator[Slice]:
-    """The query's results as slices, as they come."""
-    running = LocalRun(query, sources, None, RunStats("local"), namespace)
+def results(query: Query, sources: dict[str, Source], on_reject: Callable[[Reject], object]) -> Iterator[Slice]:
+    """The query's results as slices, as they come. Raises `SourceError` after the last good one."""
+    running = LocalRun(query, sources, None, RunStats("local"), PUNCT_NAMESPACE)
     while (result := running.advance()) is not None:
+        for reject in running.rejects:
+            on_reject(reject)
+        running.rejects.clear()
         yield result

@@ -1,0 +1,101 @@
+"""What a run leaves in its checkpoint for a later run to continue from.
+
+::
+
+    DIR/job         the query, its inputs and shards as the first run found them
+    DIR/commit      the sink's record
+    DIR/spool/      what was read from sources that cannot be read twice
+    DIR/spark/      Spark's own: offsets and state
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.hashing import VERSION as HASH_VERSION
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.plan import Node, Query
+from xmlpunct.engine.spark.commit import save
+from xmlpunct.engine.spark.inputs import Spool, find_inputs, unfinished
+from xmlpunct.engine.spark.job import Input, Job, Part
+from xmlpunct.errors import UsageError
+from xmlpunct.patterns import ENUMERABLE
+
+VERSION = 1
+"""Of all that a checkpoint holds."""
+
+
+@dataclass
+class Found:
+    """What a run is to work on: its inputs, the spools to be started, and (None: a new run) its shards."""
+
+    inputs: list[Input]
+    spools: list[Spool]
+    shards: int | None
+
+
+class Checkpoint:
+    """The checkpoint in directory ``path``, made if need be. Raises `UsageError` if it cannot be."""
+
+    def __init__(self, path: Path, query: Query, options: RunOptions) -> None:
+        self.path, self.query, self.options = path.absolute(), query, options
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
+        self.record, self.spark = self.path / "commit", self.path / "spark"
+        self._job, self._spool = self.path / "job", self.path / "spool"
+        self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
+        self._asked = {"query": _described(query), "output": options.output, "format": options.format}
+
+    def find(self) -> Found:
+        """What to work on.
+
+        Raises `UsageError` if the checkpoint belongs to something else, and `SourceError` for a source that
+        cannot be opened.
+        """
+        if not self._job.exists():
+            return Found(*find_inputs(self.query, self._spool), None)
+        saved = json.loads(self._job.read_text())
+        if saved["made_by"] != self._made_by:
+            raise UsageError(f"the checkpoint {self.path} is of another version of xmlpunct")
+        for what, value in self._asked.items():
+            if saved[what] != value:
+                raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
+        inputs = [_input(values) for values in saved["inputs"]]
+        return Found(inputs, unfinished(inputs), saved["shards"])
+
+    def job(self, found: Found, shards: int) -> Job:
+        """The job of a run, with ``shards`` shards if it is a new one; and put down what it is."""
+        if found.shards is None:
+            found.shards = shards
+            inputs = [asdict(i) for i in found.inputs]
+            saved = {"made_by": self._made_by, **self._asked, "shards": shards, "inputs": inputs}
+            save(self._job, json.dumps(saved).encode())
+        fragments = cut(self.query.root, [s.name for s in self.query.streams])
+        namespace = self.options.punct_namespace
+        return Job(
+            self.query, fragments, tuple(found.inputs), found.shards, self.options.slice_bytes, namespace
+        )
+
+
+def _described(query: Query) -> list[Any]:
+    """A query in words that stay the same from run to run: its plan and its streams."""
+    streams = [(s.name, s.source, s.element, [repr(a) for a in s.schema]) for s in query.streams]
+    return list(json.loads(json.dumps([streams, [_brief(node) for node in query.root.walk()]])))
+
+
+def _brief(node: Node) -> str:
+    """A node by its own fields, without what stands below it."""
+    own = {f.name: getattr(node, f.name) for f in fields(node)}
+    below = (*node.inputs, node.inputs)
+    return f"{type(node).__name__} { {name: value for name, value in own.items() if value not in below} }"
+
+
+def _input(values: dict[str, Any]) -> Input:
+    parts = tuple(Part(**part) for part in values["parts"])
+    return Input(values["source"], tuple(values["streams"]), parts)

@@ -1,0 +1,64 @@
+"""A dataset: a directory that holds, for each micro-batch, files that Spark's own ``xml`` writer made.
+
+::
+
+    OUT/slice-000000000012/0-tuples/part-...xml         <stream> <result>...
+    OUT/slice-000000000012/1-punctuations/part-...xml   <stream> <punct:result>...
+
+Read back in the order of names, that is the stream again. Values are turned into text by our own rules, so
+that what is read back is what was written, whatever Spark makes of a timestamp.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pyspark.sql import SparkSession
+
+from xmlpunct.engine.output import Output
+from xmlpunct.engine.spark.commit import Commit
+from xmlpunct.errors import UsageError
+from xmlpunct.firehose.formats import text
+from xmlpunct.punctuation import to_frame
+from xmlpunct.slice import Slice
+
+_ATTRIBUTE = "@"
+"""Marks columns that become XML attributes; no XML element can be called so, and ``_``, the default, can."""
+
+
+class DatasetTarget:
+    """The dataset in directory ``path``; slices that no commit knows of are removed."""
+
+    def __init__(self, path: str, committed: Commit, punct_namespace: str) -> None:
+        self.path = Path(path).absolute()
+        self.session: SparkSession | None = None
+        self._namespace = punct_namespace
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for found in self.path.glob("slice-*"):
+                if int(found.name.removeprefix("slice-")) > committed.batch:
+                    shutil.rmtree(found)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot write the dataset {path}: {error}") from None
+
+    def write(self, output: Output, given: Slice, batch: int, committed: Commit, ended: bool) -> int:
+        ready = output.prepare(given)
+        folder = self.path / f"slice-{batch:012d}"
+        if ready.tuples.height:
+            texts = ready.tuples.select(text(attribute).alias(attribute.name) for attribute in output.schema)
+            self._write(texts, folder / "0-tuples", "result")
+        if ready.punctuations:
+            patterns = to_frame(output.schema, ready.punctuations)
+            namespace = pl.lit(self._namespace).alias(f"{_ATTRIBUTE}xmlns:punct")
+            self._write(patterns.with_columns(namespace), folder / "1-punctuations", "punct:result")
+        return committed.length
+
+    def _write(self, texts: pl.DataFrame, folder: Path, tag: str) -> None:
+        assert self.session is not None
+        frame: Any = self.session.createDataFrame(texts.to_arrow(compat_level=pl.CompatLevel.oldest()))
+        options = {"rowTag": tag, "rootTag": "stream", "attributePrefix": _ATTRIBUTE, "valueTag": "#text"}
+        writer = frame.coalesce(1).write.format("xml").mode("overwrite").options(**options)
+        writer.option("validateName", False).save(folder.as_uri())

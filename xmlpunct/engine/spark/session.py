@@ -1,0 +1,165 @@
+"""A Spark session of our own: quiet, tidy, and set up for small fast micro-batches."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from xmlpunct.engine.spark.java import java_home
+from xmlpunct.engine.spark.scratch import Scratch
+from xmlpunct.errors import XmlPunctError
+
+STREAMING = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""What a session must be set to for our queries, whoever made it."""
+
+
+@contextmanager
+def spark_session(master: str) -> Iterator[SparkSession]:
+    """A session on ``master``, which ends with the block and leaves nothing behind.
+
+    Raises `UsageError` if there is no Java and `XmlPunctError` if Spark does not start; the latter says which
+    log tells why, and that log stays.
+    """
+    scratch = Scratch()
+    session = gateway = None
+    try:
+        with open(scratch.log, "ab") as log, _environment(master, java_home(scratch.path)):
+            try:
+                conf = _conf(master, scratch)
+                gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
+                with _own_interrupts():
+                    session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            except Exception as error:  # whatever py4j or pyspark find to raise
+                kept = scratch.keep_log()
+                raise XmlPunctError(f"Spark did not start on {master}; its log is {kept}") from error
+        yield session
+    except SparkFailure as error:
+        error.args = (f"{error}; its log is {scratch.keep_log()}",)
+        raise
+    finally:
+        with _uninterrupted():
+            if session is not None:
+                with suppress(Exception):  # the JVM may be gone already
+                    session.stop()
+            _end_jvm(gateway)
+            scratch.remove()
+
+
+class SparkFailure(XmlPunctError):
+    """Spark failed, for no reason that the data or the user gave."""
+
+
+_RAISED = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
+
+
+def gist(error: BaseException | None) -> str:
+    """The gist of an exception that may go on for pages of Java: what Python raised, else the first line."""
+    text = str(error)
+    raised = _RAISED.findall(text.partition("Traceback (most recent call last)")[2])
+    if raised:
+        return f"{raised[0][0]}: {raised[0][1]}"[:300]
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)[:300]
+
+
+def _conf(master: str, scratch: Scratch) -> SparkConf:
+    conf = SparkConf(loadDefaults=False)
+    settings = {
+        **STREAMING,
+        "spark.master": master,
+        "spark.app.name": "xmlpunct",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(scratch.directory("local")),
+        "spark.sql.warehouse.dir": str(scratch.directory("warehouse")),
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": str(scratch.directory("s")),
+        "spark.executorEnv.POLARS_MAX_THREADS": "1",
+    }
+    for name, value in settings.items():
+        conf.set(name, value)
+    return conf
+
+
+@contextmanager
+def _environment(master: str, home: str | None) -> Iterator[None]:
+    """The environment that the JVM and through it the workers start with.
+
+    Workers share the cores, so polars gets one thread in each. The caller's own environment comes back after.
+    """
+    wanted: dict[str, str | None] = {
+        "JAVA_HOME": home,
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "POLARS_MAX_THREADS": "1",
+    }
+    if master.startswith("local"):
+        wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
+    before = {name: os.environ.get(name) for name in wanted}
+    _set(wanted)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep this process' SIGINT handler, which SparkContext would replace."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Tidying up is not to be cut short by an impatient second Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_jvm(gateway: Any) -> None:
+    """End the JVM now, and let a later session start another."""
+    if gateway is None:
+        return
+    with suppress(Exception):
+        gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    process = gateway.proc
+    if process is not None:
+        process.stdin.close()  # the JVM ends when this closes
+        with suppress(Exception):
+            process.wait(timeout=20)

@@ -1,0 +1,134 @@
+"""The sink: what the last fragment's shards say, put together and written, each micro-batch exactly once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+from xmlpunct.engine.output import Output
+from xmlpunct.engine.sink import reject_line
+from xmlpunct.engine.spark.commit import Commit, save
+from xmlpunct.engine.spark.edge import counts, rejects_from_bytes, voided
+from xmlpunct.engine.spark.files import Appender
+from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, EDGE_REJECTS, FAILURE, REJECTS, RESULT, Job, Row
+from xmlpunct.engine.spark.processor import gather_of
+from xmlpunct.engine.spark.tally import Tally
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import Reject, SourceError, StrictError
+from xmlpunct.operators import run
+from xmlpunct.slice import Slice, concat
+
+
+class Target(Protocol):
+    """Where results go."""
+
+    def write(self, output: Output, given: Slice, batch: int, committed: Commit, ended: bool) -> int:
+        """Write a micro-batch by way of ``output``; how long the target then is. May be done over."""
+
+
+class FileTarget:
+    """One file, or stream, in the writer's format."""
+
+    def __init__(self, file: Appender) -> None:
+        self._file = file
+
+    def write(self, output: Output, given: Slice, batch: int, committed: Commit, ended: bool) -> int:
+        data = output.writer.start() if committed.batch < 0 else b""
+        data += output.body(given)
+        data += output.writer.end() if ended else b""
+        return self._file.append(data, committed.length)
+
+
+class Sink:
+    """Takes the rows of each micro-batch in turn and commits what they say, from ``commit`` on.
+
+    ``done`` is set when nothing is to follow: the output is complete, or the run has to end, and ``failure``
+    says why. A micro-batch that cannot be written raises, so that Spark does not count it as done.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        record: Path,
+        commit: Commit,
+        output: Output,
+        target: Target,
+        rejects: Appender | None,
+        tally: Tally,
+        strict: bool = False,
+        on_progress: Callable[[RunStats], None] | None = None,
+    ) -> None:
+        self.job, self.output, self.strict = job, output, strict
+        self.done = threading.Event()
+        self.failure: BaseException | None = None
+        self._record, self._commit, self._on_progress = record, commit, on_progress
+        self._target, self._rejects, self._tally = target, rejects, tally
+        self._gather = gather_of(job, job.sink - 1) if job.sink else None
+        if commit.batch >= 0:
+            output.restore(commit.output)
+            if self._gather is not None:
+                self._gather.restore(commit.gather)
+
+    def take(self, rows: Iterable[Row], batch: int) -> None:
+        """Take a micro-batch, if it is new. Raises what keeps it from being written, and keeps that."""
+        if self.done.is_set() or batch <= self._commit.batch:
+            return
+        try:
+            self._take(list(rows), batch)
+            if self._on_progress is not None:
+                self._on_progress(self._tally.stats)
+        except BaseException as error:
+            self.failure = error
+            raise
+        finally:
+            if self.failure is not None or self._commit.ended:
+                self.done.set()
+
+    def _take(self, rows: list[Row], batch: int) -> None:
+        failures = sorted((row for row in rows if row.port == FAILURE), key=lambda row: row.seq)
+        void = voided(failures)
+        rows = [row for row in rows if not self._from_reader(row) or counts(row, void)]
+        given = self._gathered(sorted((row for row in rows if row.port == RESULT), key=lambda row: row.seq))
+        rejects = rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
+        self._tally.take(rows)
+        ended = any(p.is_everything for p in given.punctuations)
+        failure = json.loads(failures[0].payload) if failures else None
+        self._write(batch, given, rejects, ended, failure)
+        if self.strict and rejects:
+            self.failure = StrictError(f"--strict: {rejects[0]}")
+        elif failure is not None:
+            self.failure = SourceError(*failure)
+
+    def _from_reader(self, row: Row) -> bool:
+        return row.port in (COUNTS, EDGE_OPERATORS, EDGE_REJECTS) or (
+            row.port == RESULT and not self.job.sink
+        )
+
+    def _gathered(self, rows: list[Row]) -> Slice:
+        """What the shards said, as one."""
+        schema = self.job.fragments.schema
+        found = [(row.seq, Slice.from_bytes(schema, row.payload)) for row in rows]
+        if self._gather is not None:
+            found = [(shard, run(self._gather, shard, part)) for shard, part in found]
+        return concat(schema, [part for _, part in found])
+
+    def _write(
+        self, batch: int, given: Slice, rejects: list[Reject], ended: bool, failure: list[Any] | None
+    ) -> None:
+        old, output, stats = self._commit, self.output, self._tally.stats
+        before = output.tuples, output.punctuations
+        length = self._target.write(output, given, batch, old, ended)
+        rejects_length = old.rejects_length
+        if self._rejects is not None:
+            rejects_length = self._rejects.append(b"".join(map(reject_line, rejects)), rejects_length)
+        stats.result(output.tuples - before[0], output.punctuations - before[1])
+        stats.late = output.late
+        stats.slices += 1
+        new = Commit(batch, length, rejects_length, ended, failure, self._tally.as_dict())
+        new.output = output.snapshot()
+        new.gather = dict(self._gather.snapshot()) if self._gather is not None else {}
+        save(self._record, new.to_bytes())
+        self._commit = new

@@ -1,0 +1,125 @@
+"""The one Spark source of a query: all its inputs, read in step with each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from xmlpunct.engine.spark import edge
+from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
+from xmlpunct.engine.spark.ranges import Cursor, Range, advance, budgets, grouped, remaining
+
+NAME = "xmlpunct"
+FIRST_BYTES = 2**20
+MOST_BYTES = 64 * 2**20
+SHORT_SECONDS = 2.0
+"""A micro-batch that takes less than this, a third of which is Spark's own, may be twice as large."""
+LEAST_PIECE = 2**20
+"""Less than this many bytes are not worth another task."""
+
+Offset = dict[str, Any]
+
+
+class QuerySource(DataSource):  # type: ignore[misc]
+    """Reads the inputs of the `Job` in option ``job``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return ROW_SCHEMA
+
+    def streamReader(self, schema: Any) -> QueryReader:  # noqa: N802 - Spark's name
+        return QueryReader(Job.from_text(self.options["job"]))
+
+
+class TaskPartition(InputPartition):  # type: ignore[misc]
+    """A task as Spark hands it around."""
+
+    def __init__(self, task: edge.Task) -> None:
+        super().__init__(task.ordinal)
+        self.task = task
+
+
+class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
+    """Plans micro-batches in one process and reads their tasks in others; it opens nothing until asked.
+
+    An offset maps the number of each input to its `Cursor`.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.bytes = job.slice_bytes or FIRST_BYTES
+        self._advanced: float | None = None
+        self._planned: tuple[Offset, Offset, dict[int, list[Range]]] | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return {str(i): Cursor().to_json() for i in range(len(self.job.inputs))}
+
+    def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
+        cursors = _cursors(start)
+        open_ = {i: c for i, c in cursors.items() if not c.done}
+        self._adapt()
+        found: dict[int, list[Range]] = {}
+        remains = {i: remaining(self.job.inputs[i], c) for i, c in open_.items()}
+        for i, budget in budgets(remains, self.bytes).items():
+            piece = self._piece(len(open_), budget)
+            given, elements = self.job.inputs[i], self.job.elements(i)
+            found[i], cursors[i] = advance(given, elements, open_[i], budget, piece)
+        end = {str(i): c.to_json() for i, c in cursors.items()}
+        if end == start:
+            self._advanced = None  # waiting is not being slow
+            time.sleep(0.02)
+        else:
+            self._planned = (start, end, found)
+        return end
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        found = self._planned[2] if self._planned and self._planned[:2] == (start, end) else None
+        before, after = _cursors(start), _cursors(end)
+        moved = [i for i in before if before[i] != after[i]]
+        tasks: list[InputPartition] = []
+        for i in moved:
+            size = _distance(self.job, i, before[i], after[i])
+            piece = self._piece(len(moved), size)
+            if found is not None:
+                ranges = found[i]
+            else:  # after a restart
+                given, elements = self.job.inputs[i], self.job.elements(i)
+                ranges, _ = advance(given, elements, before[i], max(size, 1), piece, stop=after[i])
+            for ordinal, group in enumerate(grouped(ranges, piece)):
+                tasks.append(TaskPartition(edge.Task(i, ordinal, group)))
+        return tasks
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        assert isinstance(partition, TaskPartition)
+        return map(tuple, edge.read(self.job, partition.task))
+
+    def _piece(self, inputs: int, size: int) -> int:
+        """How large a task should be, so that all cores have one."""
+        wanted = -(-self.job.shards // max(inputs, 1))
+        return max(LEAST_PIECE, -(-size // wanted))
+
+    def _adapt(self) -> None:
+        """Let micro-batches grow while they are short."""
+        now = time.monotonic()
+        short = self._advanced is not None and now - self._advanced < SHORT_SECONDS
+        if self.job.slice_bytes is None and short:
+            self.bytes = min(self.bytes * 2, MOST_BYTES)
+        self._advanced = now
+
+
+def _cursors(offset: Offset) -> dict[int, Cursor]:
+    return {int(i): Cursor.from_json(values) for i, values in offset.items()}
+
+
+def _distance(job: Job, number: int, start: Cursor, end: Cursor) -> int:
+    """The bytes between two places of an input."""
+    if start.part == end.part:
+        return end.position.byte - start.position.byte
+    sizes = sum(part.size or 0 for part in job.inputs[number].parts[start.part : end.part])
+    return sizes - start.position.byte + end.position.byte

@@ -1,0 +1,68 @@
+"""The numbers of a run, summed from what the rows of all micro-batches report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, Input, Row
+from xmlpunct.engine.stats import InputStats, OperatorStats, RunStats
+
+_FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
+_TOTALS = ("slices", "tuples_out", "punctuations_out", "late", "first_result_seconds")
+
+
+class Tally:
+    """Keeps ``stats`` up to date. ``saved`` is what `as_dict` of an earlier run gave, or nothing."""
+
+    def __init__(self, query: Query, inputs: Sequence[Input], stats: RunStats, saved: dict[str, Any]) -> None:
+        self.stats = stats
+        self._names = [stream.name for stream in query.streams]
+        self._streams = [given.streams for given in inputs]
+        self._states: dict[str, dict[str, list[int]]] = saved.get("states", {})
+        stats.inputs = {name: InputStats(**saved.get("inputs", {}).get(name, {})) for name in self._names}
+        stats.operators = [OperatorStats(**values) for values in saved.get("operators", [])]
+        for name in _TOTALS:
+            setattr(stats, name, saved.get(name, getattr(stats, name)))
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Add what a micro-batch reports."""
+        operators = {o.id: OperatorStats(**asdict(o)) for o in self.stats.operators}
+        for row in rows:
+            if row.port == COUNTS:
+                self._count(row)
+            elif row.port in (EDGE_OPERATORS, OPERATORS):
+                for values in json.loads(row.payload):
+                    number = values["id"]
+                    o = operators.setdefault(number, OperatorStats(id=number, operator=values["operator"]))
+                    _add(o, values, _FLOWS)
+                    if row.port == OPERATORS:
+                        held = [values["state_rows"], values["held_punctuations"]]
+                        self._states.setdefault(str(number), {})[str(row.seq)] = held
+        for o in operators.values():
+            shards = self._states.get(str(o.id), {}).values()
+            o.state_rows, o.held_punctuations = sum(s[0] for s in shards), sum(s[1] for s in shards)
+        self.stats.observe(operators.values())
+
+    def _count(self, row: Row) -> None:
+        streams = self._streams[row.seq >> 32]
+        for stream, values in zip(streams, json.loads(row.payload), strict=True):
+            _add(self.stats.inputs[self._names[stream]], values, values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers as plain values."""
+        s = self.stats
+        return {
+            "inputs": {name: asdict(i) for name, i in s.inputs.items()},
+            "operators": [asdict(o) for o in s.operators],
+            "states": self._states,
+            **{name: getattr(s, name) for name in _TOTALS},
+        }
+
+
+def _add(total: object, values: dict[str, int], names: Iterable[str]) -> None:
+    for name in names:
+        setattr(total, name, getattr(total, name) + values[name])
