@@ -208,7 +208,8 @@ def schema_of(create: exp.Expr) -> Schema:
     for column in create.this.expressions:
         name, type_ = column.name, type_of(column.args["kind"])
         path = column.meta.get("path", "")
-        if (path and not all(path.replace("/@", "/").removeprefix("@").split("/"))) or path.count("@") > 1:
+        *inner, last = path.split("/")
+        if path and not (all(inner) and last.removeprefix("@") and "@" not in "".join(inner) + last[1:]):
             refuse(f"PATH '{path}' is no path: a child, a/b, @id or a/@id", column)
         domain: Pattern = WILDCARD
         for condition in column.args.get("constraints") or ():

@@ -25,8 +25,8 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
     >>> for found in query("CREATE STREAM t (hour INT); SELECT hour, COUNT(*) AS n FROM t GROUP BY hour", t=feed):
     ...     print(found)
     (5, 1)
-    (6, 2)
     <5, *>
+    (6, 2)
     """
     from xmlpunct.engine.local import results
     from xmlpunct.engine.sql import plan

@@ -12,6 +12,7 @@ import polars as pl
 
 from xmlpunct import patterns as pt
 from xmlpunct.errors import PatternError
+from xmlpunct.pattern_text import parse_pattern, split_patterns
 from xmlpunct.patterns import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import SPACE, Value
@@ -40,7 +41,7 @@ class Punctuation:
         if body[:1] != "<" or body[-1:] != ">" or len(body) < 2:
             raise PatternError("a punctuation stands between < and >", text, 0)
         lead = text.index("<") + 1
-        pieces = pt.split_patterns(body[1:-1])
+        pieces = split_patterns(body[1:-1])
         if len(pieces) != len(schema):
             raise PatternError(f"{len(pieces)} patterns for {len(schema)} attributes", text, lead)
         found = []
@@ -48,7 +49,7 @@ class Punctuation:
             try:
                 if not piece:
                     raise PatternError('nothing: write "" for the empty string', piece, 0, attribute.name)
-                found.append(pt.parse_pattern(attribute.type, piece, attribute.name))
+                found.append(parse_pattern(attribute.type, piece, attribute.name))
             except PatternError as error:
                 place = lead + position + error.position
                 raise PatternError(error.reason, text, place, attribute.name) from None
@@ -69,7 +70,7 @@ class Punctuation:
             place = schema.index(name)
             type_ = schema.attributes[place].type
             if isinstance(given, str):
-                found[place] = pt.parse_pattern(type_, given, name)
+                found[place] = parse_pattern(type_, given, name)
             elif isinstance(given, Pattern):
                 found[place] = given
             else:
@@ -220,6 +221,6 @@ def from_frame(schema: Schema, frame: pl.DataFrame) -> list[Punctuation]:
     """The inverse of `to_frame`."""
     types = [a.type for a in schema]
     return [
-        Punctuation(schema, [pt.parse_pattern(t, text) for t, text in zip(types, row, strict=True)])
+        Punctuation(schema, [parse_pattern(t, text) for t, text in zip(types, row, strict=True)])
         for row in frame.iter_rows()
     ]

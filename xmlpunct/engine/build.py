@@ -19,7 +19,7 @@ class Receive(Node):
     given: Schema
 
     @property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         return self.given
 
 

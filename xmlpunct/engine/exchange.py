@@ -18,7 +18,8 @@ def owners_of(schema: Schema, keys: Sequence[str], shards: int) -> Owners:
     dtypes = {key: schema[key].type.dtype for key in keys}
 
     def owners(points: list[Tuple]) -> list[int]:
-        return shard_of(pl.DataFrame(points, schema=dtypes, orient="row"), shards).tolist()
+        found = shard_of(pl.DataFrame(points, schema=dtypes, orient="row"), shards)
+        return [int(shard) for shard in found]
 
     return owners
 

@@ -9,9 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from xmlpunct.engine.build import Receive
-from xmlpunct.engine.plan import DupElim, GroupBy, Merge, Node, Project, Scan, Select, Unary, Union
+from xmlpunct.engine.plan import (
+    Difference,
+    DupElim,
+    GroupBy,
+    Intersect,
+    Join,
+    Merge,
+    Node,
+    NotIn,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Unary,
+)
 from xmlpunct.operators.expression import Column
 from xmlpunct.schema import Schema
 
@@ -38,14 +53,15 @@ class Feed:
 class Fragment:
     """A stateful part. Port i of ``root`` (a `Receive` leaf) reads ``feeds[i]``.
 
-    ``single`` fragments run on one shard. ``keys`` are the output attributes that hold the partition values,
-    in the order of the feeds' keys; empty if the output has lost one.
+    ``single`` fragments run on one shard. ``keys`` are the ways to find the partition values in the output:
+    each names an attribute per value, in the order of the feeds' keys, that has it or is null. There is none if
+    the output has lost one.
     """
 
     root: Node
     feeds: tuple[Feed, ...]
     single: bool
-    keys: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -60,29 +76,51 @@ class Fragments:
     schema: Schema
 
 
-def alignments(node: Node) -> list[tuple[tuple[str, ...], str]] | None:
-    """By what a stateful node may be partitioned: for each choice the attribute of each input, and the output's.
-
-    Any non-empty selection of these choices will do. An empty list: by nothing, it runs on one shard. None:
-    the node has no state.
-    """
-    if isinstance(node, Scan | Select | Project | Receive):
-        return None
-    if isinstance(node, GroupBy):
-        return [((key,), key) for key in node.keys]
-    if isinstance(node, DupElim | Merge | Union):
-        columns = zip(*(side.schema.names for side in node.inputs), strict=True)
-        return list(zip(columns, node.schema.names, strict=True))
-    raise TypeError(f"no partitioning for {type(node).__name__}")
-
-
 @dataclass(frozen=True)
 class _Exchange(Unary):
     """A cut in the plan: what stands below it is an edge or another fragment."""
 
     @property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         return self.input.schema
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An attribute by which a stateful node may be partitioned.
+
+    ``inputs`` is what each input calls it, ``output`` what the output does (None: after this node tuples of
+    one value may be on several shards), ``holds`` the output attributes that have its value or are null.
+    """
+
+    inputs: tuple[str, ...]
+    output: str | None
+    holds: tuple[str, ...]
+
+
+def choices(node: Node) -> list[Choice] | None:
+    """By what a stateful node may be partitioned: any non-empty selection of these will do.
+
+    An empty list: by nothing, it runs on one shard. None: the node has no state.
+    """
+    if isinstance(node, Scan | Select | Project | Receive | _Exchange):
+        return None
+    if isinstance(node, GroupBy):
+        return [Choice((key,), key, (key,)) for key in node.keys]
+    if isinstance(node, DupElim | Merge | Intersect | Difference):
+        columns = zip(*(side.schema.names for side in node.inputs), strict=True)
+        return [Choice(c, name, (name,)) for c, name in zip(columns, node.schema.names, strict=True)]
+    if isinstance(node, Join):
+        kept = {"inner": 0, "left": 0, "right": 1}.get(node.kind)  # whose key no null replaces
+        return [
+            Choice(pair, None if kept is None else pair[kept], pair[:1] if node.kind == "inner" else pair)
+            for pair in node.keys
+        ]
+    if isinstance(node, SemiJoin):
+        return [Choice(pair, pair[0], pair[:1]) for pair in node.keys]
+    if isinstance(node, NotIn):
+        return []
+    raise TypeError(f"no partitioning for {type(node).__name__}")
 
 
 def cut(root: Node, streams: Sequence[str]) -> Fragments:
@@ -104,20 +142,22 @@ def cut(root: Node, streams: Sequence[str]) -> Fragments:
             if isinstance(node, _Exchange):
                 below = node.input
                 from_edge = _available(below) is None
-                feeds.append(Feed(from_edge, (edge if from_edge else fragment)(below), below.schema, keys or ()))
+                source = (edge if from_edge else fragment)(below)
+                feeds.append(Feed(from_edge, source, below.schema, keys or ()))
                 return Receive(len(feeds) - 1, below.schema)
-            choices = alignments(node)
-            if choices is None:
+            chosen = _chosen(node)
+            if chosen is None:
                 (child,) = node.inputs
                 return node.over([descend(child, keys and _below(node, keys))])
-            if keys is None:
-                keys = _ordered(node)
-            names = dict((output, inputs) for inputs, output in choices)
-            sides = [tuple(names[key][port] for key in keys) for port in range(len(node.inputs))]
-            return node.over([descend(c, k) for c, k in zip(node.inputs, sides, strict=True)])
+            if keys is not None:
+                by_output = {choice.output: choice for choice in chosen}
+                chosen = [by_output[key] for key in keys]
+            sides = [tuple(choice.inputs[port] for choice in chosen) for port in range(len(node.inputs))]
+            return node.over([descend(child, side) for child, side in zip(node.inputs, sides, strict=True)])
 
         new = descend(top, None)
-        fragments.append(Fragment(new, tuple(feeds), not _available(_top_state(top)), _carried(top)))
+        single = not _chosen(_top_state(top))
+        fragments.append(Fragment(new, tuple(feeds), single, _carried(top)))
         return len(fragments) - 1
 
     planned = _place(root)
@@ -128,28 +168,38 @@ def cut(root: Node, streams: Sequence[str]) -> Fragments:
 def _place(node: Node) -> Node:
     """Put an exchange between every edge and its fragment, and wherever partitionings do not agree."""
     children = [_place(child) for child in node.inputs]
-    choices = alignments(node)
-    if choices is None:
+    wanted = choices(node)
+    if wanted is None:
         return node.over(children)
-    stateful = [a for a in map(_available, children) if a is not None]
     kept = node.over([_Exchange(c) if _available(c) is None else c for c in children])
-    agree = bool(_available(kept)) if choices else not any(stateful)
+    if wanted:
+        agree = bool(_chosen(kept))
+    else:
+        agree = not any(_chosen(_top_state(c)) for c in children if _available(c) is not None)
     return kept if agree else node.over([_Exchange(c) for c in children])
+
+
+def _chosen(node: Node) -> list[Choice] | None:
+    """The choices of a stateful node that its inputs agree with; None: it has no state."""
+    wanted = choices(node)
+    if wanted is None:
+        return None
+    below = [_available(child) for child in node.inputs]
+    return [
+        choice
+        for choice in wanted
+        if all(a is None or name in a for name, a in zip(choice.inputs, below, strict=True))
+    ]
 
 
 def _available(node: Node) -> frozenset[str] | None:
     """The output attributes by which the part below may be partitioned; None: it has no state, so by any."""
     if isinstance(node, Scan | _Exchange):
         return None
-    choices = alignments(node)
-    below = [_available(child) for child in node.inputs]
-    if choices is not None:
-        return frozenset(
-            output
-            for names, output in choices
-            if all(a is None or name in a for name, a in zip(names, below, strict=True))
-        )
-    (found,) = below
+    chosen = _chosen(node)
+    if chosen is not None:
+        return frozenset(choice.output for choice in chosen if choice.output is not None)
+    (found,) = map(_available, node.inputs)
     if found is None or not isinstance(node, Project):
         return found
     return frozenset(n for n, e in node.columns if isinstance(e, Column) and e.name in found)
@@ -157,14 +207,9 @@ def _available(node: Node) -> frozenset[str] | None:
 
 def _top_state(node: Node) -> Node:
     """The topmost stateful node of a part that has one."""
-    while alignments(node) is None:
+    while choices(node) is None:
         (node,) = node.inputs
     return node
-
-
-def _ordered(state: Node) -> tuple[str, ...]:
-    available = _available(state) or frozenset()
-    return tuple(name for name in state.schema.names if name in available)
 
 
 def _below(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -175,13 +220,17 @@ def _below(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sources[key] for key in keys)
 
 
-def _carried(top: Node) -> tuple[str, ...]:
-    """What the partition attributes are called at the top; () if one was lost on the way."""
-    if alignments(top) is not None:
-        return _ordered(top)
+def _carried(top: Node) -> tuple[tuple[str, ...], ...]:
+    """The ways to find a tuple's partition values in a part's output, each an attribute per value."""
+    chosen = _chosen(top)
+    if chosen is not None:
+        return tuple(product(*(choice.holds for choice in chosen))) if chosen else ()
     (child,) = top.inputs
     found = _carried(child)
     if not isinstance(top, Project):
         return found
-    names = {e.name: name for name, e in reversed(top.columns) if isinstance(e, Column)}
-    return tuple(names[key] for key in found) if all(key in names for key in found) else ()
+    names: dict[str, str] = {}
+    for name, e in top.columns:
+        if isinstance(e, Column):
+            names.setdefault(e.name, name)
+    return tuple(tuple(names[key] for key in way) for way in found if all(key in names for key in way))

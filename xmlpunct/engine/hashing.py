@@ -24,8 +24,8 @@ _NULL = np.uint64(0x9E3779B97F4A7C15)
 def shard_of(keys: pl.DataFrame, shards: int) -> NDArray[np.int64]:
     """For each row of ``keys``, the shard (0 to ``shards`` - 1) that its values belong to.
 
-    >>> bool((shard_of(pl.DataFrame({"a": [1, 2, 1]}), 7)[[0, 2]] == 4).all())
-    True
+    >>> shard_of(pl.DataFrame({"a": [1, 2, 1]}), 7).tolist()
+    [0, 4, 0]
     """
     if shards == 1:
         return np.zeros(keys.height, dtype=np.int64)

@@ -144,6 +144,79 @@ class Union(Merge):
         return ops.Union(tuple(side.schema for side in self.sides))
 
 
+@dataclass(frozen=True)
+class Binary(Node):
+    """A node that reads from two others."""
+
+    left: Node
+    right: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def over(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, left=inputs[0], right=inputs[1])
+
+
+Keys = tuple[tuple[str, str], ...]
+"""Equality attributes of a join: pairs of a left and a right one, of one type."""
+
+
+@dataclass(frozen=True)
+class Join(Binary):
+    """Pairs that agree on ``keys`` and satisfy ``residual``. ``kind`` is inner, left, right or full.
+
+    Attribute names of the two sides differ. An inner join's output has each key once, under its left name.
+    """
+
+    keys: Keys
+    kind: str = "inner"
+    residual: Expression | None = None
+
+    def operator(self) -> ops.Operator:
+        return ops.Join(self.left.schema, self.right.schema, self.keys, self.kind, self.residual)
+
+
+@dataclass(frozen=True)
+class SemiJoin(Binary):
+    """Left tuples that have a partner on the right; ``anti``: that have none (NOT EXISTS)."""
+
+    keys: Keys
+    anti: bool = False
+    residual: Expression | None = None
+
+    def operator(self) -> ops.Operator:
+        return ops.SemiJoin(self.left.schema, self.right.schema, self.keys, self.anti, self.residual)
+
+
+@dataclass(frozen=True)
+class NotIn(Binary):
+    """Left tuples whose ``left_column`` is NOT IN the values of ``right_column``, where nulls can occur."""
+
+    left_column: str
+    right_column: str
+
+    def operator(self) -> ops.Operator:
+        return ops.NotIn(self.left.schema, self.right.schema, self.left_column, self.right_column)
+
+
+@dataclass(frozen=True)
+class Intersect(Binary):
+    """Each tuple that both sides have, once. Columns match by position; names are the left's."""
+
+    def operator(self) -> ops.Operator:
+        return ops.Intersect(self.left.schema, self.right.schema)
+
+
+@dataclass(frozen=True)
+class Difference(Binary):
+    """Each tuple that the left has and the right has not, once. Columns match by position."""
+
+    def operator(self) -> ops.Operator:
+        return ops.Difference(self.left.schema, self.right.schema)
+
+
 def numbered(root: Node) -> Node:
     """A plan with its nodes numbered 1, 2, ... in the order of `Node.walk`."""
     numbers = count(1)

@@ -7,7 +7,8 @@ from functools import lru_cache
 from xmlpunct.errors import PatternError, XmlPunctError
 from xmlpunct.firehose.shape import Shape, Step
 from xmlpunct.firehose.target import Branch
-from xmlpunct.patterns import WILDCARD, Pattern, parse_pattern
+from xmlpunct.pattern_text import parse_pattern
+from xmlpunct.patterns import WILDCARD, Pattern
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import SPACE, parse_type

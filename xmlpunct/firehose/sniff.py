@@ -53,9 +53,12 @@ def _children(split: Split, element: str) -> Schema:
     """The schema of the first tuple of a split that has one."""
     parser = etree.XMLPullParser(events=("end",), tag=element, resolve_entities=False, no_network=True)
     parser.feed(split.start.prologue + split.data)
-    _, found = next(iter(parser.read_events()))
+    tags: list[str] = []
+    for _, found in parser.read_events():
+        assert isinstance(found, etree._Element)
+        tags = [child.tag for child in found if isinstance(child.tag, str)]
+        break
     space = expanded(element)[0]
-    tags = [child.tag for child in found if isinstance(child.tag, str)]
     names = [expanded(tag)[1] for tag in tags if expanded(tag)[0] in ("", space)]
     return Schema.of(Attribute(name, STRING) for name in dict.fromkeys(names))
 

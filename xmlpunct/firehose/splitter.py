@@ -13,7 +13,8 @@ from collections.abc import Collection
 
 import numpy as np
 
-from xmlpunct.firehose.markup import Element, Tokens, element, elements, terminator, tokens
+from xmlpunct.firehose.markup import Element, Tokens, element, terminator, tokens
+from xmlpunct.firehose.markup import elements as opened_by
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName, Limits
 
@@ -37,15 +38,15 @@ class Splitter:
     def __init__(
         self,
         source: str,
-        elements_: Collection[ElementName],
+        elements: Collection[ElementName],
         position: Position = Position(),  # noqa: B008 - immutable
         limits: Limits = Limits(),  # noqa: B008
     ) -> None:
         self.source, self.limits = source, limits
-        self._kept = frozenset(elements_)
+        self._kept = frozenset(elements)
         self._position = position
         self._data = bytearray()
-        self._stack: list[Element] = elements(position.open)  # open at _scanned
+        self._stack: list[Element] = opened_by(position.open)  # open at _scanned
         self._scanned = 0  # everything before this is understood
         self._tail = 0  # where the token begins that is not complete yet...
         self._looked = 0  # ...and up to where its end has been looked for

@@ -1,25 +1,35 @@
 """The operators: one stream iterator per file, and the driver that runs them."""
 
 from xmlpunct.operators.aggregate import Aggregate
+from xmlpunct.operators.difference import Difference
 from xmlpunct.operators.driver import Counters, Pipeline, run
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.group_by import GroupBy
+from xmlpunct.operators.intersect import Intersect
 from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.join import Join
 from xmlpunct.operators.merge import Merge
+from xmlpunct.operators.not_in import NotIn
 from xmlpunct.operators.project import Project
 from xmlpunct.operators.select import Select
+from xmlpunct.operators.semijoin import SemiJoin
 from xmlpunct.operators.union import Union
 
 __all__ = [
     "Aggregate",
     "Counters",
+    "Difference",
     "DupElim",
     "GroupBy",
+    "Intersect",
+    "Join",
     "Merge",
+    "NotIn",
     "Operator",
     "Pipeline",
     "Project",
     "Select",
+    "SemiJoin",
     "Union",
     "run",
 ]

@@ -1,8 +1,8 @@
 """Aggregates: what each keeps of the tuples it has seen, and how that becomes its result.
 
-An aggregate keeps a few *partial* columns per group. They are computed from tuples (``partials``), merged with
-those of earlier slices (``merges``), and turned into the result when the group closes (``finish``). Sums over
-INT and DECIMAL are kept exactly, in 128 bits; whether a sum fits its type is judged on the final value only.
+An aggregate keeps a few *partial* columns per group. They are computed from tuples (``partials``), merged
+with those of earlier slices (``merges``), and turned into the result when the group closes (``finish``). Sums
+over INT and DECIMAL are kept exactly, in 128 bits; whether one fits its type is judged on the final value only.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Accumulator:
 
     def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
         """For each group whether its result does not fit."""
-        if self.aggregate.function != "SUM":
+        if self.aggregate.function not in ("SUM", "AVG"):
             return pl.Series([False]).new_from_index(0, groups.height)
         return results.is_null() & (groups[self._name("count")] > 0)
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from xmlpunct.operators.wide import int128, magnitude, minus, to_decimal, unscaled
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, SPACE, STRING, TIMESTAMP, DecimalType, Type, Value
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, SPACE, STRING, TIMESTAMP, DecimalType, Type, Value
 
 
 def cast_to(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr | None]:
@@ -25,7 +25,8 @@ def cast_to(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Exp
 def _convert(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
     """The column, null where the conversion fails, and whether it never does."""
     if source is STRING:
-        return (_read_int(value) if target is INT else _lookup(value, target.parse, target)), False
+        reader = {INT: _read_int, DOUBLE: _read_double}.get(target)
+        return (reader(value) if reader else _lookup(value, target.parse, target)), False
     if target is STRING:
         return _print(source, value), True
     if isinstance(target, DecimalType):
@@ -67,6 +68,16 @@ def _lookup(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl
 def _read_int(value: pl.Expr) -> pl.Expr:
     text = value.str.strip_chars(SPACE).str.replace(r"^([+-]?)0+([0-9])", "${1}${2}")
     return pl.when(text.str.contains("^[+-]?[0-9]+$")).then(text).cast(pl.Int64, strict=False)
+
+
+_SPECIAL = {"INF": float("inf"), "+INF": float("inf"), "-INF": float("-inf"), "NaN": NAN}
+
+
+def _read_double(value: pl.Expr) -> pl.Expr:
+    text = value.str.strip_chars(SPACE)
+    plain = text.str.contains(r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$")
+    number = pl.when(plain).then(text).cast(pl.Float64, strict=False) + 0.0
+    return pl.coalesce(number, text.replace_strict(_SPECIAL, default=None, return_dtype=pl.Float64))
 
 
 def _print(source: Type, value: pl.Expr) -> pl.Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 
 from xmlpunct.operators.merge import Merge
@@ -49,26 +49,27 @@ def _with_points(p: Punctuation, keys: list[int], points: list[Tuple]) -> list[P
 class Gather(Merge):
     """`Merge` over the shards of one fragment; port i is shard i.
 
-    Each shard asserts, from the start, that it holds no tuple whose partition values belong elsewhere. So what
-    a shard promises about values of its own is combined with those assertions at once and needs no other
-    shard; what it promises about others' values says nothing new. Punctuations about too many values to
+    Each shard asserts, from the start, that it holds no tuple whose partition values belong elsewhere. So
+    what a shard promises about values of its own is combined with those assertions at once and needs no
+    other shard; what it promises about others' values says nothing new. Punctuations about too many values to
     list, and all of them where the output has lost a partition attribute, need every shard's word.
 
-    ``keys`` are the partition attributes in the output (empty: lost).
+    ``keys`` are the ways to find the partition values in the output, each an attribute per value (which has it or
+    is null, and a null matches no pattern that can be listed); none if they were lost.
     """
 
     name = "gather"
 
-    def __init__(self, schema: Schema, shards: int, keys: list[str], owners: Owners) -> None:
+    def __init__(self, schema: Schema, shards: int, keys: Sequence[Sequence[str]], owners: Owners) -> None:
         super().__init__([schema] * shards)
-        self._keys, self._owners = [schema.index(key) for key in keys], owners
+        self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         if len(self.inputs) == 1:
             return punctuations
         found: dict[Punctuation, None] = {}
         for p in punctuations:
-            parts = split_by_owner(p, self._keys, self._owners) if self._keys else None
-            promised = super().prop(port, [p]) if parts is None else parts.get(port, [])
+            listed = [parts for way in self._ways if (parts := split_by_owner(p, way, self._owners)) is not None]
+            promised = listed[0].get(port, []) if listed else super().prop(port, [p])
             found.update(dict.fromkeys(promised))
         return list(found)

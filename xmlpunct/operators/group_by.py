@@ -117,8 +117,9 @@ class GroupBy(Operator):
         for a in sorted([*self._plain, *self._distinct], key=lambda a: int(a.prefix[1:])):
             results = columns[a.aggregate.name] = a.finish(groups)
             bad = a.failed(groups, results)
-            for row in groups.filter(bad & ~failed).select(self._keys.names).iter_rows(named=True):
-                self.reject(row, f"{a.aggregate.name} does not fit {self.schema[a.aggregate.name].type}")
+            for row in groups.filter(bad & ~failed).iter_rows(named=True):
+                key = {name: row[name] for name in self._keys.names}
+                self.reject(key, f"{a.aggregate.name} does not fit {self.schema[a.aggregate.name].type}")
             failed = failed | bad
         return pl.DataFrame(columns, schema=self.schema.dtypes).filter(~failed)
 

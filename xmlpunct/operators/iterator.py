@@ -1,9 +1,9 @@
 """The stream iterator: what every operator is (the paper, Section 4.2).
 
-An operator has state and five functions over it. For a slice that arrives on a port the driver calls, in this
-order, ``step`` with its tuples, then ``pass_``, ``keep`` and ``prop`` with its punctuations. The order
-tells what each may assume: ``pass_`` sees every tuple of the slice; ``keep`` runs after it and drops what is no
-longer needed; ``prop`` runs last, since what is still retained decides what may be promised.
+An operator has state and five functions over it. For a slice that arrives on a port the driver calls, in
+this order, ``step`` with its tuples, then ``pass_``, ``keep`` and ``prop`` with its punctuations. The order
+tells what each may assume: ``pass_`` sees every tuple of the slice; ``keep`` runs after it and drops what
+is no longer needed; ``prop`` runs last, since what is still retained decides what may be promised.
 
 There is no ``final``: the end of an input is the punctuation that matches everything.
 """
@@ -78,7 +78,9 @@ class Operator(ABC):
 
     def reject(self, row: Mapping[str, object], reason: str) -> None:
         """Leave out one tuple."""
-        self.rejects.append(Reject(f"{self.name} #{self.number}", None, None, reason, json.dumps(row, default=str)))
+        self.rejects.append(
+            Reject(f"{self.name} #{self.number}", None, None, reason, json.dumps(row, default=str))
+        )
 
     def snapshot(self) -> Snapshot:
         """The state, for a checkpoint."""

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from xmlpunct.engine.plan import Node
 from xmlpunct.engine.rules.drop_dupelims import drop_dupelims
-from xmlpunct.engine.rules.drop_dupelims_below import drop_dupelims_below
 from xmlpunct.engine.rules.drop_projects import drop_projects
 from xmlpunct.engine.rules.flatten_merges import flatten_merges
 from xmlpunct.engine.rules.merge_projects import merge_projects
@@ -25,7 +24,6 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     merge_selects,
     merge_projects,
     drop_dupelims,
-    drop_dupelims_below,
     prune_columns,
     drop_projects,
 )

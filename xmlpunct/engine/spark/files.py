@@ -34,6 +34,11 @@ class Appender:
         except OSError as error:
             raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
+    def close(self) -> None:
+        """Close what was opened here."""
+        if self._stream is not None and self.path not in (None, "-"):
+            self._stream.close()
+
     def append(self, data: bytes, length: int) -> int:
         """Add ``data`` behind the first ``length`` bytes, durably; the new length."""
         if self._stream is not None:

@@ -159,14 +159,35 @@ def _advance_part(
             data = split.data if part.spooled else None
             ranges.append(Range(number, split.start, len(split.data), split.final, last, broken, None, data))
     position = splitter.position
-    if stop is not None and position.byte < extent.size:
-        raise RuntimeError(f"{part.name} has changed: no element ends at byte {extent.size} any more")
+    if stop is not None and stop.part == number and not splitter.finished:
+        rest = extent.size - position.byte
+        return _stretched(ranges, Range(number, position, rest), part), stop
     if splitter.finished:
         ended = is_last or not (ranges and ranges[-1].final)
         return ranges, Cursor(number, position, True) if ended else Cursor(number + 1)
     if extent.failure is not None and position.byte + splitter.pending >= extent.size:
         return ranges, Cursor(number, position, True, extent.failure)
     return ranges, Cursor(number, position)
+
+
+def _stretched(ranges: list[Range], rest: Range, part: Part) -> list[Range]:
+    """``ranges`` with ``rest`` added to the last: the white space before the element that was next then.
+
+    Where the bytes end, a splitter cannot know of that element, and cuts before the space.
+    """
+    if not rest.size:
+        return ranges
+    with open_at(part, rest.start.byte) as file:
+        data = file.read(rest.size)
+    if b"<" in data:
+        raise RuntimeError(
+            f"{part.name} has changed since its byte {rest.start.byte + rest.size} was recorded"
+        )
+    if not ranges:
+        return [replace(rest, data=data if part.spooled else None)]
+    last = ranges[-1]
+    whole = None if last.data is None else last.data + data
+    return [*ranges[:-1], replace(last, size=last.size + rest.size, data=whole)]
 
 
 def _splits(splitter: Splitter, file: BinaryIO, extent: Extent, budget: int, piece: int) -> Iterator[Split]:

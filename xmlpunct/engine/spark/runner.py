@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -50,15 +50,17 @@ class Runner:
 
     def run(self, session: SparkSession | None = None) -> None:
         """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
-        with _checkpoint(self.query, self.options) as checkpoint:
+        with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
             found, commit = checkpoint.find(), load(checkpoint.record)
             tally = Tally(self.query, found.inputs, self.stats, commit.stats)
             if commit.failure is not None:
                 raise SourceError(*commit.failure)
             if commit.ended:
                 return
-            target = self._target(commit)
-            rejects = Appender(self.options.rejects, commit.rejects_length) if self.options.rejects else None
+            rejects = None
+            if self.options.rejects:
+                rejects = opened.enter_context(closing(Appender(self.options.rejects, commit.rejects_length)))
+            target = self._target(commit, opened)
 
             def work(shared: SparkSession) -> None:
                 own = shared.newSession()  # so that our settings are nobody else's
@@ -84,11 +86,11 @@ class Runner:
                 with spark_session(self.options.master) as made:
                     work(made)
 
-    def _target(self, commit: Commit) -> FileTarget | DatasetTarget:
+    def _target(self, commit: Commit, opened: ExitStack) -> FileTarget | DatasetTarget:
         options = self.options
         if options.dataset:
             return DatasetTarget(str(options.output), commit, options.punct_namespace)
-        return FileTarget(Appender(options.output, commit.length))
+        return FileTarget(opened.enter_context(closing(Appender(options.output, commit.length))))
 
 
 def _stream(session: SparkSession, job: Job, found: Found, sink: Sink, folder: Path) -> None:

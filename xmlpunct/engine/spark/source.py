@@ -67,7 +67,8 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         found: dict[int, list[Range]] = {}
         remains = {i: remaining(self.job.inputs[i], c) for i, c in open_.items()}
         for i, budget in budgets(remains, self.bytes).items():
-            piece = self._piece(len(open_), budget)
+            left = remains[i]
+            piece = self._piece(len(open_), budget if left is None else min(budget, left))
             given, elements = self.job.inputs[i], self.job.elements(i)
             found[i], cursors[i] = advance(given, elements, open_[i], budget, piece)
         end = {str(i): c.to_json() for i, c in cursors.items()}

@@ -1,0 +1,1 @@
+"""Tests. `tests.oracle` is the executable specification they hold the operators against."""

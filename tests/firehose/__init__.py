@@ -1,0 +1,1 @@
+"""Tests of the XML Firehose, a file each for its modules."""

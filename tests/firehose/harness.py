@@ -1,0 +1,85 @@
+"""Reading documents in any pieces, and writing them down shortly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xmlpunct.firehose import (
+    PUNCT_NAMESPACE,
+    Limits,
+    Parsed,
+    Position,
+    Split,
+    Splitter,
+    StreamSpec,
+    elements_of,
+    parse_split,
+)
+from xmlpunct.punctuation import Tuple
+from xmlpunct.schema import Schema
+
+ROOT = f'<r xmlns:p="{PUNCT_NAMESPACE}">'
+"""A root's start tag, 54 bytes; ``p`` is the prefix of punctuations."""
+
+
+def spec(columns: str = "a INT, b STRING", element: str = "t") -> StreamSpec:
+    return StreamSpec("s", Schema.parse(columns), element)
+
+
+def one(
+    document: str | bytes, columns: str = "a INT, b STRING", element: str = "t", **more: object
+) -> Parsed:
+    """A whole document as one split, for one stream."""
+    return many(document, [spec(columns, element)], **more)
+
+
+def many(document: str | bytes, specs: list[StreamSpec], **more: object) -> Parsed:
+    data = document.encode() if isinstance(document, str) else document
+    return parse_split(Split("doc", Position(), data, True), specs, **more)  # type: ignore[arg-type]
+
+
+@dataclass
+class Outcome:
+    """All that reading a source gives."""
+
+    tuples: list[Tuple] = field(default_factory=list)
+    punctuations: list[str] = field(default_factory=list)
+    rejects: list[str] = field(default_factory=list)
+    dropped: int = 0
+    error: str | None = None
+
+
+def read(
+    document: bytes,
+    stream: StreamSpec,
+    feed: int | None = None,
+    cut: int | None = None,
+    limits: Limits = Limits(),  # noqa: B008
+) -> Outcome:
+    """Read a source fed in pieces of ``feed`` bytes and cut into splits of about ``cut``."""
+    splitter, found, feed = (
+        Splitter("doc", elements_of([stream]), limits=limits),
+        Outcome(),
+        feed or len(document),
+    )
+
+    def drain() -> None:
+        while found.error is None and (split := splitter.cut(cut)) is not None:
+            assert split.data or split.final
+            parsed = parse_split(split, [stream], limits=limits)
+            (slice_,) = parsed.slices
+            assert slice_.before == sorted(slice_.before)
+            found.tuples += slice_.tuples.rows()
+            found.punctuations += map(str, slice_.punctuations)
+            found.rejects += [f"{r} {r.text}" for r in parsed.rejects[0]]
+            found.dropped += parsed.dropped[0]
+            found.error = str(parsed.error) if parsed.error else None
+            assert found.error or split.final == splitter.finished
+
+    for at in range(0, len(document), feed or 1):
+        splitter.feed(document[at : at + (feed or 1)])
+        drain()
+    splitter.end()
+    drain()
+    assert found.error or splitter.finished
+    return found

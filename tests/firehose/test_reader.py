@@ -1,0 +1,161 @@
+"""Sources from beginning to end."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.firehose.harness import ROOT, spec
+from xmlpunct.errors import Reject, SourceError, UsageError
+from xmlpunct.firehose import FirehoseReader, Source, open_source, parse, slices
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+from xmlpunct.types import NAN
+
+A = Schema.parse("a INT")
+
+
+def drain(reader: FirehoseReader, size: int = 64) -> list[object]:
+    found: list[object] = []
+    while (parsed := reader.read(size)) is not None:
+        found += [row[0] for row in parsed.slices[0].tuples.rows()]
+    return found
+
+
+def test_a_directory_is_one_sender(tmp_path: Path) -> None:
+    for n in range(3):
+        (tmp_path / f"{n}.xml").write_text(f"<r><t><a>{n}</a></t></r>\n<r><t><a>{n}{n}</a></t></r>")
+    reader = FirehoseReader(open_source(tmp_path), [spec("a INT")])
+    assert reader.bytes_total == reader.remaining
+    assert drain(reader) == [0, 0, 1, 11, 2, 22]
+    assert (reader.ended, reader.error, reader.remaining) == (True, None, 0)
+    assert reader.bytes_read == reader.bytes_total
+
+
+def test_a_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
+    for n, end in enumerate(["</r>", "", "</r>"]):
+        (tmp_path / f"{n}.xml").write_text(f"<r><t><a>{n}</a></t>{end}")
+    reader = FirehoseReader(open_source(tmp_path), [spec("a INT")])
+    assert drain(reader) == [0, 1]
+    assert not reader.ended
+    assert reader.error is not None
+    assert (reader.error.source, reader.error.byte) == (str(tmp_path / "1.xml"), 18)
+    assert reader.read(10) is None
+
+
+def test_an_empty_file_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "0.xml").write_text("")
+    reader = FirehoseReader(open_source(tmp_path), [spec("a INT")])
+    assert drain(reader) == []
+    assert reader.error is not None
+    assert "no XML document" in reader.error.reason
+
+
+def test_a_file_that_vanishes(tmp_path: Path) -> None:
+    path = tmp_path / "0.xml"
+    path.write_text("<r/>")
+    reader = FirehoseReader(open_source(path), [spec("a INT")])
+    path.unlink()
+    assert drain(reader) == []
+    assert reader.error is not None
+    assert "cannot be opened" in str(reader.error)
+
+
+def test_a_source_in_the_wrong_encoding() -> None:
+    data = "<r><t><a>1</a></t></r>".encode("utf-16") + b"\0\xd8x"
+    reader = FirehoseReader(Source.of(data), [spec("a INT")])
+    drain(reader)
+    assert reader.error is not None
+    assert "is not utf-16" in str(reader.error)
+
+
+def test_a_pipe_is_not_waited_for_longer_than_needed() -> None:
+    out, into = os.pipe()
+    with open(out, "rb") as file, open(into, "wb", buffering=0) as end:
+        reader = FirehoseReader(Source.of(file), [spec("a INT")])
+        end.write(f"{ROOT}<t><a>1</a></t><t>".encode())
+        parsed = reader.read(1 << 20)
+        assert parsed is not None
+        assert parsed.slices[0].tuples.rows() == [(1,)]
+        end.write(b"<a>2")
+        parsed = reader.read(1 << 20)
+        assert parsed is not None
+        assert not parsed.slices[0]
+        end.write(b"</a></t></r>")
+        end.close()
+        assert drain(reader) == [2]
+        assert (reader.ended, reader.bytes_total, reader.remaining) == (True, None, None)
+
+
+def test_parse_keeps_document_order() -> None:
+    document = f"{ROOT}<t><a>1</a></t><p:t><a>1</a></p:t><p:t><a>0</a></p:t><t><a>2</a></t></r>".encode()
+    one, zero = Punctuation.of(A, a=1), Punctuation.of(A, a=0)
+    for source in (document, io.BytesIO(document)):
+        assert list(parse(source, A, element="t")) == [(1,), one, zero, (2,)]
+
+
+def test_parse_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    path.write_text("<r><t><a>1</a></t></r>")
+    assert list(parse(path, A, element="t")) == [(1,)]
+    assert list(parse(str(path), A, element="t")) == [(1,)]
+
+
+def test_parse_gives_python_values() -> None:
+    schema = Schema.parse("x DOUBLE, w TIMESTAMP")
+    (row,) = parse(b"<r><t><x>NaN</x><w>2026-01-01T00:00:00Z</w></t></r>", schema, element="t")
+    assert isinstance(row, tuple)
+    x, w = row
+    assert x is NAN
+    assert w == datetime(2026, 1, 1, tzinfo=UTC)
+    assert w.utcoffset().total_seconds() == 0
+
+
+def test_parse_raises_after_everything_before() -> None:
+    found = parse(b"<r><t><a>1</a></t><t><a>2</a></x>", A, element="t")
+    assert next(found) == (1,)
+    with pytest.raises(SourceError) as caught:
+        next(found)
+    assert caught.value.byte == 29
+
+
+def test_rejects_are_passed_on_or_logged(caplog: pytest.LogCaptureFixture) -> None:
+    document = b"<r><t><a>x</a></t><t><a>1</a></t></r>"
+    rejects: list[Reject] = []
+    assert list(parse(document, A, element="t", on_reject=rejects.append)) == [(1,)]
+    assert [r.text for r in rejects] == ["<t><a>x</a></t>"]
+    with caplog.at_level(logging.WARNING, "xmlpunct"):
+        assert list(parse(document, A, element="t")) == [(1,)]
+    assert caplog.messages == ["<bytes>, line 1, byte 3: attribute a: 'x' is not of type INT"]
+
+
+def test_slices_have_about_the_size_asked_for() -> None:
+    document = f"<r>{''.join(f'<t><a>{n}</a></t>' for n in range(1000))}</r>".encode()
+    found = list(slices(document, A, element="t", size=1600))
+    assert 8 <= len(found) <= 12
+    assert [a for s in found for (a,) in s.tuples.rows()] == list(range(1000))
+
+
+def test_what_cannot_be_read() -> None:
+    with pytest.raises(UsageError):
+        list(parse(io.StringIO("<r/>"), A, element="t"))  # type: ignore[arg-type]
+    with pytest.raises(SourceError):
+        list(parse("no such file", A, element="t"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1", "utf-8-sig"])
+def test_encodings_and_where_offsets_count(encoding: str) -> None:
+    declared = encoding.removesuffix("-sig")
+    document = f'<?xml version="1.0" encoding="{declared}"?>\n<r><t><b>é</b></t><t><a>é</a></t></r>'
+    rejects: list[Reject] = []
+    found = parse(document.encode(encoding), spec().schema, element="t", on_reject=rejects.append)
+    assert list(found) == [(None, "é")]
+    mark = (
+        3 if encoding == "utf-8-sig" else 0
+    )  # a mark is part of the file, and no part of what is transcoded
+    assert rejects[0].byte == document.encode().index(b"<t><a>") + mark

@@ -1,0 +1,158 @@
+"""Runs an operator over a punctuated stream, and holds it against the oracle after every slice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tests.oracle import Oracle, Port, bag
+from tests.strategies import Cut, Space, punctuations_of, slice_of, tuples_of
+from xmlpunct.operators import Operator, run
+from xmlpunct.operators.driver import pack, unpack
+from xmlpunct.punctuation import Punctuation, Tuple, match, set_match
+from xmlpunct.slice import Slice
+
+Make = Callable[[], Operator]
+
+
+def restart(make: Make, operator: Operator) -> Operator:
+    """A new operator with the state of the old one, which has gone through bytes."""
+    fresh = make()
+    fresh.restore(unpack(pack(dict(operator.snapshot()))))
+    assert (fresh.rows, fresh.held) == (operator.rows, operator.held)
+    return fresh
+
+
+@dataclass
+class Outcome:
+    """What came out of an operator in all."""
+
+    tuples: list[Tuple]
+    punctuations: list[Punctuation]
+    rejected: int
+
+
+def drive(
+    make: Make,
+    oracle: Oracle,
+    cuts: Sequence[Cut],
+    probes: Sequence[Tuple],
+    restarts: Iterable[int] = (),
+    spare_rows: int = 0,
+) -> Outcome:
+    """Give ``cuts`` to an operator and check the cumulative invariants after each.
+
+    ``probes`` are the tuples of the output schema on which promises are compared. After the slices whose
+    numbers are in ``restarts`` the operator is replaced by one restored from its snapshot. ``spare_rows`` is
+    how many more rows than ckeep's it may retain.
+    """
+    operator = make()
+    ports = [Port() for _ in operator.inputs]
+    outcome = Outcome([], [], 0)
+    unsaid = list(probes)
+    for number, (port, elements) in enumerate(cuts):
+        output = give(operator, port, elements)
+        ports[port].ts += tuples_of(elements)
+        ports[port].ps += punctuations_of(elements)
+        fresh = output.tuples.rows()
+        assert_proper(fresh, outcome.punctuations)
+        outcome.tuples += fresh
+        outcome.punctuations += output.punctuations
+        outcome.rejected += len(operator.rejects)
+        operator.rejects.clear()
+
+        assert bag(outcome.tuples) == bag(oracle.cpass(ports)), f"tuples after slice {number}"
+        promised = oracle.cprop(ports)
+        unsaid, said = _split(unsaid, lambda t: set_match(t, output.punctuations))  # noqa: B023
+        too_much = [t for t in said if not promised(t)]
+        assert not too_much, f"slice {number} promises too much: no {too_much[0]}"
+        owed = [t for t in unsaid if promised(t)]
+        assert not owed, f"slice {number} owes a promise: no {owed[0]}"
+        kept = sum(map(len, oracle.ckeep(ports)))
+        assert operator.rows <= kept + spare_rows, (
+            f"keeps {operator.rows} rows after slice {number}, may keep {kept}"
+        )
+        if number in restarts:
+            operator = restart(make, operator)
+    return outcome
+
+
+def _split(ts: Iterable[Tuple], test: Callable[[Tuple], bool]) -> tuple[list[Tuple], list[Tuple]]:
+    """Those for which the test is false, and those for which it is true."""
+    parts: tuple[list[Tuple], list[Tuple]] = ([], [])
+    for t in ts:
+        parts[test(t)].append(t)
+    return parts
+
+
+def give(operator: Operator, port: int, elements: Sequence[Tuple | Punctuation]) -> Slice:
+    """One slice into an operator; what comes out has the operator's schema."""
+    output = run(operator, port, slice_of(operator.inputs[port], elements))
+    assert dict(output.tuples.schema) == operator.schema.dtypes
+    assert list(output.tuples.columns) == list(operator.schema.names)
+    assert all(len(p.patterns) == len(operator.schema) for p in output.punctuations)
+    assert all(p.schema == operator.schema for p in output.punctuations)
+    return output
+
+
+def assert_proper(tuples: Iterable[Tuple], earlier: Sequence[Punctuation]) -> None:
+    """Propriety: no output tuple matches an earlier output punctuation."""
+    for t in tuples:
+        for p in earlier:
+            assert not match(t, p), f"{t} came after {p}"
+
+
+def assert_once(output: Sequence[Punctuation], *inputs: Sequence[Punctuation]) -> None:
+    """Where no input repeats itself, neither does the output."""
+    if all(len(set(given)) == len(given) for given in inputs):
+        twice = [p for p, n in Counter(output).items() if n > 1]
+        assert not twice, f"promised twice: {', '.join(map(str, twice))}"
+
+
+def probes(space: Space, extra: int = 0) -> list[Tuple]:
+    """The tuples of a space, followed by ``extra`` columns of which promises say nothing."""
+    return [(*t, *[None] * extra) for t in space.tuples()]
+
+
+def notation(operator: Operator, port: int, text: str) -> list[Tuple | Punctuation]:
+    """The elements of a slice in the paper's notation.
+
+    ``1 a; 2 null; P(*, [a,b])``: a tuple's values stand behind one another, as their types read; an empty
+    STRING is ``""``.
+    """
+    schema = operator.inputs[port]
+    found: list[Tuple | Punctuation] = []
+    for piece in filter(None, map(str.strip, text.split(";"))):
+        if piece.startswith("P("):
+            found.append(Punctuation.parse(schema, f"<{piece[2:-1]}>"))
+        else:
+            values = zip(schema, piece.split(), strict=True)
+            found.append(tuple(None if v == "null" else a.type.parse(v.replace('""', "")) for a, v in values))
+    return found
+
+
+def shown(operator: Operator, output: Slice) -> str:
+    """A slice in the same notation, tuples first."""
+    rows = (
+        " ".join(
+            "null" if v is None else a.type.format(v) or '""' for a, v in zip(operator.schema, t, strict=True)
+        )
+        for t in output.tuples.rows()
+    )
+    return "; ".join([*rows, *(f"P({str(p)[1:-1]})" for p in output.punctuations)])
+
+
+def check_table(operator: Operator, table: str) -> None:
+    """Give an operator the slices of a table, a line each, and compare what comes out of each.
+
+    A line is ``slice -> output``, or ``2: slice -> output`` for another port than the first (which is 1). The
+    order inside a slice does not matter.
+    """
+    for line in filter(None, map(str.strip, table.splitlines())):
+        given, _, expected = (part.strip() for part in line.partition("->"))
+        port = 0
+        if given[:2] in ("1:", "2:", "3:"):
+            port, given = int(given[0]) - 1, given[2:]
+        output = give(operator, port, notation(operator, port, given))
+        assert sorted(shown(operator, output).split("; ")) == sorted(expected.split("; ")), line

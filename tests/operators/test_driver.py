@@ -1,0 +1,101 @@
+"""The driver: the order of an operator's functions, and pipelines of operators."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.operators import Aggregate, DupElim, GroupBy, Merge, Operator, Pipeline, run
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+X = Schema.parse("x INT")
+FIVE = Punctuation.of(X, x=5)
+
+
+class Recorder(Operator):
+    """Passes everything on, and notes what it was asked."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        super().__init__((X,), X)
+        self.calls: list[str] = []
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        self.calls.append("step")
+        self.reject({"x": 1}, "for the test")
+        return tuples
+
+    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+        self.calls.append("pass")
+        return X.frame([(9,)])
+
+    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+        self.calls.append("keep")
+
+    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+        self.calls.append("prop")
+        return punctuations
+
+
+def test_step_pass_keep_prop_in_that_order() -> None:
+    operator = Recorder()
+    output = run(operator, 0, Slice(X.frame([(1,), (2,)]), [FIVE]))
+    assert operator.calls == ["step", "pass", "keep", "prop"]
+    assert output.tuples.rows() == [(1,), (2,), (9,)]
+    assert output.punctuations == [FIVE]
+
+
+def test_nothing_is_asked_about_what_did_not_come() -> None:
+    operator = Recorder()
+    assert not run(operator, 0, Slice(X.empty()))
+    assert run(operator, 0, Slice(X.empty(), [FIVE])).tuples.rows() == [(9,)]
+    assert operator.calls == ["pass", "keep", "prop"]
+
+
+def pipeline() -> Pipeline:
+    """SELECT COUNT(*), x FROM (a UNION b) GROUP BY x."""
+    count = GroupBy(X, ("x",), [Aggregate("COUNT", None, False, "n")])
+    stages: list[Operator] = [Merge([X, X]), DupElim(X), count]
+    return Pipeline(stages, [[(0, 0)], [(0, 1)]], [(1, 0), (2, 0), None])
+
+
+def test_a_pipeline_runs_from_input_to_output_and_counts() -> None:
+    query = pipeline()
+    assert not query.push(0, Slice(X.frame([(5,), (5,), (6,)]), [FIVE]))
+    output = query.push(1, Slice(X.frame([(5,), (7,)]), [FIVE]))
+    assert output.tuples.rows() == [(5, 1)]
+    assert [str(p) for p in output.punctuations] == ["<5, *>"]
+    merge, dupelim, count = query.counters
+    assert (merge.tuples_in, merge.tuples_out, merge.punctuations_in, merge.punctuations_out) == (5, 5, 2, 1)
+    assert (dupelim.tuples_in, dupelim.tuples_out, dupelim.state_rows, dupelim.state_rows_peak) == (
+        5,
+        3,
+        2,
+        2,
+    )
+    assert (count.tuples_in, count.tuples_out, count.state_rows) == (3, 1, 2)
+    assert (merge.held_punctuations, merge.held_punctuations_peak) == (0, 1)
+
+
+def test_a_pipeline_goes_on_where_its_snapshot_was_taken() -> None:
+    first = pipeline()
+    first.push(0, Slice(X.frame([(5,), (6,)]), [FIVE]))
+    second = pipeline()
+    second.restore(first.snapshot())
+    given = Slice(X.frame([(6,), (7,)]), [FIVE, Punctuation.everything(X)])
+    outputs = [p.push(1, given) for p in (first, second)]
+    assert outputs[0].tuples.equals(outputs[1].tuples)
+    assert (
+        outputs[0].punctuations
+        == outputs[1].punctuations
+        == [Punctuation.of(outputs[0].punctuations[0].schema, x=5)]
+    )
+
+
+def test_a_pipeline_collects_rejects_once() -> None:
+    query = Pipeline([Recorder()], [[(0, 0)]], [None])
+    for _ in range(2):
+        query.push(0, Slice(X.frame([(1,)])))
+    assert [r.reason for r in query.rejects] == ["for the test"] * 2

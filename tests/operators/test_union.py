@@ -1,0 +1,98 @@
+"""union: each tuple of several inputs once, and what every input has promised."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import oracle
+from tests.operators.harness import check_table, drive, probes
+from tests.strategies import SPACES, Space, cuts, punctuations_of, slice_of, streams
+from xmlpunct.operators import DupElim, Merge, Operator, Pipeline, Union
+from xmlpunct.punctuation import match
+from xmlpunct.schema import Schema
+
+X = Schema.parse("x INT")
+
+
+@pytest.mark.parametrize("inputs", [2, 3])
+@pytest.mark.parametrize("space", SPACES, ids=str)
+@given(data=st.data())
+def test_against_the_oracle(inputs: int, space: Space, data: st.DataObject) -> None:
+    given = [data.draw(streams(space, most=24 // (inputs + 1))) for _ in range(inputs)]
+    for _ in range(2):
+        drive(
+            lambda: Union([space.schema] * inputs),
+            oracle.union(),
+            data.draw(cuts(given)),
+            probes(space),
+            data.draw(st.sets(st.integers(0, 8))),
+        )
+
+
+@given(data=st.data())
+def test_is_merge_then_dupelim(data: st.DataObject) -> None:
+    space = SPACES[0]
+    given = [data.draw(streams(space)) for _ in range(2)]
+
+    def pipeline() -> Pipeline:
+        stages: list[Operator] = [Merge([space.schema] * 2), DupElim(space.schema)]
+        return Pipeline(stages, [[(0, 0)], [(0, 1)]], [(1, 0), None])
+
+    two, one = pipeline(), Union([space.schema] * 2)
+    whole = Pipeline([one], [[(0, 0)], [(0, 1)]], [None])
+    for port, elements in data.draw(cuts(given)):
+        outputs = [p.push(port, slice_of(space.schema, elements)) for p in (two, whole)]
+        assert outputs[0].tuples.equals(outputs[1].tuples, null_equal=True)
+        assert outputs[0].punctuations == outputs[1].punctuations
+        if data.draw(st.booleans()):
+            state, two = two.snapshot(), pipeline()
+            two.restore(state)
+        assert two.operators[1].rows == one.rows
+
+
+def test_table() -> None:
+    """Niagara's union waited for equal punctuations: [5,15] and [10,20] close [10,15] here."""
+    operator = Union([X, X])
+    check_table(
+        operator,
+        """
+        1: 5; 12; 12         -> 12; 5
+        2: 12; 16            -> 16
+        1: P([5,15])         ->
+        2: 5                 ->
+        2: P([10,20])        -> P([10,15])
+        """,
+    )
+    assert operator.rows == 2
+    check_table(operator, "1: P(*) -> P([10,20])\n 2: 5 ->\n 2: P(*) -> P([5,15]); P(*)")
+    assert (operator.rows, operator.held) == (0, 0)
+
+
+def test_punctuations_received_one_by_one_are_released_though_they_fuse() -> None:
+    """0 and 1 fuse to [0,1]: were only that kept, 0 would not go out while something open matches 1."""
+    operator = Union([X, X])
+    check_table(
+        operator,
+        """
+        1: P(0)    ->
+        1: P(1)    ->
+        2: P(0)    -> P(0)
+        2: 1       -> 1
+        2: P(1)    -> P(1)
+        """,
+    )
+
+
+@given(data=st.data())
+def test_promises_do_not_depend_on_slices(data: st.DataObject) -> None:
+    space = SPACES[2]
+    given = [data.draw(streams(space)) for _ in range(2)]
+    said = []
+    for _ in range(2):
+        operator = Union([space.schema] * 2)
+        outcome = drive(lambda: operator, oracle.union(), data.draw(cuts(given)), probes(space))  # noqa: B023
+        said.append({t for t in space.tuples() if any(match(t, p) for p in outcome.punctuations)})
+    assert said[0] == said[1]
+    assert punctuations_of(given[0]) or punctuations_of(given[1]) or not said[0]

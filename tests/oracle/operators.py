@@ -1,0 +1,197 @@
+"""The cumulative invariants of each operator (the paper, Section 5, Tables 2 to 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.oracle.aggregates import NotRepresentable, aggregate
+from tests.oracle.values import Row, same
+from xmlpunct.patterns import Pattern
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Attribute, Schema
+
+
+@dataclass
+class Port:
+    """All that has arrived on one port: the paper's ts and ps."""
+
+    ts: list[Row] = field(default_factory=list)
+    ps: list[Punctuation] = field(default_factory=list)
+
+
+Ports = Sequence[Port]
+Promise = Callable[[Row], bool]
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What an operator must have done once ``ports`` have arrived, no matter in which slices.
+
+    - ``cpass``: the bag of tuples that it has output;
+    - ``cprop``: what it has promised, as a predicate: whether a tuple of the output schema is one that its
+      punctuations so far match. Which punctuations say so is left to the operator;
+    - ``ckeep``: for each port, the tuples that it may still retain.
+    """
+
+    cpass: Callable[[Ports], list[Row]]
+    cprop: Callable[[Ports], Promise]
+    ckeep: Callable[[Ports], list[list[Row]]]
+
+
+def match(t: Row, p: Punctuation) -> bool:
+    return all(pattern.matches(v) for v, pattern in zip(t, p.patterns, strict=True))
+
+
+def set_match(t: Row, ps: Sequence[Punctuation]) -> bool:
+    return any(match(t, p) for p in ps)
+
+
+def closed(attribute: Attribute, pattern: Pattern) -> bool:
+    """Whether the pattern matches whatever a tuple can have there: as good as ``*``."""
+    text = str(pattern)
+    if text == "*" or attribute.nullable:
+        return text == "*"
+    if text == "(,)":
+        return True
+    if str(attribute.domain) == "*":
+        return False
+    type_ = attribute.type
+    low, high = (type_.ordinal(getattr(attribute.domain, end)) for end in ("low", "high"))
+    return all(pattern.matches(type_.at(i)) for i in range(low, high + 1))
+
+
+def nothing(ports: Ports) -> list[list[Row]]:
+    return [[] for _ in ports]
+
+
+def distinct(ts: Sequence[Row]) -> list[Row]:
+    """δ(ts): each tuple once."""
+    return list({tuple(map(same, t)): t for t in reversed(ts)}.values())
+
+
+# Operators
+
+
+def select(predicate: Callable[[Row], Any]) -> Oracle:
+    """select: what satisfies the predicate (not false, not null); all punctuations."""
+    return Oracle(
+        cpass=lambda ports: [t for t in ports[0].ts if predicate(t) is True],
+        cprop=lambda ports: lambda u: set_match(u, ports[0].ps),
+        ckeep=nothing,
+    )
+
+
+def project(schema: Schema, columns: Sequence[int | Callable[[Row], Any]]) -> Oracle:
+    """project: each column is the place of the attribute that it carries, or a function of the tuple.
+
+    A punctuation is promised once for each choice of a carrying column per attribute that it constrains. One
+    that constrains an attribute which no column carries says nothing, unless it closes that attribute.
+    """
+
+    def row(t: Row) -> Row:
+        return tuple(t[c] if isinstance(c, int) else c(t) for c in columns)
+
+    def said(p: Punctuation, u: Row) -> bool:
+        for i, (attribute, pattern) in enumerate(zip(schema, p.patterns, strict=True)):
+            carried = [u[k] for k, c in enumerate(columns) if c is i or (isinstance(c, int) and c == i)]
+            if not closed(attribute, pattern) and not any(map(pattern.matches, carried)):
+                return False
+        return True
+
+    return Oracle(
+        cpass=lambda ports: [row(t) for t in ports[0].ts],
+        cprop=lambda ports: lambda u: any(said(p, u) for p in ports[0].ps),
+        ckeep=nothing,
+    )
+
+
+def dupelim() -> Oracle:
+    """dupelim: each tuple once; all punctuations; keeps what no punctuation matches."""
+    return Oracle(
+        cpass=lambda ports: distinct(ports[0].ts),
+        cprop=lambda ports: lambda u: set_match(u, ports[0].ps),
+        ckeep=lambda ports: [[t for t in distinct(ports[0].ts) if not set_match(t, ports[0].ps)]],
+    )
+
+
+def merge() -> Oracle:
+    """merge: everything; what *every* input has promised (all combinations match no more and no less)."""
+    return Oracle(
+        cpass=lambda ports: [t for port in ports for t in port.ts],
+        cprop=lambda ports: lambda u: all(set_match(u, port.ps) for port in ports),
+        ckeep=nothing,
+    )
+
+
+def union() -> Oracle:
+    """union: merge, then dupelim, which keeps what not all inputs have promised."""
+    merged = merge()
+
+    def ckeep(ports: Ports) -> list[list[Row]]:
+        promised = merged.cprop(ports)
+        return [[t for t in distinct(merged.cpass(ports)) if not promised(t)]]
+
+    return Oracle(lambda ports: distinct(merged.cpass(ports)), merged.cprop, ckeep)
+
+
+def group_by(
+    schema: Schema, keys: Sequence[str], aggregates: Sequence[tuple[str, str | None, bool]]
+) -> Oracle:
+    """group-by: an aggregate is (function, argument or None for COUNT(*), distinct).
+
+    groupPs are the punctuations that close every attribute which is not a key; they alone close groups, and
+    they alone are promised. A null key matches ``*`` alone, so that the null group ends last. A group whose
+    result does not fit is rejected, and is no part of cpass. Without keys there is one group even if no
+    tuple came.
+    """
+    places = [schema.index(k) for k in keys]
+    arguments = [None if a is None else schema.index(a) for _, a, _ in aggregates]
+
+    def group_ps(port: Port) -> list[list[Pattern]]:
+        return [
+            [p.patterns[i] for i in places]
+            for p in port.ps
+            if all(
+                closed(a, x)
+                for i, (a, x) in enumerate(zip(schema, p.patterns, strict=True))
+                if i not in places
+            )
+        ]
+
+    def is_closed(key: Row, patterns: list[list[Pattern]]) -> bool:
+        return any(all(x.matches(v) for v, x in zip(key, row, strict=True)) for row in patterns)
+
+    def result(key: Row, ts: list[Row]) -> Row:
+        found = [
+            aggregate(
+                f, d, None if i is None else schema.attributes[i].type, [t if i is None else t[i] for t in ts]
+            )
+            for (f, _, d), i in zip(aggregates, arguments, strict=True)
+        ]
+        return (*key, *found)
+
+    def cpass(ports: Ports) -> list[Row]:
+        groups: dict[tuple[Hashable, ...], list[Row]] = {} if keys else {(): []}
+        for t in ports[0].ts:
+            groups.setdefault(tuple(same(t[i]) for i in places), []).append(t)
+        patterns, found = group_ps(ports[0]), []
+        for ts in groups.values():
+            key = tuple(ts[0][i] for i in places) if ts else ()
+            if is_closed(key, patterns):
+                try:
+                    found.append(result(key, ts))
+                except NotRepresentable:
+                    continue
+        return found
+
+    def cprop(ports: Ports) -> Promise:
+        patterns = group_ps(ports[0])
+        return lambda u: is_closed(u[: len(places)], patterns)
+
+    def ckeep(ports: Ports) -> list[list[Row]]:
+        patterns = group_ps(ports[0])
+        return [[t for t in ports[0].ts if not is_closed(tuple(t[i] for i in places), patterns)]]
+
+    return Oracle(cpass, cprop, ckeep)

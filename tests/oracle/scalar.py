@@ -1,0 +1,259 @@
+"""Expressions, one row at a time, in plain Python: what `xmlpunct.operators.evaluate` must agree with."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from xmlpunct.operators.expression import Call, Column, Expression, Literal
+from xmlpunct.types import DOUBLE, INT, NAN, STRING, DecimalType, Type
+
+
+class EvaluationError(Exception):
+    """The tuple has no result: division by zero, overflow, a CAST that fails."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+def evaluate_row(expression: Expression, row: Mapping[str, Any]) -> Any:
+    """The value of an expression over one row (a value by column name; None is null).
+
+    Raises `EvaluationError`.
+    """
+    if isinstance(expression, Column):
+        return row[expression.name]
+    if isinstance(expression, Literal):
+        return expression.value
+    assert isinstance(expression, Call)
+    name, args = expression.function, expression.args
+    if name in _LAZY:
+        return _LAZY[name](args, row)
+    values = [evaluate_row(argument, row) for argument in args]
+    if name == "IS NULL":
+        return values[0] is None
+    if name in ("IS DISTINCT FROM", "IS NOT DISTINCT FROM"):
+        a, b = values
+        same = _order(a) == _order(b) if a is not None and b is not None else a is b
+        return same == (name == "IS NOT DISTINCT FROM")
+    if name in ("GREATEST", "LEAST"):
+        known = [v for v in values if v is not None]
+        return (max if name == "GREATEST" else min)(known, key=_order, default=None)
+    if name == "IN":
+        return _in(values[0], values[1:])
+    if None in values:
+        return None
+    if name == "CAST":
+        return _cast(args[0].type, expression.type, values[0])
+    if name in ("+", "-") and isinstance(expression.type, DecimalType):
+        # both become the result's type first
+        values = [_checked(expression.type, value) for value in values]
+    result = _FUNCTIONS[name](*values)
+    return _checked(expression.type, result) if name in ("+", "-", "*", "/", "%", "NEG", "ABS") else result
+
+
+# operands that may not be evaluated
+
+
+def _and(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
+    left = evaluate_row(args[0], row)
+    if left is False:
+        return False
+    right = evaluate_row(args[1], row)
+    return False if right is False else None if None in (left, right) else True
+
+
+def _or(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
+    left = evaluate_row(args[0], row)
+    if left is True:
+        return True
+    right = evaluate_row(args[1], row)
+    return True if right is True else None if None in (left, right) else False
+
+
+def _case(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
+    for i in range(0, len(args) - 1, 2):
+        if evaluate_row(args[i], row) is True:
+            return evaluate_row(args[i + 1], row)
+    return evaluate_row(args[-1], row)
+
+
+def _coalesce(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
+    for argument in args:
+        if (value := evaluate_row(argument, row)) is not None:
+            return value
+    return None
+
+
+_LAZY: dict[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] = {
+    "AND": _and,
+    "OR": _or,
+    "CASE": _case,
+    "COALESCE": _coalesce,
+}
+
+
+# numbers
+
+
+def _order(value: Any) -> Any:
+    """What to compare: numbers of all types together and exactly, NaN after everything."""
+    if isinstance(value, float) and math.isnan(value):
+        return (1, 0)
+    if isinstance(value, float) and math.isinf(value):
+        return (0, Fraction(10**400 if value > 0 else -(10**400)))
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return (0, Fraction(value))
+    return value
+
+
+def _in(subject: Any, members: list[Any]) -> Any:
+    if subject is None:
+        return None
+    if any(_order(subject) == _order(m) for m in members if m is not None):
+        return True
+    return None if None in members else False
+
+
+def _checked(type_: Type, value: Any) -> Any:
+    """An arithmetic result as a value of its type."""
+    if type_ is DOUBLE:
+        return NAN if math.isnan(value) else value + 0.0
+    if type_ is INT:
+        if not -(2**63) <= value < 2**63:
+            raise EvaluationError("INT overflow")
+        return value
+    assert isinstance(type_, DecimalType)
+    unscaled = Fraction(value) * 10**type_.scale
+    assert unscaled.denominator == 1
+    if abs(unscaled) >= 10**type_.precision:
+        raise EvaluationError(f"{type_} overflow")
+    return type_.at(int(unscaled))
+
+
+def _arithmetic(exact: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def compute(a: Any, b: Any) -> Any:
+        if isinstance(a, Decimal):
+            return exact(Fraction(a), Fraction(b))
+        return exact(a, b)
+
+    return compute
+
+
+def _divide(a: Any, b: Any) -> Any:
+    if b == 0:
+        raise EvaluationError("division by zero")
+    if isinstance(a, float):
+        return a / b
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    if b == 0:
+        raise EvaluationError("division by zero")
+    if isinstance(a, float):
+        return math.fmod(a, b) if math.isfinite(a) else NAN
+    return abs(a) % abs(b) * (1 if a >= 0 else -1)
+
+
+# text
+
+
+def _substring(text: str, first: int, length: int | None = None) -> str:
+    if length is None:
+        return text[max(first - 1, 0) :]
+    if length < 0:
+        raise EvaluationError("negative length")
+    return text[max(first - 1, 0) : max(first - 1 + length, 0)]
+
+
+def _like(text: str, pattern: str, escape: str = "") -> bool:
+    if not pattern:
+        return not text
+    if escape and pattern[0] == escape and len(pattern) > 1:
+        return text[:1] == pattern[1] and _like(text[1:], pattern[2:], escape)
+    if pattern[0] == "%":
+        return any(_like(text[i:], pattern[1:], escape) for i in range(len(text) + 1))
+    return bool(text) and pattern[0] in ("_", text[0]) and _like(text[1:], pattern[1:], escape)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "+": _arithmetic(lambda a, b: a + b),
+    "-": _arithmetic(lambda a, b: a - b),
+    "*": _arithmetic(lambda a, b: a * b),
+    "/": _divide,
+    "%": _remainder,
+    "NEG": lambda a: -a if not isinstance(a, Decimal) else a.copy_negate(),
+    "ABS": lambda a: abs(a) if not isinstance(a, Decimal) else a.copy_abs(),
+    "=": lambda a, b: _order(a) == _order(b),
+    "<>": lambda a, b: _order(a) != _order(b),
+    "<": lambda a, b: _order(a) < _order(b),
+    "<=": lambda a, b: _order(a) <= _order(b),
+    ">": lambda a, b: _order(a) > _order(b),
+    ">=": lambda a, b: _order(a) >= _order(b),
+    "NOT": lambda a: not a,
+    "UPPER": str.upper,
+    "LOWER": str.lower,
+    "TRIM": lambda s: s.strip(" "),
+    "LENGTH": len,
+    "SUBSTRING": _substring,
+    "||": lambda a, b: a + b,
+    "LIKE": _like,
+    "YEAR": lambda d: d.year,
+    "MONTH": lambda d: d.month,
+    "DAY": lambda d: d.day,
+    "HOUR": lambda d: d.hour,
+    "MINUTE": lambda d: d.minute,
+    "SECOND": lambda d: d.second,
+}
+
+
+# CAST
+
+
+def _cast(source: Type, target: Type, value: Any) -> Any:
+    try:
+        if source is STRING:
+            return target.parse(value)
+        if target is STRING:
+            return source.format(value)
+        return _CASTS[_kind(source), _kind(target)](value, target)
+    except (ValueError, OverflowError) as error:
+        raise EvaluationError(f"no {target}") from error
+
+
+def _kind(type_: Type) -> str:
+    return re.sub(r"\(.*", "", type_.name)
+
+
+def _round(value: Any, target: Any) -> Decimal:
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not number.is_finite():
+        raise ValueError(value)
+    step = Decimal((0, (1,), -target.scale))
+    return target.accept(number.quantize(step, context=Context(prec=1000, rounding=ROUND_HALF_UP)))
+
+
+def _midnight(value: date, _: Type) -> datetime:
+    return datetime(value.year, value.month, value.day, tzinfo=UTC)
+
+
+_CASTS: dict[tuple[str, str], Callable[[Any, Type], Any]] = {
+    ("INT", "DOUBLE"): lambda v, t: float(v),
+    ("INT", "DECIMAL"): _round,
+    ("INT", "BOOLEAN"): lambda v, t: v != 0,
+    ("DOUBLE", "INT"): lambda v, t: INT.accept(math.trunc(v)),
+    ("DOUBLE", "DECIMAL"): _round,
+    ("DECIMAL", "INT"): lambda v, t: INT.accept(math.trunc(v)),
+    ("DECIMAL", "DOUBLE"): lambda v, t: float(v) + 0.0,
+    ("DECIMAL", "DECIMAL"): _round,
+    ("BOOLEAN", "INT"): lambda v, t: int(v),
+    ("DATE", "TIMESTAMP"): _midnight,
+    ("TIMESTAMP", "DATE"): lambda v, t: v.date(),
+}

@@ -1,0 +1,25 @@
+"""When two values are the same, as grouping, duplicate elimination and a comparison of results see it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+Row = tuple[Any, ...]
+
+
+def same(value: Any) -> Hashable:
+    """A key that two values share if and only if they are the same value.
+
+    Null is null, NaN is NaN, -0 is 0; 1, 1.0, true and the decimal 1 are four different values. Sums of
+    DOUBLE are right up to rounding, so twelve digits decide.
+    """
+    if isinstance(value, float):
+        return ("float", "NaN" if value != value else float(f"{value:.12g}") + 0.0)
+    return (type(value).__name__, value)
+
+
+def bag(rows: Iterable[Row]) -> Counter[tuple[Hashable, ...]]:
+    """Rows as a bag."""
+    return Counter(tuple(map(same, row)) for row in rows)

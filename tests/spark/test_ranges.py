@@ -1,0 +1,197 @@
+"""What is read when, without Spark: cursors, ranges, tasks, offsets."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
+from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.spark.edge import Task, read
+from xmlpunct.engine.spark.inputs import find_inputs, unfinished
+from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Input, Job, Part, Row
+from xmlpunct.engine.spark.processor import Shard
+from xmlpunct.engine.spark.ranges import Cursor, Range, advance, budgets, end_marker, grouped
+from xmlpunct.engine.spark.source import QueryReader
+from xmlpunct.slice import Slice, concat
+
+TUPLE = "<tempdata><hour>{}</hour></tempdata>"
+
+
+def job_of(query: Query, folder: Path, shards: int = 2, slice_bytes: int | None = None) -> Job:
+    inputs, spools = find_inputs(query, folder / "spool")
+    for spool in spools:
+        spool.run()
+    fragments = cut(query.root, [s.name for s in query.streams])
+    return Job(query, fragments, tuple(inputs), shards, slice_bytes, NAMESPACE)
+
+
+def micro_batches(job: Job, *, restarts: bool = False) -> list[list[Row]]:
+    """What Spark would do: plan and read micro-batches until nothing moves."""
+    reader = QueryReader(job)
+    start, found = reader.initialOffset(), []
+    while True:
+        end = json.loads(json.dumps(reader.latestOffset(start, None)))
+        if end == start:
+            return found
+        if restarts:
+            reader = QueryReader(Job.from_text(job.to_text()))
+        found.append([Row(*row) for task in reader.partitions(start, end) for row in reader.read(task)])
+        start = end
+
+
+def results(job: Job, batches: list[list[Row]]) -> Slice:
+    payloads = [row.payload for rows in batches for row in rows if row.port == RESULT]
+    schema = job.fragments.schema
+    return concat(schema, [Slice.from_bytes(schema, payload) for payload in payloads])
+
+
+def documents(*counts: int) -> str:
+    """Documents of so many tuples, with awkward space around everything."""
+    said = "<punct:tempdata><hour>(,-1]</hour></punct:tempdata>"
+    return "\n".join(
+        f"<!-- {n} -->\n<s xmlns:punct='{NAMESPACE}'>\n  <part>"
+        + "\n\t ".join(TUPLE.format(hour) for hour in range(n))
+        + f" </part>\n{said}\n</s>\n"
+        for n in counts
+    )
+
+
+@pytest.mark.parametrize("size", [1, 50, 333, 10**6])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_every_slicing_reads_the_same(tmp_path: Path, size: int, restarts: bool) -> None:
+    for name, counts in (("a.xml", (3, 0, 5)), ("b.xml", (4,)), ("_no.xml", (9,))):
+        (tmp_path / name).write_text(documents(*counts))
+    job = job_of(everything(tmp_path, SCHEMA), tmp_path, slice_bytes=size)
+    batches = micro_batches(job, restarts=restarts)
+    found = results(job, batches)
+    hours = [hour for n in (3, 0, 5, 4) for hour in range(n)]
+    assert found.tuples["hour"].to_list() == hours
+    assert [p.is_everything for p in found.punctuations] == [False] * 4 + [True]
+    assert not any(row.port == FAILURE for rows in batches for row in rows)
+    read_bytes = sum(json.loads(r.payload)[0]["bytes"] for rows in batches for r in rows if r.port == COUNTS)
+    assert read_bytes == sum((tmp_path / name).stat().st_size for name in ("a.xml", "b.xml"))
+    assert (len(batches) == 1) == (size == 10**6)
+
+
+def test_tasks_share_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 1000)
+    path = tmp_path / "a.xml"
+    path.write_text(documents(300))
+    job = job_of(everything(path, SCHEMA), tmp_path, shards=3)
+    reader = QueryReader(job)
+    start = reader.initialOffset()
+    tasks = [partition.task for partition in reader.partitions(start, reader.latestOffset(start, None))]
+    assert 3 <= len(tasks) <= 4
+    assert [task.ordinal for task in tasks] == list(range(len(tasks)))
+    (batch,) = micro_batches(job)
+    assert results(job, [batch]).tuples["hour"].to_list() == list(range(300))
+
+
+def test_finite_inputs_end_together() -> None:
+    left: dict[int, int | None] = {0: 10_000, 1: 1_000, 2: 5}
+    rounds = Counter[int]()
+    while any(left.values()):
+        for number, budget in budgets({k: v for k, v in left.items() if v}, 500).items():
+            left[number] = max(0, (left[number] or 0) - budget)
+            rounds[number] += 1
+    assert rounds[0] == rounds[1] == 20
+    assert budgets({0: None, 1: 0}, 7)[0] == 7
+
+
+def test_a_growing_spool(tmp_path: Path) -> None:
+    """Nothing is read that is not whole; the end is the marker's; a failure comes after what arrived."""
+    path = tmp_path / "0-0.xml"
+    given = Input("-", (0,), (Part("-", str(path), None, True),))
+    elements = frozenset({"tempdata"})
+    path.touch()
+    assert advance(given, elements, Cursor(), 1000, 1000) == ([], Cursor())
+    path.write_text("<s>" + TUPLE.format(1) + TUPLE.format(2)[:-3])
+    ranges, here = advance(given, elements, Cursor(), 1000, 1000)
+    assert [r.data for r in ranges] == [b"<s>" + TUPLE.format(1).encode()]
+    assert advance(given, elements, here, 1000, 1000) == ([], here)
+    end_marker(path).write_text(json.dumps({"failure": "connection reset"}))
+    ranges, after = advance(given, elements, here, 1000, 1000)
+    assert [(r.size, r.failure, r.last) for r in ranges] == [(0, "connection reset", False)]
+    assert after.done
+    assert advance(given, elements, here, 1000, 1000, stop=after) == (ranges, after)
+
+    path.write_text("<s>" + TUPLE.format(1) + "</s>\n")
+    end_marker(path).write_text(json.dumps({"failure": None}))
+    (r,), done = advance(given, elements, Cursor(), 1000, 1000)
+    assert (r.final, r.last, done.done, done.failure) == (True, True, True, None)
+    assert advance(given, elements, Cursor(), 1000, 1000, stop=done) == ([r], done)
+
+
+def test_spooling_goes_on_where_it_was(tmp_path: Path) -> None:
+    source = tmp_path / "in.xml"
+    text = '<?xml version="1.0" encoding="utf-16"?>' + documents(5)
+    source.write_bytes(text.encode("utf-16"))
+    (given,), (spool,) = find_inputs(everything(source, SCHEMA), tmp_path / "spool")
+    path = Path(given.parts[0].path)
+    path.write_bytes(text.encode()[:100])
+    (again,) = unfinished([given])
+    again.run()
+    assert path.read_text() == text
+    assert unfinished([given]) == []
+    source.write_bytes(text.encode("utf-16")[:-1])
+    end_marker(path).unlink()
+    path.unlink()
+    spool.run()
+    assert "utf-16" in json.loads(end_marker(path).read_text())["failure"]
+
+
+def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) -> None:
+    """Tasks are read apart; those behind one that failed do not count."""
+    text = "<s>" + "".join(TUPLE.format(hour) for hour in range(6)) + "</s>"
+    text = text.replace(">2<", ">two<").replace(">3</hour>", ">3</hours>").replace(">4<", ">four<")
+    path = tmp_path / "in.xml"
+    path.write_text(text)
+    query = warehouse.hottest()
+    query = Query(query.root, query.streams, "")
+    job = job_of(query, tmp_path)
+    given = replace(job.inputs[0], parts=(Part(str(path), str(path), len(text)),))
+    job = replace(job, inputs=(given, job.inputs[1]))
+    ranges, _ = advance(given, job.elements(0), Cursor(), len(text), 40)
+    assert len(ranges) > 4
+    rows = [row for n, r in enumerate(ranges) for row in read(job, Task(0, n, (r,)))]
+    (first, *_) = failures = [row for row in rows if row.port == FAILURE and row.stage == job.sink]
+    assert json.loads(first.payload)[0] == str(path)
+    told = {row.shard for row in rows if row.port == FAILURE and row.seq == first.seq and row.stage == 0}
+    assert len(told) == 2, "every shard hears of it"
+    assert any(row.port == EDGE_REJECTS and row.seq > failures[0].seq for row in rows)
+    hours = set()
+    for number in range(2):
+        key = sorted(told, reverse=True)[number]
+        shard = Shard(job, 0, number)
+        shard.push([row for row in rows if row.stage == 0 and row.shard == key])
+        hours |= set(shard.pipeline.operators[-2].snapshot()["groups"]["sensor1.hour"].to_list())
+    assert hours == {0, 1}
+
+
+def test_an_unreadable_file_is_a_failure_of_its_source(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(documents(3))
+    job = job_of(everything(path, SCHEMA), tmp_path)
+    path.unlink()
+    (rows,) = micro_batches(job)
+    assert [json.loads(row.payload)[1] for row in rows if row.port == FAILURE] == [
+        f"cannot read {path}: No such file or directory"
+    ]
+
+
+def test_ranges_are_grouped_into_tasks() -> None:
+    ranges = [Range(0, Cursor().position, size) for size in (5, 1, 1, 1, 9, 2)]
+    assert [[r.size for r in group] for group in grouped(ranges, 3)] == [[5], [1, 1, 1], [9], [2]]
+
+
+def test_a_job_travels_as_text(tmp_path: Path, warehouse: Warehouse) -> None:
+    job: Any = job_of(warehouse.coldest_of_hottest(), tmp_path)
+    assert Job.from_text(job.to_text()) == job
+    assert [job.shards_of(stage) for stage in range(job.sink)] == [2, 1]

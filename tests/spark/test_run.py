@@ -1,0 +1,185 @@
+"""Whole queries on Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.support import (
+    HOURS,
+    NAMESPACE,
+    READINGS,
+    Warehouse,
+    everything,
+    hot,
+    locally,
+    on_spark,
+    read_back,
+    split,
+)
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.spark import run
+from xmlpunct.engine.spark.files import Appender
+from xmlpunct.engine.spark.keys import shard_keys, spark_hash
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.firehose import parse
+from xmlpunct.punctuation import Punctuation, match
+from xmlpunct.schema import Schema
+
+pytestmark = pytest.mark.spark
+
+
+def test_keys_fill_the_partitions(spark: Any) -> None:
+    from pyspark.sql import functions as f
+
+    frame = spark.createDataFrame([(k,) for k in (-5, 0, 1, 7, 2**31 - 1)], "k INT")
+    assert all(row.h == spark_hash(row.k) for row in frame.select("k", f.hash("k").alias("h")).collect())
+    for shards in (2, 5):
+        frame = spark.createDataFrame([(k,) for k in shard_keys(shards)], "k INT").repartition(shards, "k")
+        found = frame.select("k", f.spark_partition_id().alias("partition")).collect()
+        assert [row.k for row in sorted(found, key=lambda row: row.partition)] == shard_keys(shards)
+        assert sorted(row.partition for row in found) == list(range(shards))
+
+
+def test_warehouse_in_tiny_slices(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
+    query = warehouse.hottest()
+    stats = on_spark(spark, query, tmp_path / "out.xml", slice_bytes=6000)
+    expected = locally(query, tmp_path / "local.xml")
+    tuples, punctuations = split(found := read_back(tmp_path / "out.xml", query.root.schema))
+    assert tuples == split(read_back(tmp_path / "local.xml", query.root.schema))[0]
+    assert tuples == sorted(_by_spark_itself(spark, warehouse), key=repr)
+    said: list[Punctuation] = []
+    for item in found:  # what was promised stays true
+        if isinstance(item, Punctuation):
+            said.append(item)
+        else:
+            assert not any(match(item, p) for p in said)
+    assert sorted(str(p) for p in punctuations) == sorted(f"<*, {hour}>" for hour in range(HOURS))
+    assert found.index(punctuations[0]) < len(found) / 2, "results do not wait for the end"
+
+    assert stats.slices > 2
+    assert stats.inputs == expected.inputs
+    assert (stats.tuples_out, stats.late) == (len(tuples), 0)
+    ours, theirs = ({o.id: o for o in s.operators} for s in (stats, expected))
+    assert ours.keys() == theirs.keys()
+    for number, o in ours.items():
+        assert (o.operator, o.tuples_in, o.tuples_out) == (
+            theirs[number].operator,
+            theirs[number].tuples_in,
+            theirs[number].tuples_out,
+        )
+        assert (o.state_rows, o.held_punctuations) == (0, 0), "nothing is retained at the end"
+    assert max(o.state_rows_peak for o in ours.values()) > 0
+    assert stats.first_result_seconds is not None
+
+
+def _by_spark_itself(spark: Any, warehouse: Warehouse) -> list[tuple[Any, ...]]:
+    """The same over the same files by Spark's own ``xml`` source and SQL."""
+    declared = "sid STRING, hour BIGINT, min BIGINT, currtmp BIGINT"
+    for stream in warehouse.streams:
+        frame = spark.read.format("xml").option("rowTag", stream.element).schema(declared).load(stream.source)
+        frame.createOrReplaceTempView(stream.name)
+    both = "SELECT currtmp, hour FROM sensor1 UNION SELECT currtmp, hour FROM sensor2"
+    return [
+        tuple(row) for row in spark.sql(f"SELECT MAX(currtmp), hour FROM ({both}) GROUP BY hour").collect()
+    ]
+
+
+def test_restart(spark: Any, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two fragments; a run that dies between writing and committing; and what a finished run leaves to do."""
+    query, options = warehouse.coldest_of_hottest(), {"slice_bytes": 4000}
+    straight, broken = tmp_path / "straight.xml", tmp_path / "broken.xml"
+    on_spark(spark, query, straight, **options)
+    locally(query, tmp_path / "local.xml")
+    schema = query.root.schema
+    assert split(read_back(straight, schema))[0] == split(read_back(tmp_path / "local.xml", schema))[0]
+
+    options["checkpoint"] = str(tmp_path / "checkpoint")
+    append, calls = Appender.append, []
+
+    def die(self: Appender, data: bytes, length: int) -> int:
+        new = append(self, data + b"<half-written", length)
+        calls.append(new)
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        return append(self, data, length)
+
+    monkeypatch.setattr(Appender, "append", die)
+    with pytest.raises(XmlPunctError, match="No space left"):
+        on_spark(spark, query, broken, **options)
+    monkeypatch.undo()
+    assert broken.read_bytes().endswith(b"<half-written")
+    resumed = on_spark(spark, query, broken, **options)
+    assert broken.read_bytes() == straight.read_bytes()
+    assert resumed.inputs["sensor1"].tuples == HOURS * READINGS
+
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    again = on_spark(None, query, broken, **options)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert (again.slices, again.inputs, again.tuples_out) == (resumed.slices, resumed.inputs, 1)
+    with pytest.raises(UsageError, match="another query"):
+        on_spark(None, warehouse.hottest(), broken, **options)
+
+
+def test_malformed_input(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
+    """A query without state over a file with a reject, broken near its end."""
+    text = Path(str(warehouse.streams[0].source)).read_text()
+    text = text.replace("<min>3</min>", "<min>three</min>", 1).replace("</stream>", "")
+    source, out, rejects = tmp_path / "in.xml", tmp_path / "out.xml", tmp_path / "rejects.jsonl"
+    good = "<tempdata><hour>13</hour><currtmp>77</currtmp></tempdata>"
+    source.write_text(f"{text}\n{good}<tempdata><hour>14</wrong></tempdata>{good}</stream>")
+    query, stats = hot(source), RunStats("spark")
+    options = RunOptions(
+        output=str(out), rejects=str(rejects), slice_bytes=8000, checkpoint=str(tmp_path / "checkpoint")
+    )
+    with pytest.raises(SourceError) as error:
+        run(query, options, stats, session=spark)
+    assert (error.value.source, error.value.line) == (str(source), text.count("\n") + 2)
+    (line,) = rejects.read_text().splitlines()
+    reject = json.loads(line)
+    assert (reject["source"], reject["text"][:10]) == (str(source), "<tempdata>")
+    assert "three" in reject["reason"]
+    assert (stats.inputs["sensor1"].rejected, stats.inputs["sensor1"].tuples) == (1, HOURS * READINGS)
+
+    locally_out = tmp_path / "local.xml"
+    with pytest.raises(SourceError) as expected:
+        locally(query, locally_out)
+    assert str(expected.value) == str(error.value)
+    assert not out.read_text().endswith("</stream>\n")
+    closed = [(path.read_text() + "</stream>").encode() for path in (out, locally_out)]
+    ours, theirs = (split(read_back(content, query.root.schema)) for content in closed)
+    assert ours == theirs
+    assert (None, 13, None, 77) in ours[0]
+    with pytest.raises(SourceError, match=str(error.value)):  # there is nothing to continue
+        run(query, options, RunStats("spark"))
+
+
+def test_dataset_of_a_spooled_source(spark: Any, tmp_path: Path) -> None:
+    """All types through Spark's xml writer and back; the source is in UTF-16, so it is spooled."""
+    declared = "s STRING, i INT, d DOUBLE, n DECIMAL(9,2), b BOOLEAN, day DATE, at TIMESTAMP, _1 STRING"
+    schema = Schema.parse(declared)
+    rows = [
+        "<s> a &lt;&amp;&gt; \u00fc\u2603 &#13; b </s><i>-3</i><d>INF</d><n>7.50</n><b>true</b>"
+        "<day>2024-02-29</day><at>2024-02-29T23:59:59.123456Z</at><_1>u</_1>",
+        "<s></s><i>4</i><d>1e-300</d><n>-0.01</n><b>false</b><day>0001-01-01</day><at>9999-12-31T00:00:00</at>",
+        "<i>5</i>",
+    ]
+    body = "".join(f"<tempdata>{row}</tempdata>" for row in rows)
+    said = "<punct:tempdata><s>[a,b)</s><n>{1.00,2.50}</n><day>2020-01-01</day></punct:tempdata>"
+    document = f'<?xml version="1.0" encoding="utf-16"?><r xmlns:punct="{NAMESPACE}">{body}{said}</r>'
+    source, out = tmp_path / "in.xml", f"{tmp_path}/out/"
+    source.write_bytes(document.encode("utf-16"))
+    stats = on_spark(spark, everything(source, schema), out)
+    assert (stats.tuples_out, stats.punctuations_out) == (3, 1)
+    (folder,) = Path(out).iterdir()
+    assert sorted(p.name for p in folder.iterdir()) == ["0-tuples", "1-punctuations"]
+    expected = list(parse(str(source), schema, element="tempdata"))
+    found = read_back(out, schema)
+    assert split(found)[0] == split(expected)[0]
+    assert found[3:] == expected[3:]
+    with pytest.raises(UsageError, match="xml"):
+        on_spark(spark, hot(source), out, format="csv")

@@ -1,0 +1,172 @@
+"""What the sink writes and commits, without Spark."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
+from tests.spark.test_ranges import job_of
+from xmlpunct.engine.output import Output
+from xmlpunct.engine.spark.commit import Commit, load
+from xmlpunct.engine.spark.edge import rejects_to_bytes
+from xmlpunct.engine.spark.files import Appender
+from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, OPERATORS, RESULT, Job, Row, task_seq
+from xmlpunct.engine.spark.sink import FileTarget, Sink
+from xmlpunct.engine.spark.tally import Tally
+from xmlpunct.engine.stats import InputStats, RunStats
+from xmlpunct.errors import Reject, SourceError, StrictError, UsageError, XmlPunctError
+from xmlpunct.firehose import writer_for
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.slice import Slice
+
+
+class Bench:
+    """A sink over files in ``folder``, for the plan that only reads a stream, or for ``job``."""
+
+    def __init__(self, folder: Path, job: Job | None = None) -> None:
+        self.folder, self.out, self.rejects = folder, folder / "out.xml", folder / "rejects.jsonl"
+        if job is None:
+            source = folder / "in.xml"
+            source.write_text("<s/>")
+            job = job_of(everything(source, SCHEMA), folder)
+        self.job, self.schema = job, job.fragments.schema
+
+    def sink(self, *, strict: bool = False) -> Sink:
+        """A sink as a run would make it now."""
+        commit, self.stats = load(self.folder / "commit"), RunStats("spark")
+        writer = writer_for("xml", self.schema, punct_namespace=NAMESPACE)
+        return Sink(
+            self.job,
+            self.folder / "commit",
+            commit,
+            Output(self.schema, writer),
+            FileTarget(Appender(str(self.out), commit.length)),
+            Appender(str(self.rejects), commit.rejects_length),
+            Tally(self.job.query, self.job.inputs, self.stats, commit.stats),
+            strict,
+        )
+
+    def result(self, ordinal: int, *hours: int, closed: str = "", end: bool = False) -> Row:
+        """A row of results: tuples of these hours, a punctuation on the hour, the end."""
+        s = self.schema
+        said = [Punctuation.of(s, hour=closed)] if closed else []
+        said += [Punctuation.everything(s)] if end else []
+        tuples = s.frame([tuple(h if n == "hour" else None for n in s.names) for h in hours])
+        seq = task_seq(0, ordinal) if not self.job.sink else ordinal
+        return Row(0, self.job.sink, RESULT, seq, Slice(tuples, said).to_bytes())
+
+    def report(self, port: int, ordinal: int, payload: object) -> Row:
+        data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+        return Row(0, self.job.sink, port, task_seq(0, ordinal), data)
+
+
+def test_micro_batches_are_written_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    sink = bench.sink()
+    sink.take([bench.result(1, 6), bench.result(0, 5, closed="(,5]")], 0)
+    first = bench.out.read_bytes()
+    assert first.count(b"<result>") == 2
+    sink.take([bench.result(0, 9)], 0)  # replayed
+    assert bench.out.read_bytes() == first
+    bench.out.write_bytes(first + b"<result> of a run that was killed")
+    sink = bench.sink()
+    assert bench.out.read_bytes() == first
+    sink.take([bench.result(0, 5, 7, end=True)], 1)
+    assert sink.done.is_set()
+    assert bench.out.read_bytes() == first + b"<result><hour>7</hour></result>\n</stream>\n"
+    assert (bench.stats.tuples_out, bench.stats.late, bench.stats.slices) == (3, 1, 2)
+    assert load(tmp_path / "commit").ended
+    bench.out.write_bytes(b"")
+    with pytest.raises(XmlPunctError, match="shorter"):
+        bench.sink()
+
+
+def test_the_record_survives(tmp_path: Path) -> None:
+    record = Commit(3, 10, 20, False, ["s", "why", 1, 2], {"slices": 4}, output={"a": SCHEMA.empty()})
+    back = Commit.from_bytes(record.to_bytes())
+    assert (back.stats, back.failure, back.output["a"].columns) == (
+        record.stats,
+        record.failure,
+        [*SCHEMA.names],
+    )
+    assert load(tmp_path / "nothing") == Commit()
+
+
+def test_nothing_is_committed_that_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path)
+    sink = bench.sink()
+    with monkeypatch.context() as patch:
+        patch.setattr(Appender, "append", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        with pytest.raises(OSError, match="No space"):
+            sink.take([bench.result(0, 1)], 0)
+    assert isinstance(sink.failure, OSError)
+    assert sink.done.is_set()
+    sink.take([bench.result(0, 2)], 1)
+    assert not (tmp_path / "commit").exists()
+
+
+def test_a_failed_source(tmp_path: Path) -> None:
+    """What came before the failure is committed, what was read behind it is not; there is no end."""
+    bench = Bench(tmp_path)
+    sink = bench.sink()
+    counts = [asdict(InputStats(tuples=1, bytes=10))]
+    reject = Reject("in.xml", 1, 2, "why", "<t/>")
+    rows = [
+        row
+        for n in range(3)
+        for row in (
+            bench.result(n, n, end=n == 2),
+            bench.report(COUNTS, n, counts),
+            bench.report(EDGE_REJECTS, n, rejects_to_bytes([reject])),
+        )
+    ]
+    sink.take([*rows, bench.report(FAILURE, 1, ["in.xml", "broken", 3, 4])], 0)
+    assert str(sink.failure) == "in.xml, line 3, byte 4: broken"
+    assert isinstance(sink.failure, SourceError)
+    assert bench.out.read_bytes().endswith(b"<result><hour>1</hour></result>\n")
+    assert bench.stats.inputs["sensor1"] == InputStats(tuples=2, bytes=20)
+    assert len(bench.rejects.read_text().splitlines()) == 2
+    assert load(tmp_path / "commit").failure == ["in.xml", "broken", 3, 4]
+
+
+def test_strict(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    sink = bench.sink(strict=True)
+    sink.take([bench.result(0, 1)], 0)
+    assert not sink.done.is_set()
+    reject = Reject("in.xml", 1, 2, "why", "<t/>")
+    sink.take([bench.result(0, 2), bench.report(EDGE_REJECTS, 0, rejects_to_bytes([reject]))], 1)
+    assert isinstance(sink.failure, StrictError)
+    assert sink.done.is_set()
+    assert bench.out.read_bytes().count(b"<result>") == 2
+
+
+def test_the_end_needs_every_shard(tmp_path: Path, warehouse: Warehouse) -> None:
+    bench = Bench(tmp_path, job_of(warehouse.hottest(), tmp_path))
+    sink = bench.sink()
+    state = {"id": 4, "operator": "group-by", "tuples_in": 2, "tuples_out": 1, "punctuations_in": 0}
+    state |= {"punctuations_out": 0, "state_rows": 3, "held_punctuations": 0}
+    both = [Row(0, 1, OPERATORS, shard, json.dumps([state]).encode()) for shard in (0, 1)]
+    sink.take([bench.result(0, 3, end=True), *both], 0)
+    assert not sink.done.is_set()
+    sink = bench.sink()
+    state["state_rows"] = 1
+    sink.take([bench.result(1, 4, end=True), Row(0, 1, OPERATORS, 1, json.dumps([state]).encode())], 1)
+    assert sink.done.is_set()
+    (group_by,) = bench.stats.operators
+    assert (group_by.tuples_in, group_by.state_rows, group_by.state_rows_peak) == (6, 4, 6)
+
+
+def test_streams_are_only_appended_to(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with pytest.raises(UsageError, match="cannot write"):
+        Appender(str(tmp_path / "no" / "out"), 0)
+    with closing(Appender("/dev/null", 5)) as file:
+        assert file.append(b"abc", 5) == 8
+    with closing(Appender(None, 0)) as file:
+        file.append(b"to the screen", 0)
+    assert capfdbinary.readouterr().out == b"to the screen"

@@ -1,0 +1,132 @@
+"""PunctuationSet against the definition: a list of punctuations, tuple by tuple."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import SPACES, Space
+from xmlpunct.patterns import WILDCARD
+from xmlpunct.punctset import PunctuationSet, closing, jointly_cover, match_expression
+from xmlpunct.punctuation import Punctuation, combine, covers, match
+from xmlpunct.schema import Schema
+
+every_space = pytest.mark.parametrize("space", SPACES, ids=str)
+
+
+def constants(space: Space) -> st.SearchStrategy[Punctuation]:
+    """Punctuations of constants and wildcards alone, the ones that the set indexes."""
+    return space.punctuations().filter(
+        lambda p: all(q is WILDCARD or type(q).__name__ == "Constant" for q in p.patterns)
+    )
+
+
+def some(space: Space) -> st.SearchStrategy[list[Punctuation]]:
+    return st.lists(space.punctuations() | constants(space), max_size=6)
+
+
+@every_space
+@given(data=st.data())
+def test_matching_a_slice(space: Space, data: st.DataObject) -> None:
+    ps = data.draw(some(space))
+    ts = data.draw(st.lists(st.sampled_from(space.tuples()), max_size=10))
+    held, frame = PunctuationSet(space.schema, ps), space.schema.frame(ts)
+    assert held.mask(frame).to_list() == [any(match(t, p) for p in ps) for t in ts]
+    assert [held.match(t) for t in ts] == held.mask(frame).to_list()
+    assert held.unmatched(frame) == [p for p in held if not any(match(t, p) for t in ts)]
+    for p in ps:
+        hits = frame.with_columns(match_expression(p).alias("$hit"))["$hit"].to_list()
+        assert hits == [match(t, p) for t in ts]
+
+
+@every_space
+@given(data=st.data())
+def test_reasoning_about_one_more(space: Space, data: st.DataObject) -> None:
+    ps, p = data.draw(some(space)), data.draw(space.punctuations() | constants(space))
+    held = PunctuationSet(space.schema, ps)
+    assert set(held.overlapping(p)) == {q for q in ps if combine(p, q) is not None}
+    assert len(set(held.overlapping(p))) == len(held.overlapping(p))
+    assert set(held.combinations(p)) == {c for q in ps if (c := combine(p, q)) is not None}
+    if not p.is_empty:
+        assert held.covers(p) == any(covers(q, p) for q in held)
+
+
+@every_space
+@given(data=st.data())
+def test_adding_and_discarding(space: Space, data: st.DataObject) -> None:
+    held, model = PunctuationSet(space.schema), dict[Punctuation, None]()
+    frame = space.schema.frame(space.tuples())
+    for _ in range(data.draw(st.integers(1, 5))):
+        ps = data.draw(some(space))
+        if data.draw(st.booleans()):
+            fresh = [p for p in dict.fromkeys(ps) if p not in model and not p.is_empty]
+            assert held.update(ps) == fresh
+            model.update(dict.fromkeys(fresh))
+        else:
+            gone = ps + data.draw(st.lists(st.sampled_from(list(model) or ps or [None]), max_size=3))
+            gone = [p for p in gone if p is not None]
+            held.discard(gone)
+            for p in gone:
+                model.pop(p, None)
+        assert list(held) == held.snapshot() == list(model)
+        assert len(held) == len(model)
+        assert all(p in held for p in model)
+        assert held.mask(frame).to_list() == [any(match(t, p) for p in model) for t in space.tuples()]
+        assert held.unmatched(frame) == [p for p in model if not any(match(t, p) for t in space.tuples())]
+
+
+@every_space
+@given(data=st.data())
+def test_a_joint_cover_is_a_cover(space: Space, data: st.DataObject) -> None:
+    pieces, whole = data.draw(some(space)), data.draw(space.punctuations())
+    covered = all(any(match(t, p) for p in pieces) for t in space.tuples() if match(t, whole))
+    if jointly_cover(pieces, whole):
+        assert covered
+    elif covered:  # it may miss one, but not one of a single attribute
+        loose = [i for i in range(len(space.schema)) if any(i in p.constrained for p in pieces)]
+        assert len(loose) > 1 or not any(match(t, whole) for t in space.tuples()) or not pieces
+
+
+@every_space
+@given(data=st.data())
+def test_closing_is_star_everywhere_else(space: Space, data: st.DataObject) -> None:
+    ps = data.draw(st.lists(space.punctuations(), max_size=5))
+    places = data.draw(st.sets(st.integers(0, len(space.schema) - 1)))
+
+    def open_elsewhere(p: Punctuation) -> bool:
+        return all(
+            p.patterns[i].matches(v)
+            for i in range(len(space.schema))
+            if i not in places
+            for v in space.values(i)
+        )
+
+    assert closing(ps, places) == [p for p in ps if open_elsewhere(p)]
+
+
+def test_an_empty_set_and_an_empty_slice() -> None:
+    schema = Schema.parse("a INT")
+    held = PunctuationSet(schema)
+    assert held.mask(schema.frame([(1,), (2,)])).to_list() == [False, False]
+    assert held.mask(schema.empty()).to_list() == []
+    held.add(Punctuation.everything(schema))
+    assert held.mask(schema.empty()).to_list() == []
+    assert held.mask(schema.frame([(1,), (None,)])).to_list() == [True, True]
+    assert held.unmatched(schema.empty()) == [Punctuation.everything(schema)]
+    assert not held.add(Punctuation.of(schema, a="{}"))
+
+
+def test_is_kept_as_received_never_fused() -> None:
+    schema = Schema.parse("a INT")
+    ps = [Punctuation.of(schema, a=a) for a in (1, 2, "[1,2]", "[0,9]", 3)]
+    assert PunctuationSet(schema, ps).snapshot() == ps
+
+
+def test_a_hundred_thousand_constants_match_at_once() -> None:
+    """An auction has a punctuation per item: were each compared with each tuple, this would take hours."""
+    schema = Schema.parse("item INT, bid INT")
+    held = PunctuationSet(schema, (Punctuation.of(schema, item=i) for i in range(100_000)))
+    frame = schema.frame((i, 1) for i in range(50_000, 150_000))
+    assert held.mask(frame).sum() == 50_000
+    assert len(held.unmatched(frame)) == 50_000

@@ -1,0 +1,38 @@
+"""difference: the left tuples that the right input does not have."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.set_operation import SetOperation, rest
+from xmlpunct.punctset import PunctuationSet
+from xmlpunct.punctuation import Punctuation
+
+
+class Difference(SetOperation):
+    """Passes a left tuple once the right input has closed it without having had it.
+
+    - cpass   = δ[t | t in ts1, t not in ts2, setMatch(t, ps2)]
+    - ckeep1  = [t | t in ts1, t not in ts2, setNomatch(t, ps2)]
+    - ckeep2  = [t | t in ts2, setNomatch(t, ps1)]; and what was output, until promised away
+    - cprop   = setCombine(ps1, ps2) ++ setNomatchPs(ts1', ps1)
+    """
+
+    name = "difference"
+    pending_sides = (LEFT,)
+
+    def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        if port == RIGHT:
+            self._stored[LEFT] = rest(self._stored[LEFT], tuples)
+            self.store(RIGHT, tuples)
+            return self.schema.empty()
+        alone = rest(tuples, self._stored[RIGHT])
+        self.store(LEFT, alone)
+        return alone.filter(self.closed_by(RIGHT, alone))
+
+    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+        if port == LEFT:
+            return self.schema.empty()
+        named = PunctuationSet(self.schema, (Punctuation(self.schema, p.patterns) for p in punctuations))
+        return self._output.step(0, self._stored[LEFT].filter(named.mask(self._stored[LEFT])))

@@ -1,0 +1,23 @@
+"""intersect: the tuples that both inputs have."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.operators.set_operation import SetOperation, common
+
+
+class Intersect(SetOperation):
+    """Passes a tuple once both inputs have had it.
+
+    - cpass   = δ[t | t in ts1, t in ts2]
+    - ckeep1  = [t | t in ts1, setNomatch(t, ps2)]; ckeep2 mirrored; and what was output, until promised away
+    - cprop   = setCombine(ps1, ps2) ++ setNomatchPs(ts1', ps1) ++ setNomatchPs(ts2', ps2)
+    """
+
+    name = "intersect"
+
+    def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        found = common(tuples, self._stored[1 - port])
+        self.store(port, tuples)
+        return found

@@ -1,0 +1,200 @@
+"""join: symmetric hash join on equality attributes; inner, left, right and full outer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from xmlpunct.operators.evaluate import evaluate
+from xmlpunct.operators.expression import Expression
+from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
+from xmlpunct.patterns import WILDCARD, Pattern
+from xmlpunct.punctset import PunctuationSet
+from xmlpunct.punctuation import Punctuation, combine, from_frame, to_frame
+from xmlpunct.schema import Schema
+
+KINDS = ("inner", "left", "right", "full")
+_ID, _MATCHED = "$id", "$matched"
+
+
+class Join(Operator):
+    """Pairs the tuples of two inputs that agree on k, and satisfy ``residual`` if there is one.
+
+    - cpass   = [(t1, t2) | t1.k = t2.k, residual(t1, t2)], and a preserved side's tuple with nulls once the
+      other input has closed its k (or k is null) and no pair was found
+    - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
+    - cprop   = modPs1(setNomatchPs(ts1', ps1)) ++ modPs2(setNomatchPs(ts2', ps2)), where ts' is retained
+      after keep; and for a preserved side its punctuations combined with what the other has closed
+
+    A tuple whose k the other input has closed already is paired and not stored; neither is one with a null
+    in k. An inner join's output has each attribute of k once, under the left's name; an outer join's has
+    both, and a punctuation on the null-supplied side counts only if it constrains one of its attributes,
+    for then no row of nulls matches it.
+    """
+
+    name = "join"
+
+    def __init__(
+        self,
+        left: Schema,
+        right: Schema,
+        keys: Sequence[tuple[str, str]],
+        kind: str = "inner",
+        residual: Expression | None = None,
+    ) -> None:
+        self.keys, self.kind = JoinKeys((left, right), keys), kind
+        self._preserved = (kind in ("left", "full"), kind in ("right", "full"))
+        sides = [
+            [a.weakened() if self._preserved[1 - port] else a for a in schema]
+            for port, schema in enumerate((left, right))
+        ]
+        if kind == "inner":
+            sides[RIGHT] = [a for a in sides[RIGHT] if a.name not in self.keys.names[RIGHT]]
+        super().__init__((left, right), Schema.of([*sides[LEFT], *sides[RIGHT]]))
+        self._residual = None if residual is None else evaluate(residual)
+        self._next_id = 0
+        self._stored = [self._marked(LEFT, left.empty()), self._marked(RIGHT, right.empty())]
+        self._pending = [PunctuationSet(left), PunctuationSet(right)]
+        self._ended = [False, False]
+
+    # Tuples
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        other = 1 - port
+        null = self.keys.has_null(port, tuples)
+        fresh = self._marked(port, tuples.filter(~null))
+        sides = (fresh, self._stored[RIGHT]) if port == LEFT else (self._stored[LEFT], fresh)
+        pairs = self._pairs(*sides)
+        fresh = self._mark(port, fresh, pairs)
+        self._stored[other] = self._mark(other, self._stored[other], pairs)
+        closed = self.keys.closed_by(other, port, fresh)
+        self._stored[port] = pl.concat([self._stored[port], fresh.filter(~closed)])
+        found = [pairs.select(self.schema.names)]
+        if self._preserved[port]:
+            found.append(self._with_nulls(port, tuples.filter(null)))
+            found.append(self._with_nulls(port, fresh.filter(closed & ~fresh[_MATCHED])))
+        return pl.concat(found)
+
+    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+        other = 1 - port
+        if not self._preserved[other]:
+            return self.schema.empty()
+        stored = self._stored[other]
+        closed = self.keys.among(punctuations, port, other, stored)
+        return self._with_nulls(other, stored.filter(closed & ~stored[_MATCHED]))
+
+    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+        other = 1 - port
+        closed = self.keys.among(punctuations, port, other, self._stored[other])
+        if closed.any():
+            self._stored[other] = self._stored[other].filter(~closed)
+        self.keys.add(port, punctuations)
+        self._ended[port] |= any(p.is_everything for p in punctuations)
+        useful = (p for p in punctuations if self._preserved[port] or self._said(port, p) is not None)
+        self._pending[port].update(useful)
+
+    # Punctuations
+
+    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+        found: dict[Punctuation | None, None] = {}
+        for side in (LEFT, RIGHT):
+            free = {p: self._said(side, p) for p in self._pending[side].unmatched(self._stored[side])}
+            found.update(dict.fromkeys(free.values()))
+            self._pending[side].discard(p for p, said in free.items() if said is not None)
+        for side in (LEFT, RIGHT):
+            if self._preserved[side]:
+                found.update(dict.fromkeys(self._halves(side, port, punctuations)))
+        if self.kind == "full" and all(self._ended) and not any(s.height for s in self._stored):
+            found[Punctuation.everything(self.schema)] = None
+            for pending in self._pending:
+                pending.discard(list(pending))
+        return [p for p in found if p is not None]
+
+    def _halves(self, side: int, port: int, punctuations: list[Punctuation]) -> list[Punctuation | None]:
+        """What is new in a preserved side's punctuations combined with what the other has closed."""
+        schema = self.inputs[side]
+        if port == side:
+            mine = [p for p in punctuations if p in self._pending[side]]
+            closed: Sequence[Punctuation] = list(self.keys.meeting.inputs[1 - side])
+        else:
+            mine, closed = list(self._pending[side]), self.keys.closings(port, punctuations)
+        both = (combine(p, self.keys.moved(c, schema, side)) for c in closed for p in mine)
+        return [self._said(side, p) for p in both if p is not None]
+
+    def _said(self, side: int, p: Punctuation) -> Punctuation | None:
+        """modPs: a punctuation of an input as one of the output; None if it cannot be said there."""
+        if self._preserved[1 - side] and p.is_everything:
+            return None
+        named: dict[str, Pattern] = dict(zip(self.inputs[side].names, p.patterns, strict=True))
+        if self.kind == "inner" and side == RIGHT:
+            for left, right in zip(*self.keys.names, strict=True):
+                named[left] = named.pop(right)
+        return Punctuation(self.schema, [named.get(name, WILDCARD) for name in self.schema.names])
+
+    # Rows
+
+    def _marked(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        """Tuples with a number each and a mark whether they have found a partner."""
+        if not self._preserved[port]:
+            return tuples
+        numbers = pl.Series(
+            _ID + str(port), range(self._next_id, self._next_id + tuples.height), dtype=pl.Int64
+        )
+        self._next_id += tuples.height
+        return tuples.with_columns(numbers, pl.lit(False).alias(_MATCHED))
+
+    def _mark(self, port: int, tuples: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+        if not self._preserved[port] or not pairs.height:
+            return tuples
+        identity = _ID + str(port)
+        partner = tuples[identity].is_in(pairs[identity].implode())
+        return tuples.with_columns((pl.col(_MATCHED) | partner).alias(_MATCHED))
+
+    def _pairs(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+        right_keys = zip(*self.keys.names, strict=True)
+        pairs = self.keys.pairs(left.drop(_MATCHED, strict=False), right.drop(_MATCHED, strict=False))
+        pairs = pairs.with_columns(pl.col(k).alias(name) for k, name in right_keys)
+        if self._residual is not None:
+            if self._residual.error is not None:
+                pairs = self.reject_failures(pairs, self._residual.error)
+            pairs = pairs.filter(self._residual.value)
+        return pairs
+
+    def _with_nulls(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        """A preserved side's tuples with nulls for the other side."""
+        mine = self.inputs[port].names
+        columns = [
+            pl.col(a.name) if a.name in mine else pl.lit(None, dtype=a.type.dtype).alias(a.name)
+            for a in self.schema
+        ]
+        return tuples.with_columns(columns).select(self.schema.names)
+
+    # State
+
+    @property
+    def rows(self) -> int:
+        return sum(s.height for s in self._stored)
+
+    @property
+    def held(self) -> int:
+        return self.keys.meeting.held + sum(map(len, self._pending))
+
+    def snapshot(self) -> Snapshot:
+        sides = {f"stored{i}": s for i, s in enumerate(self._stored)}
+        pending = {f"pending{i}": to_frame(self.inputs[i], p) for i, p in enumerate(self._pending)}
+        flags = pl.DataFrame(
+            {"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]], "id": [self._next_id]}
+        )
+        return {**sides, **pending, **self.keys.meeting.snapshot(), "flags": flags}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._stored = [snapshot[f"stored{i}"] for i in (LEFT, RIGHT)]
+        self._pending = [
+            PunctuationSet(schema, from_frame(schema, snapshot[f"pending{i}"]))
+            for i, schema in enumerate(self.inputs)
+        ]
+        self.keys.meeting.restore(snapshot)
+        left, right, self._next_id = snapshot["flags"].row(0)
+        self._ended = [left, right]

@@ -1,0 +1,92 @@
+"""What the joins share: which values of the join attributes each input has closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+
+import polars as pl
+
+from xmlpunct.operators.meeting import Meeting
+from xmlpunct.patterns import WILDCARD
+from xmlpunct.punctset import PunctuationSet, closing
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+
+LEFT, RIGHT = 0, 1
+
+
+class JoinKeys:
+    """The equality attributes k of a join: ``pairs`` of a left and a right attribute of one type.
+
+    ``meeting`` holds the values of k that each input has closed (the paper's joinPs), as punctuations over k,
+    until the other input has closed them too: no tuple can ask for them any more. A null is equal to
+    nothing, so k counts as NOT NULL here.
+    """
+
+    def __init__(self, inputs: tuple[Schema, Schema], pairs: Sequence[tuple[str, str]]) -> None:
+        self.names = [[pair[port] for pair in pairs] for port in (LEFT, RIGHT)]
+        self.places = [[inputs[port].index(n) for n in self.names[port]] for port in (LEFT, RIGHT)]
+        for left, right in pairs:
+            if inputs[LEFT][left].type != inputs[RIGHT][right].type:
+                raise ValueError(f"{left} and {right} are not of one type: CAST one of them")
+        attributes = (inputs[LEFT][left] for left in self.names[LEFT])
+        self.schema = Schema.of(
+            replace(a, name=f"$k{i}", nullable=False, domain=WILDCARD) for i, a in enumerate(attributes)
+        )
+        self.meeting = Meeting(self.schema, 2)
+
+    def closings(self, port: int, punctuations: Sequence[Punctuation]) -> list[Punctuation]:
+        """joinPs: those that close values of k, as punctuations over k."""
+        found = closing(punctuations, self.places[port])
+        return [p.rebase(self.schema, self.places[port]) for p in found]
+
+    def add(self, port: int, punctuations: Sequence[Punctuation]) -> None:
+        """Remember what an input has closed."""
+        for c in self.closings(port, punctuations):
+            self.meeting.add(port, c)
+
+    def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple of input ``of``, whether input ``port`` has closed its k."""
+        return self.matches(self.meeting.inputs[port], of, tuples)
+
+    def matches(self, closed: PunctuationSet, of: int, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple of input ``of``, whether its k is among the closed values."""
+        if not len(closed):
+            return pl.Series([False]).new_from_index(0, tuples.height)
+        named = zip(self.names[of], self.schema.names, strict=True)
+        if not self.schema.names:  # no attribute: the only thing to close is everything
+            return pl.Series([True]).new_from_index(0, tuples.height)
+        return closed.mask(tuples.select(pl.col(name).alias(key) for name, key in named))
+
+    def among(
+        self, punctuations: Sequence[Punctuation], port: int, of: int, tuples: pl.DataFrame
+    ) -> pl.Series:
+        """For each tuple of input ``of``, whether these new punctuations of input ``port`` close its k."""
+        return self.matches(PunctuationSet(self.schema, self.closings(port, punctuations)), of, tuples)
+
+    def moved(self, c: Punctuation, schema: Schema, port: int) -> Punctuation:
+        """A punctuation over k as one of an input's schema, ``*`` outside k."""
+        places: list[int | None] = [None] * len(schema)
+        for i, place in enumerate(self.places[port]):
+            places[place] = i
+        return c.rebase(schema, places)
+
+    def has_null(self, port: int, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple, whether its k has a null, so that it matches nothing."""
+        nothing = pl.Series([False]).new_from_index(0, tuples.height)
+        return reduce(or_, (tuples[name].is_null() for name in self.names[port]), nothing)
+
+    def pairs(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+        """All pairs of tuples of equal k: the left's columns, then the right's but for k."""
+        if not self.names[LEFT]:
+            return left.join(right, how="cross")
+        return left.join(
+            right,
+            left_on=self.names[LEFT],
+            right_on=self.names[RIGHT],
+            how="inner",
+            maintain_order="left_right",
+        )

@@ -1,0 +1,74 @@
+"""Where the punctuations of several inputs meet: what all inputs have said together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xmlpunct.operators.iterator import Snapshot
+from xmlpunct.punctset import PunctuationSet, jointly_cover
+from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.schema import Schema
+
+
+class Meeting:
+    """setCombine over several inputs' punctuations of one schema, as they come.
+
+    A punctuation is retained until what all inputs have said together covers it: combined with whatever may
+    still come, it would say nothing new. What was found is remembered only where it overlaps a retained one.
+    """
+
+    def __init__(self, schema: Schema, ports: int) -> None:
+        self.schema = schema
+        self.inputs = [PunctuationSet(schema) for _ in range(ports)]
+        """What each input has said and is retained."""
+        self._found = PunctuationSet(schema)
+
+    def add(self, port: int, p: Punctuation) -> list[Punctuation]:
+        """Take a punctuation of an input; return its new combinations with one of each other input."""
+        mine = self.inputs[port]
+        if not mine.add(p):
+            return []
+        found = [c for c in self._combine(port, p) if c not in self._found]
+        self._forget(found)
+        if not found and jointly_cover(self._found.overlapping(p), p):
+            mine.discard([p])
+        return found
+
+    def _combine(self, port: int, p: Punctuation) -> list[Punctuation]:
+        found = [p]
+        for other, said in enumerate(self.inputs):
+            if other != port and found:
+                found = list(dict.fromkeys(c for q in found for c in said.combinations(q)))
+        return found
+
+    def _forget(self, found: Iterable[Punctuation]) -> None:
+        """Remember what was found; drop what it covers, then what overlaps nothing that is retained."""
+        fresh = self._found.update(found)
+        doubtful = dict.fromkeys(fresh)
+        for c in fresh:
+            for said in self.inputs:
+                for h in said.overlapping(c):
+                    pieces = self._found.overlapping(h)
+                    if jointly_cover(pieces, h):
+                        said.discard([h])
+                        doubtful.update(dict.fromkeys(pieces))
+        self._found.discard(c for c in doubtful if not any(said.overlapping(c) for said in self.inputs))
+
+    @property
+    def held(self) -> int:
+        """How many punctuations are retained."""
+        return sum(map(len, self.inputs))
+
+    def snapshot(self) -> Snapshot:
+        """What is retained, for a checkpoint."""
+        frames = {f"said{i}": to_frame(self.schema, said) for i, said in enumerate(self.inputs)}
+        return frames | {"found": to_frame(self.schema, self._found)}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take what a snapshot retained."""
+
+        def load(name: str) -> PunctuationSet:
+            return PunctuationSet(self.schema, from_frame(self.schema, snapshot[name]))
+
+        self.inputs = [load(f"said{i}") for i in range(len(self.inputs))]
+        self._found = load("found")

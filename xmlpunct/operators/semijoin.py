@@ -1,0 +1,132 @@
+"""semijoin: the left tuples that have a partner (IN, EXISTS), or that have none (NOT EXISTS)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from xmlpunct.operators.evaluate import evaluate
+from xmlpunct.operators.expression import Expression
+from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
+from xmlpunct.punctset import PunctuationSet, closing
+from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.schema import Schema
+
+_ID = "$id"
+
+
+class SemiJoin(Operator):
+    """Passes a left tuple if some right one agrees with it on k and satisfies ``residual``; anti: if none does.
+
+    - cpass, semi    = [t | t in ts1, some t2 in ts2: t.k = t2.k, residual(t, t2)]
+    - cpass, anti    = [t | t in ts1, no such t2, and t.k null or in joinPs(ps2)]
+    - ckeep1         = [t | t in ts1, no such t2 so far, setNomatch(t.k, joinPs(ps2))]
+    - ckeep2         = [t | t in ts2, setNomatch(t.k, joinPs(ps1))]
+    - cprop          = setNomatchPs(ts1', ps1); semi: also the k-part of setNomatchPs(ts2', joinPs(ps2))
+
+    Each left tuple is decided once, at its first partner or when its k is closed; ts' is what is retained.
+    """
+
+    name = "semijoin"
+
+    def __init__(
+        self,
+        left: Schema,
+        right: Schema,
+        keys: Sequence[tuple[str, str]],
+        anti: bool = False,
+        residual: Expression | None = None,
+    ) -> None:
+        super().__init__((left, right), left)
+        self.keys, self.anti = JoinKeys((left, right), keys), anti
+        self._residual = None if residual is None else evaluate(residual)
+        needed = set(residual.columns()) if residual is not None else set[str]()
+        self._columns = [n for n in right.names if n in needed or n in self.keys.names[RIGHT]]
+        self._waiting = left.empty()
+        self._partners = right.empty().select(self._columns)
+        self._pending = [PunctuationSet(left), PunctuationSet(right)]
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
+
+    def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        found = self._has_partner(tuples, self._partners)
+        decided = self.keys.has_null(LEFT, tuples) | self.keys.closed_by(RIGHT, LEFT, tuples)
+        self._waiting = pl.concat([self._waiting, tuples.filter(~found & ~decided)])
+        return tuples.filter(~found & decided if self.anti else found)
+
+    def _from_right(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        fresh = (
+            tuples.filter(~self.keys.has_null(RIGHT, tuples))
+            .select(self._columns)
+            .unique(maintain_order=True)
+        )
+        found = self._has_partner(self._waiting, fresh)
+        passed = self.schema.empty() if self.anti else self._waiting.filter(found)
+        self._waiting = self._waiting.filter(~found)
+        fresh = fresh.filter(~self.keys.closed_by(LEFT, RIGHT, fresh))
+        self._partners = pl.concat([self._partners, fresh]).unique(maintain_order=True)
+        return passed
+
+    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+        if port == LEFT or not self.anti:
+            return self.schema.empty()
+        return self._waiting.filter(self.keys.among(punctuations, RIGHT, LEFT, self._waiting))
+
+    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+        if port == LEFT:
+            closed = self.keys.among(punctuations, LEFT, RIGHT, self._partners)
+            self._partners = self._partners.filter(~closed)
+            self._pending[LEFT].update(punctuations)
+        else:
+            self._waiting = self._waiting.filter(~self.keys.among(punctuations, RIGHT, LEFT, self._waiting))
+            if not self.anti:
+                self._pending[RIGHT].update(closing(punctuations, self.keys.places[RIGHT]))
+        self.keys.add(port, punctuations)
+
+    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+        free = self._pending[LEFT].unmatched(self._waiting)
+        self._pending[LEFT].discard(free)
+        if not self.anti:
+            gone = [p for p in self._pending[RIGHT] if not self._partner_left(p)]
+            self._pending[RIGHT].discard(gone)
+            free += [self.keys.moved(c, self.schema, LEFT) for c in self.keys.closings(RIGHT, gone)]
+        return list(dict.fromkeys(free))
+
+    def _partner_left(self, p: Punctuation) -> bool:
+        return bool(self.keys.among([p], RIGHT, RIGHT, self._partners).any())
+
+    def _has_partner(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.Series:
+        """For each left tuple, whether some right one is its partner."""
+        numbered = left.with_row_index(_ID)
+        pairs = self.keys.pairs(numbered, right)
+        if self._residual is not None:
+            right_keys = zip(*self.keys.names, strict=True)
+            pairs = pairs.with_columns(pl.col(k).alias(name) for k, name in right_keys)
+            if self._residual.error is not None:
+                pairs = self.reject_failures(pairs, self._residual.error)
+            pairs = pairs.filter(self._residual.value)
+        return numbered[_ID].is_in(pairs[_ID].implode())
+
+    @property
+    def rows(self) -> int:
+        return self._waiting.height + self._partners.height
+
+    @property
+    def held(self) -> int:
+        return self.keys.meeting.held + sum(map(len, self._pending))
+
+    def snapshot(self) -> Snapshot:
+        pending = {f"pending{i}": to_frame(self.inputs[i], p) for i, p in enumerate(self._pending)}
+        state = {"waiting": self._waiting, "partners": self._partners}
+        return {**state, **pending, **self.keys.meeting.snapshot()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._waiting, self._partners = snapshot["waiting"], snapshot["partners"]
+        self._pending = [
+            PunctuationSet(schema, from_frame(schema, snapshot[f"pending{i}"]))
+            for i, schema in enumerate(self.inputs)
+        ]
+        self.keys.meeting.restore(snapshot)

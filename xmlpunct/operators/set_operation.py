@@ -1,0 +1,99 @@
+"""What intersect and difference share: two inputs compared as whole tuples, nulls being equal."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.operators.dupelim import DupElim
+from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.meeting import Meeting
+from xmlpunct.operators.merge import merged
+from xmlpunct.punctset import PunctuationSet
+from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.schema import Schema
+
+
+class SetOperation(Operator):
+    """Keeps both inputs' distinct tuples until the other input has closed them, and gives each result once.
+
+    ``pending_sides`` are the inputs whose punctuations are passed on by themselves, once no retained tuple of
+    that input matches them; the combinations of both inputs' punctuations are passed on always.
+    """
+
+    pending_sides: tuple[int, ...] = (LEFT, RIGHT)
+
+    def __init__(self, left: Schema, right: Schema) -> None:
+        super().__init__((left, right), merged((left, right)))
+        self._stored = [self.schema.empty(), self.schema.empty()]
+        self._meeting = Meeting(self.schema, 2)
+        self._pending = {side: PunctuationSet(self.schema) for side in self.pending_sides}
+        self._output = DupElim(self.schema)
+        self._promised: list[Punctuation] = []
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        named = tuples.rename(dict(zip(tuples.columns, self.schema.names, strict=True)))
+        return self._output.step(0, self.compare(port, named.unique(maintain_order=True)))
+
+    def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        """Take new distinct tuples of an input; return results, maybe again ones given before."""
+        raise NotImplementedError
+
+    def closed_by(self, port: int, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple, whether an input has closed it."""
+        return self._meeting.inputs[port].mask(tuples)
+
+    def store(self, port: int, tuples: pl.DataFrame) -> None:
+        """Retain an input's tuples, but those that the other input has closed."""
+        open_ = tuples.filter(~self.closed_by(1 - port, tuples))
+        self._stored[port] = pl.concat([self._stored[port], open_]).unique(maintain_order=True)
+
+    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+        named = [Punctuation(self.schema, p.patterns) for p in punctuations]
+        closed = PunctuationSet(self.schema, named).mask(self._stored[1 - port])
+        self._stored[1 - port] = self._stored[1 - port].filter(~closed)
+        both = [c for p in named for c in self._meeting.add(port, p)]
+        if port in self._pending:
+            self._pending[port].update(named)
+        alone: list[Punctuation] = []
+        for side, pending in self._pending.items():
+            free = pending.unmatched(self._stored[side])
+            pending.discard(free)
+            alone += free
+        self._promised = list(dict.fromkeys([*both, *alone]))
+        # What is promised decides what duplicate elimination may forget, so it is known before prop.
+        self._output.keep(0, self._promised)
+
+    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+        return self._promised
+
+    @property
+    def rows(self) -> int:
+        return sum(s.height for s in self._stored) + self._output.rows
+
+    @property
+    def held(self) -> int:
+        return self._meeting.held + sum(map(len, self._pending.values()))
+
+    def snapshot(self) -> Snapshot:
+        stored = {f"stored{i}": s for i, s in enumerate(self._stored)}
+        pending = {f"pending{i}": to_frame(self.schema, p) for i, p in self._pending.items()}
+        return {**stored, **pending, **self._meeting.snapshot(), **self._output.snapshot()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._stored = [snapshot[f"stored{i}"] for i in (LEFT, RIGHT)]
+        for side in self._pending:
+            held = from_frame(self.schema, snapshot[f"pending{side}"])
+            self._pending[side] = PunctuationSet(self.schema, held)
+        self._meeting.restore(snapshot)
+        self._output.restore(snapshot)
+
+
+def common(tuples: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """The tuples that are among others."""
+    return tuples.join(others, on=tuples.columns, how="semi", nulls_equal=True, maintain_order="left")
+
+
+def rest(tuples: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """The tuples that are not among others."""
+    return tuples.join(others, on=tuples.columns, how="anti", nulls_equal=True, maintain_order="left")
