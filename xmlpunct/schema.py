@@ -9,7 +9,7 @@ from functools import cached_property
 import polars as pl
 
 from xmlpunct.errors import SchemaError
-from xmlpunct.patterns import WILDCARD, Empty, Pattern, Wildcard, covers, interval, intersect
+from xmlpunct.patterns import WILDCARD, Empty, Pattern, Wildcard, covers, intersect, interval
 from xmlpunct.types import Type
 
 

@@ -73,7 +73,8 @@ def test_every_slicing_reads_the_same(tmp_path: Path, size: int, restarts: bool)
     found = results(job, batches)
     hours = [hour for n in (3, 0, 5, 4) for hour in range(n)]
     assert found.tuples["hour"].to_list() == hours
-    assert [p.is_everything for p in found.punctuations] == [False] * 4 + [True]
+    assert [p.is_everything for p in found.punctuations][-2:] == [False, True]
+    assert sum(p.is_everything for p in found.punctuations) == 1
     assert not any(row.port == FAILURE for rows in batches for row in rows)
     read_bytes = sum(json.loads(r.payload)[0]["bytes"] for rows in batches for r in rows if r.port == COUNTS)
     assert read_bytes == sum((tmp_path / name).stat().st_size for name in ("a.xml", "b.xml"))
@@ -88,7 +89,7 @@ def test_tasks_share_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     reader = QueryReader(job)
     start = reader.initialOffset()
     tasks = [partition.task for partition in reader.partitions(start, reader.latestOffset(start, None))]
-    assert 3 <= len(tasks) <= 4
+    assert 3 <= len(tasks) <= 5
     assert [task.ordinal for task in tasks] == list(range(len(tasks)))
     (batch,) = micro_batches(job)
     assert results(job, [batch]).tuples["hour"].to_list() == list(range(300))

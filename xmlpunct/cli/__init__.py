@@ -59,7 +59,9 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("XMLPUNCT_DEBUG"):
             raise
-        _say(f"internal error: {type(error).__name__}: {error}\nXMLPUNCT_DEBUG=1 shows where. Please report it.")
+        _say(
+            f"internal error: {type(error).__name__}: {error}\nXMLPUNCT_DEBUG=1 shows where. Please report it."
+        )
         return 1
 
 

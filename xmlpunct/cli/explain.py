@@ -9,7 +9,9 @@ from xmlpunct.cli.run import read_query
 
 @click.command("explain")
 @click.argument("query", required=False, metavar="[QUERY.sql]")
-@click.option("-q", "--sql", metavar="SQL", help="The query itself, instead of a file; or after one, its last part.")
+@click.option(
+    "-q", "--sql", metavar="SQL", help="The query itself, instead of a file; or after one, its last part."
+)
 def explain_command(query: str | None, sql: str | None) -> None:
     """Show the plan of a query: operators, fragments, partitioning, and what unblocks what."""
     from xmlpunct.engine.explain import explain

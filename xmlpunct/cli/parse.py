@@ -15,8 +15,12 @@ from xmlpunct.schema import Schema
 @click.argument("source")
 @click.option("--element", required=True, metavar="NAME", help="The tuples' element: name, or {uri}name.")
 @click.option("--schema", "columns", metavar="COLUMNS", help="A column list (default: children as STRINGs).")
-@click.option("--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True)
-@click.option("--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations.")
+@click.option(
+    "--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True
+)
+@click.option(
+    "--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations."
+)
 def parse_command(source: str, element: str, columns: str | None, format_: str, punct_namespace: str) -> None:
     """Parse SOURCE (a file, a directory, or - for standard input) and write its tuples and punctuations.
 

@@ -16,20 +16,37 @@ from xmlpunct.firehose import PUNCT_NAMESPACE
 
 @click.command("run")
 @click.argument("query", required=False, metavar="[QUERY.sql]")
-@click.option("-q", "--sql", metavar="SQL", help="The query itself, instead of a file; or after one, its last part.")
 @click.option(
-    "-s", "--source", "sources", multiple=True, metavar="NAME=SOURCE", help="Where a declared stream comes from."
+    "-q", "--sql", metavar="SQL", help="The query itself, instead of a file; or after one, its last part."
 )
-@click.option("-o", "--output", metavar="OUT", help="A file, or a directory ending in / (default: standard output).")
+@click.option(
+    "-s",
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="NAME=SOURCE",
+    help="Where a declared stream comes from.",
+)
+@click.option(
+    "-o", "--output", metavar="OUT", help="A file, or a directory ending in / (default: standard output)."
+)
 @click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
 @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
-@click.option("--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: it adapts).")
-@click.option("--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True)
-@click.option("--checkpoint", metavar="DIR", help="Where Spark's progress is kept, to go on from after a stop.")
+@click.option(
+    "--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: it adapts)."
+)
+@click.option(
+    "--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True
+)
+@click.option(
+    "--checkpoint", metavar="DIR", help="Where Spark's progress is kept, to go on from after a stop."
+)
 @click.option("--rejects", metavar="FILE", help="Write rejected tuples here, as JSON lines.")
 @click.option("--stats", metavar="FILE", help="Write what the run did here, as JSON.")
 @click.option("--strict", is_flag=True, help="Stop at the first rejected tuple.")
-@click.option("--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations.")
+@click.option(
+    "--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations."
+)
 def run_command(
     query: str | None,
     sql: str | None,
@@ -123,4 +140,6 @@ def report(stats: RunStats, rejects: str | None) -> None:
         where = f"see {rejects}" if rejects else "--rejects FILE keeps them"
         click.echo(f"xmlpunct: {rejected:,} tuples were rejected; {where}", err=True)
     if stats.late:
-        click.echo(f"xmlpunct: {stats.late:,} results came after a punctuation that excluded them: dropped", err=True)
+        click.echo(
+            f"xmlpunct: {stats.late:,} results came after a punctuation that excluded them: dropped", err=True
+        )

@@ -38,7 +38,12 @@ class LocalRun:
     """
 
     def __init__(
-        self, query: Query, sources: dict[str, Source], slice_bytes: int | None, stats: RunStats, namespace: str
+        self,
+        query: Query,
+        sources: dict[str, Source],
+        slice_bytes: int | None,
+        stats: RunStats,
+        namespace: str,
     ) -> None:
         self.schema = query.root.schema
         self.stats, self.rejects = stats, list[Reject]()
@@ -129,7 +134,9 @@ def run(query: Query, options: RunOptions, stats: RunStats, on_progress: Progres
         sink.end()
 
 
-def results(query: Query, sources: dict[str, Source], on_reject: Callable[[Reject], object]) -> Iterator[Slice]:
+def results(
+    query: Query, sources: dict[str, Source], on_reject: Callable[[Reject], object]
+) -> Iterator[Slice]:
     """The query's results as slices, as they come. Raises `SourceError` after the last good one."""
     running = LocalRun(query, sources, None, RunStats("local"), PUNCT_NAMESPACE)
     while (result := running.advance()) is not None:

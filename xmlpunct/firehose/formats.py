@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
+from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute
+from xmlpunct.slice import Slice
 
 
 def text(attribute: Attribute) -> pl.Expr:
@@ -47,9 +51,23 @@ def json_string(values: pl.Expr) -> pl.Expr:
     return pl.when(values.is_not_null()).then(encoded.str.strip_prefix('{"":').str.strip_suffix("}"))
 
 
-def lines(tuples: pl.DataFrame, parts: list[pl.Expr]) -> bytes:
-    """For each tuple one line: the concatenation of ``parts``, none of them null."""
-    if not tuples.height:
-        return b""
+def lines(
+    tuples: pl.DataFrame, parts: list[pl.Expr], given: Slice, said: Callable[[Punctuation], str]
+) -> bytes:
+    """The lines of a slice, whose tuples are ``tuples``: for each the concatenation of ``parts``, none of them null.
+
+    The lines of its punctuations (``said``; none for ``<*, ..., *>``) stand where the punctuations stood, if
+    the slice remembers that, else at the end.
+    """
     line = tuples.select(pl.concat_str(*parts, pl.lit("\n")).alias("line")).to_series()
-    return str(line.str.join("").item()).encode()
+    before = given.before or [tuples.height] * len(given.punctuations)
+    pieces, at = [], 0
+    for place, p in zip(before, given.punctuations, strict=True):
+        if place > at:
+            pieces.append(str(line[at:place].str.join("").item()))
+            at = place
+        if not p.is_everything:
+            pieces.append(said(p))
+    if at < tuples.height:
+        pieces.append(str(line[at:].str.join("").item()))
+    return "".join(pieces).encode()

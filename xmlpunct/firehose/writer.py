@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from typing import Protocol
 from xml.sax.saxutils import escape, quoteattr
 
@@ -33,7 +32,10 @@ class Writer(Protocol):
         """What comes before everything."""
 
     def body(self, slice_: Slice) -> bytes:
-        """The tuples of a slice, then its punctuations, all but ``<*, ..., *>``."""
+        """The tuples and punctuations of a slice, all but ``<*, ..., *>``.
+
+        A punctuation stands where the slice says it stood; if it does not say, after the tuples.
+        """
 
     def end(self) -> bytes:
         """What says that the stream has ended; without it, it has been cut."""
@@ -101,7 +103,7 @@ class XmlWriter:
         for attribute in self.schema:
             if attribute.type.name == "STRING" and texts[attribute.name].str.contains(_FORBIDDEN).any():
                 raise XmlPunctError(f"attribute {attribute.name}: a control character that XML cannot carry")
-        return lines(texts, self._parts) + self._punctuations(slice_.punctuations)
+        return lines(texts, self._parts, slice_, self._punctuation)
 
     def end(self) -> bytes:
         return f"</{self.root}>\n".encode()
@@ -113,18 +115,13 @@ class XmlWriter:
                 at = at.str.replace_all(character, reference, literal=True)
         return pl.concat_str(pl.lit(f"<{name}>"), at, pl.lit(f"</{name}>")).fill_null("")
 
-    def _punctuations(self, punctuations: Iterable[Punctuation]) -> bytes:
-        found = []
-        for p in punctuations:
-            if not p.is_everything:
-                patterns = [escape(str(q), {"\r": "&#13;"}) for q in p.patterns]
-                said = zip(self.schema.names, patterns, strict=True)
-                children = "".join(f"<{name}>{pattern}</{name}>" for name, pattern in said)
-                found.append(f"<punct:{self.element}>{children}</punct:{self.element}>\n")
-        every = "".join(found)
-        if _FORBIDDEN_HERE.search(every):
+    def _punctuation(self, p: Punctuation) -> str:
+        patterns = [escape(str(q), {"\r": "&#13;"}) for q in p.patterns]
+        said = zip(self.schema.names, patterns, strict=True)
+        children = "".join(f"<{name}>{pattern}</{name}>" for name, pattern in said)
+        if _FORBIDDEN_HERE.search(children):
             raise XmlPunctError("a punctuation has a control character that XML cannot carry")
-        return every.encode()
+        return f"<punct:{self.element}>{children}</punct:{self.element}>\n"
 
 
 class JsonlWriter:
@@ -149,9 +146,10 @@ class JsonlWriter:
         return b""
 
     def body(self, slice_: Slice) -> bytes:
-        said = [{"$punct": p.as_dict()} for p in slice_.punctuations if not p.is_everything]
-        after = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in said)
-        return lines(slice_.tuples, self._parts) + after.encode()
+        return lines(slice_.tuples, self._parts, slice_, self._punctuation)
+
+    def _punctuation(self, p: Punctuation) -> str:
+        return json.dumps({"$punct": p.as_dict()}, ensure_ascii=False) + "\n"
 
     def end(self) -> bytes:
         return b""

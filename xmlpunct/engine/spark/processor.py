@@ -91,8 +91,9 @@ class Shard:
 def gather_of(job: Job, stage: int) -> Gather:
     """What receives from the shards of a fragment."""
     fragment = job.fragments.fragments[stage]
-    schema, keys, shards = fragment.root.schema, list(fragment.keys), job.shards_of(stage)
-    return Gather(schema, shards, keys, owners_of(schema, keys, shards))
+    schema, shards = fragment.root.schema, job.shards_of(stage)
+    owners = owners_of(schema, fragment.keys[0] if fragment.keys else (), shards)
+    return Gather(schema, shards, fragment.keys, owners)
 
 
 class FragmentProcessor(StatefulProcessor):  # type: ignore[misc]

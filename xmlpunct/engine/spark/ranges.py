@@ -217,15 +217,15 @@ def _splits(splitter: Splitter, file: BinaryIO, extent: Extent, budget: int, pie
 
 
 def grouped(ranges: list[Range], piece: int) -> Iterator[tuple[Range, ...]]:
-    """Ranges by the task that reads them, each of about ``piece`` bytes or one range."""
+    """Ranges by the task that reads them: at most ``piece`` bytes, or one range."""
     found: list[Range] = []
     size = 0
     for r in ranges:
-        found.append(r)
-        size += r.size
-        if size >= piece:
+        if found and size + r.size > piece:
             yield tuple(found)
             found, size = [], 0
+        found.append(r)
+        size += r.size
     if found:
         yield tuple(found)
 
