@@ -11,6 +11,7 @@ import click
 
 from xmlpunct import __version__
 from xmlpunct.cli.explain import explain_command
+from xmlpunct.cli.generate import generate_command
 from xmlpunct.cli.parse import parse_command
 from xmlpunct.cli.run import run_command
 from xmlpunct.errors import XmlPunctError
@@ -31,6 +32,7 @@ def cli() -> None:
 cli.add_command(run_command)
 cli.add_command(parse_command)
 cli.add_command(explain_command)
+cli.add_command(generate_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

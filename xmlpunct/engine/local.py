@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict
 
 from xmlpunct.engine.build import build
@@ -71,6 +72,11 @@ class LocalRun:
         self._count(feed, parsed)
         return self._push(feed, parsed.slices)
 
+    def close(self) -> None:
+        """Close all sources."""
+        for feed in self._feeds:
+            feed.reader.close()
+
     def _push(self, feed: Feed, slices: list[Slice]) -> Slice:
         results = [self._pipeline.push(i, s) for (i, _), s in zip(feed.streams, slices, strict=True) if s]
         self.rejects += self._pipeline.rejects
@@ -111,9 +117,8 @@ def run(query: Query, options: RunOptions, stats: RunStats, on_progress: Progres
     Raises `SourceError` when a source fails, after writing what came before; `StrictError` at the first
     reject with ``options.strict``.
     """
-    sources = open_sources(query)
-    running = LocalRun(query, sources, options.slice_bytes, stats, options.punct_namespace)
-    with open_sink(options, running.schema, stats) as sink:
+    running = LocalRun(query, open_sources(query), options.slice_bytes, stats, options.punct_namespace)
+    with closing(running), open_sink(options, running.schema, stats) as sink:
         failure: SourceError | None = None
         while failure is None:
             try:
@@ -139,8 +144,9 @@ def results(
 ) -> Iterator[Slice]:
     """The query's results as slices, as they come. Raises `SourceError` after the last good one."""
     running = LocalRun(query, sources, None, RunStats("local"), PUNCT_NAMESPACE)
-    while (result := running.advance()) is not None:
-        for reject in running.rejects:
-            on_reject(reject)
-        running.rejects.clear()
-        yield result
+    with closing(running):
+        while (result := running.advance()) is not None:
+            for reject in running.rejects:
+                on_reject(reject)
+            running.rejects.clear()
+            yield result

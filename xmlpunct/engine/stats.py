@@ -18,11 +18,9 @@ def process_start() -> float:
     """When this process began, in seconds since 1970 (where the system does not tell: when this was imported)."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        booted = next(
-            line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime")
-        )
-        return int(booted.split()[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, StopIteration, IndexError):
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return time.time() - age
+    except (OSError, ValueError, IndexError, AttributeError):
         return _IMPORTED
 
 

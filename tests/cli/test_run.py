@@ -1,0 +1,187 @@
+"""``xmlpunct run`` on the local engine: what it prints, writes, counts, and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import xmlpunct
+from tests.cli.harness import WAREHOUSE, Cli
+
+EXPECTED = {17: 81, 18: 76, 19: 73, 20: 79, 21: 77, 22: 76}
+RESULT = xmlpunct.Schema.parse("maxtemp INT, hour INT")
+STREAM = "CREATE STREAM t (hour INT NOT NULL, x INT) WITH (source = 'unset');\n"
+NS = "http://www.cse.ogi.edu/dot/niagara/punct"
+
+
+def feed(path: Path, body: str, end: str = "</s>") -> Path:
+    path.write_text(f'<s xmlns:p="{NS}">\n{body}\n{end}')
+    return path
+
+
+def test_the_warehouse(cli: Cli) -> None:
+    ran = cli("run", WAREHOUSE, "--engine", "local")
+    assert ran.code == 0
+    assert ran.err == ""
+    elements = list(xmlpunct.parse(ran.out.encode(), RESULT, element="result"))
+    assert {hour: top for top, hour in (e for e in elements if isinstance(e, tuple))} == EXPECTED
+    closed: list[xmlpunct.Punctuation] = []
+    for element in elements:
+        if isinstance(element, tuple):
+            assert not any(xmlpunct.match(element, p) for p in closed)
+        else:
+            closed.append(element)
+
+
+def test_the_output_is_an_input(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out.xml"
+    assert cli("run", WAREHOUSE, "--engine", "local", "-o", out).code == 0
+    parsed = cli("parse", out, "--element", "result", "--format", "jsonl")
+    assert parsed.code == 0
+    assert {"maxtemp": "81", "hour": "17"} in [json.loads(line) for line in parsed.out.splitlines()]
+    sql = f"""CREATE STREAM r (maxtemp INT, hour INT) WITH (source = '{out}', element = 'result');
+              SELECT COUNT(*) AS n, MAX(maxtemp) AS top FROM r"""
+    again = cli("run", "-q", sql, "--engine", "local", "--format", "jsonl")
+    assert json.loads(again.out) == {"n": 6, "top": 81}
+
+
+def test_csv_and_source_override(cli: Cli, tmp_path: Path) -> None:
+    given = feed(tmp_path / "t.xml", "<t><hour>1</hour><x>5</x></t><t><hour>1</hour></t>")
+    ran = cli(
+        "run",
+        "-q",
+        STREAM + "SELECT hour, x FROM t",
+        "-s",
+        f"t={given}",
+        "--engine",
+        "local",
+        "--format",
+        "csv",
+    )
+    assert ran.code == 0
+    assert ran.out == "hour,x\n1,\n1,5\n" or ran.out == "hour,x\n1,5\n1,\n"
+
+
+def test_rejects_are_kept_and_the_run_goes_on(cli: Cli, tmp_path: Path) -> None:
+    body = "<t><hour>x</hour></t>\n<t><hour>2</hour><x>0</x></t>\n<t><hour>3</hour><x>4</x></t>"
+    given, rejects, stats = feed(tmp_path / "t.xml", body), tmp_path / "rejects", tmp_path / "stats"
+    query = STREAM + "SELECT hour, 8 / x AS q FROM t"
+    options = ["-s", f"t={given}", "--engine", "local", "--format", "jsonl"]
+    ran = cli("run", "-q", query, *options, "--rejects", rejects, "--stats", stats)
+    assert ran.code == 0
+    assert [json.loads(line) for line in ran.out.splitlines()] == [{"hour": 3, "q": 2}]
+    assert "reject" in ran.err
+    found = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert [(r["line"], r["byte"]) for r in found] == [(2, given.read_text().index("<t>")), (None, None)]
+    assert found[0]["source"] == str(given)
+    assert found[0]["text"] == "<t><hour>x</hour></t>"
+    assert "division by zero" in found[1]["reason"]
+    assert json.loads(stats.read_text())["inputs"]["t"] == {
+        "tuples": 2,
+        "punctuations": 0,
+        "rejected": 1,
+        "bytes": given.stat().st_size,
+    }
+    strict = cli("run", "-q", query, *options, "--strict")
+    assert strict.code == 1
+    assert "line 2" in strict.err
+
+
+def test_an_undeclared_constraint_closes_nothing(cli: Cli, tmp_path: Path) -> None:
+    body = "<t><hour>1</hour><x>1</x></t><p:t><hour>1</hour><zone>7</zone></p:t><t><hour>1</hour><x>2</x></t>"
+    given = feed(tmp_path / "t.xml", body)
+    query = STREAM + "SELECT hour, COUNT(*) AS n FROM t GROUP BY hour"
+    ran = cli("run", "-q", query, "-s", f"t={given}", "--engine", "local", "--format", "jsonl")
+    assert [json.loads(line) for line in ran.out.splitlines()] == [{"hour": 1, "n": 2}]
+
+
+@pytest.mark.parametrize(
+    ("body", "end", "says"),
+    [
+        ("<t><hour>2</hour></t><t><hour>3</hour></u>", "</s>", "line 3"),
+        ("<p:t><hour>[1,2</hour></p:t>", "</s>", "hour"),
+        ("<!DOCTYPE s>", "</s>", "line 3"),
+        ("<t><hour>2</hour></t>", "", "cut short"),
+        ("&undeclared;", "</s>", "undeclared"),
+    ],
+)
+def test_a_broken_source_ends_the_run(cli: Cli, tmp_path: Path, body: str, end: str, says: str) -> None:
+    good = "<t><hour>1</hour></t><p:t><hour>1</hour></p:t>\n"
+    given, out = feed(tmp_path / "t.xml", good + body, end), tmp_path / "out.jsonl"
+    query = STREAM + "SELECT hour, COUNT(*) AS n FROM t GROUP BY hour"
+    ran = cli("run", "-q", query, "-s", f"t={given}", "--engine", "local", "--format", "jsonl", "-o", out)
+    assert ran.code == 1
+    assert str(given) in ran.err
+    assert "byte" in ran.err
+    assert says in ran.err
+    assert "Traceback" not in ran.err
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert lines == [{"hour": 1, "n": 1}, {"$punct": {"hour": "1"}}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["-q", STREAM + "SELECT hour FROM t"], 1, "cannot be opened"),
+        (["-q", STREAM + "SELECT hour FROM t", "-s", "u=x.xml"], 2, "u"),
+        (["-q", STREAM + "SELECT hours FROM t"], 2, "^^^^^"),
+        (["-q", STREAM + "SELECT hour FROM t TABLESAMPLE (10 PERCENT)"], 2, "^"),
+        (["-q", STREAM + "SELECT hour, x AS hour FROM t"], 2, "hour"),
+        (["-q", STREAM], 2, "query"),
+        ([], 2, "query"),
+        (["no-such-file.sql"], 2, "no-such-file.sql"),
+        (["-q", STREAM + "SELECT hour FROM t", "--slice", "64KB"], 2, "64KB"),
+        (["-q", STREAM + "SELECT hour FROM t", "-s", "t"], 2, "NAME=SOURCE"),
+        (["-q", STREAM + "SELECT hour FROM t", "--no-such-option"], 2, "--no-such-option"),
+        ([WAREHOUSE, "-o", "no/such/dir/out.xml"], 2, "no/such/dir"),
+        ([WAREHOUSE, "-o", "dataset/"], 2, "--engine spark"),
+    ],
+)
+def test_what_is_refused(cli: Cli, arguments: list[object], code: int, says: str) -> None:
+    ran = cli("run", "--engine", "local", *arguments)
+    assert ran.code == code
+    assert ran.out == ""
+    assert says in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_stats_have_the_agreed_form(cli: Cli, tmp_path: Path) -> None:
+    stats = tmp_path / "stats.json"
+    assert cli("run", WAREHOUSE, "--engine", "local", "--stats", stats).code == 0
+    found = json.loads(stats.read_text())
+    assert found["engine"] == "local"
+    assert found["seconds"] > 0
+    assert found["first_result_seconds"] > 0
+    assert found["slices"] >= 4
+    assert set(found["inputs"]) == {"sensor1", "sensor2"}
+    assert found["output"]["tuples"] == len(EXPECTED)
+    union = next(o for o in found["operators"] if o["operator"] == "union")
+    assert union["tuples_in"] == 41
+    assert union["state_rows"] == union["held_punctuations"] == 0
+    assert union["state_rows_peak"] > 0
+
+
+def test_standard_input(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = feed(tmp_path / "t.xml", "<t><hour>1</hour></t>")
+    with given.open("rb") as file:
+        monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": file}))
+        query = STREAM + "SELECT hour FROM t"
+        ran = cli("run", "-q", query, "-s", "t=-", "--engine", "local", "--format", "jsonl")
+    assert json.loads(ran.out) == {"hour": 1}
+
+
+def test_explain(cli: Cli) -> None:
+    ran = cli("explain", WAREHOUSE)
+    assert ran.code == 0
+    assert "union" in ran.out
+    assert "group-by" in ran.out
+    assert "hour" in ran.out
+
+
+def test_every_command_says_what_it_does(cli: Cli) -> None:
+    shown = cli("--help").out
+    for command in ("run", "parse", "explain", "generate"):
+        assert command in shown
+        assert len(cli(command, "--help").out.splitlines()) > 3

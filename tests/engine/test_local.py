@@ -1,0 +1,52 @@
+"""The local engine over generated streams: what it retains, and when its results leave."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from xmlpunct.engine.local import LocalRun, open_sources
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.firehose import PUNCT_NAMESPACE, generate
+
+SLICE = 16 * 1024
+HOURS, READINGS = 24, 10
+TUPLES_PER_HOUR = 60 * READINGS
+SAMPLE = Path(__file__).parents[2] / "samples" / "warehouse.sql"
+
+
+def run_warehouse(folder: Path, punctuations: int) -> tuple[RunStats, list[tuple[int, int, int]]]:
+    """Run the sample query; for each result its hour, and the last hours read from the two sensors by then."""
+    generate.write(generate.warehouse(2, HOURS, READINGS, punctuations, seed=1), str(folder))
+    query = plan(SAMPLE.read_text(), {f"sensor{i}": str(folder / f"sensor{i}.xml") for i in (1, 2)})
+    stats, seen = RunStats("local"), []
+    with closing(LocalRun(query, open_sources(query), SLICE, stats, PUNCT_NAMESPACE)) as running:
+        while (result := running.advance()) is not None:
+            read = [stats.inputs[f"sensor{i}"].tuples // TUPLES_PER_HOUR for i in (1, 2)]
+            seen += [(hour, *read) for hour in result.tuples["hour"]]
+    return stats, seen
+
+
+def peak(stats: RunStats, operator: str) -> int:
+    return next(o.state_rows_peak for o in stats.operators if o.operator == operator)
+
+
+@pytest.mark.parametrize("punctuations", [1, 30])
+def test_an_hour_leaves_before_the_hour_after_the_next_is_read(tmp_path: Path, punctuations: int) -> None:
+    stats, seen = run_warehouse(tmp_path, punctuations)
+    assert [hour for hour, _, _ in seen] == list(range(HOURS))
+    assert all(max(read) < hour + 2 for hour, *read in seen[:-1])
+    slice_tuples = SLICE // 75  # bytes of a report, at least
+    assert peak(stats, "union") <= TUPLES_PER_HOUR + 2 * slice_tuples
+    assert peak(stats, "group-by") <= 2
+
+
+def test_without_punctuations_the_state_is_the_stream(tmp_path: Path) -> None:
+    stats, seen = run_warehouse(tmp_path, 0)
+    assert len(seen) == HOURS
+    union = next(o for o in stats.operators if o.operator == "union")
+    assert union.state_rows_peak == union.tuples_out
+    assert peak(stats, "group-by") == HOURS

@@ -1,0 +1,53 @@
+"""``xmlpunct generate``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from xmlpunct.firehose import generate
+
+COUNT = click.IntRange(min=1)
+_out = click.option(
+    "-o", "--output", required=True, metavar="DIR", help="The directory to write the files to."
+)
+_seed = click.option("--seed", default=1, show_default=True, help="The same seed gives the same streams.")
+
+
+@click.group("generate")
+def generate_command() -> None:
+    """Write punctuated test streams."""
+
+
+@generate_command.command("warehouse")
+@click.option("--sensors", type=COUNT, default=2, show_default=True, help="Files, one per sensor.")
+@click.option("--hours", type=COUNT, default=60, show_default=True)
+@click.option("--readings", type=COUNT, default=1, show_default=True, help="Readings per minute and sensor.")
+@click.option("--punctuations", type=click.IntRange(0, 60), default=1, show_default=True, help="Per hour.")
+@_seed
+@_out
+def warehouse_command(
+    sensors: int, hours: int, readings: int, punctuations: int, seed: int, output: str
+) -> None:
+    """Temperature reports of sensors: sensor1.xml, sensor2.xml, ..."""
+    _write(generate.warehouse(sensors, hours, readings, punctuations, seed), output)
+
+
+@generate_command.command("auction")
+@click.option("--items", type=COUNT, default=1000, show_default=True)
+@click.option("--bids", type=COUNT, default=10_000, show_default=True)
+@click.option("--open", "open_items", type=COUNT, default=50, show_default=True, help="Items open at a time.")
+@click.option(
+    "--punctuated/--plain", default=True, show_default=True, help="A punctuation per item, or none."
+)
+@_seed
+@_out
+def auction_command(items: int, bids: int, open_items: int, punctuated: bool, seed: int, output: str) -> None:
+    """Items for sale and bids on them: items.xml and bids.xml."""
+    _write(generate.auction(items, bids, open_items, punctuated, seed), output)
+
+
+def _write(lines: Iterable[generate.Line], output: str) -> None:
+    for path in generate.write(lines, output):
+        click.echo(f"xmlpunct: wrote {path}", err=True)
