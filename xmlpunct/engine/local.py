@@ -59,7 +59,12 @@ class LocalRun:
 
     def advance(self) -> Slice | None:
         """Read and process one slice. Raises `SourceError` once a source has failed, after its last good slice."""
-        feed = starved([f for f in self._feeds if not f.done], lambda f: f.reader)
+        waits = self._pipeline.waits()
+        feed = starved(
+            [f for f in self._feeds if not f.done],
+            lambda f: f.reader,
+            lambda f: max(waits[i] for i, _ in f.streams),
+        )
         if feed is None:
             return None
         parsed = feed.reader.read(self._pace.bytes)

@@ -23,17 +23,21 @@ class Progressing(Protocol):
 T = TypeVar("T")
 
 
-def starved(candidates: Sequence[T], reader: Callable[[T], Progressing]) -> T | None:
-    """The candidate with the largest part still to read, so that finite inputs all end together.
+def starved(
+    candidates: Sequence[T], reader: Callable[[T], Progressing], waits: Callable[[T], int]
+) -> T | None:
+    """The candidate that most of what is retained waits for.
 
-    One of unknown size counts as not read at all, which comes before the rest.
+    Among equals it is the one with the largest part still to read, so that finite inputs all end together;
+    one of unknown size counts as not read at all.
     """
 
-    def left(candidate: T) -> float:
+    def urgency(candidate: T) -> tuple[int, float]:
         at = reader(candidate)
-        return 1.0 if not at.bytes_total or at.remaining is None else at.remaining / at.bytes_total
+        left = 1.0 if not at.bytes_total or at.remaining is None else at.remaining / at.bytes_total
+        return waits(candidate), left
 
-    return max(candidates, key=left, default=None)
+    return max(candidates, key=urgency, default=None)
 
 
 class Pace:

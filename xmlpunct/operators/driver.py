@@ -87,6 +87,18 @@ class Pipeline:
             edge = self.targets[place]
         return given
 
+    def waits(self) -> list[int]:
+        """For each input of the pipeline, how much that is retained waits for it."""
+        found = [0] * len(self.inputs)
+        for i, edges in enumerate(self.inputs):
+            for edge in edges:
+                at: Edge | None = edge
+                while at is not None:
+                    place, port = at
+                    found[i] += self.operators[place].waits()[port]
+                    at = self.targets[place]
+        return found
+
     def snapshot(self) -> bytes:
         """The state of all operators as one piece of bytes."""
         return pack({f"{i}/{k}": v for i, o in enumerate(self.operators) for k, v in o.snapshot().items()})

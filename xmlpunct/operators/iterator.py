@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -64,6 +64,10 @@ class Operator(ABC):
     def held(self) -> int:
         """How many punctuations are retained."""
         return 0
+
+    def waits(self) -> Sequence[int]:
+        """For each port, how much that is retained waits for it: tuples, or punctuations that could pass."""
+        return [0] * len(self.inputs)
 
     def reject_failures(self, tuples: pl.DataFrame, error: pl.Expr) -> pl.DataFrame:
         """The tuples for which ``error`` is null; the others are rejected for the reason it gives."""

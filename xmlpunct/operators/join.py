@@ -58,6 +58,7 @@ class Join(Operator):
         self._stored = [self._marked(LEFT, left.empty()), self._marked(RIGHT, right.empty())]
         self._pending = [PunctuationSet(left), PunctuationSet(right)]
         self._ended = [False, False]
+        self._closed: list[Punctuation] = []
 
     # Tuples
 
@@ -90,6 +91,8 @@ class Join(Operator):
         closed = self.keys.among(punctuations, port, other, self._stored[other])
         if closed.any():
             self._stored[other] = self._stored[other].filter(~closed)
+        # What is closed on both sides is forgotten next, and still combines with these punctuations.
+        self._closed = list(self.keys.meeting.inputs[other]) if self._preserved[port] else []
         self.keys.add(port, punctuations)
         self._ended[port] |= any(p.is_everything for p in punctuations)
         useful = (p for p in punctuations if self._preserved[port] or self._said(port, p) is not None)
@@ -117,7 +120,7 @@ class Join(Operator):
         schema = self.inputs[side]
         if port == side:
             mine = [p for p in punctuations if p in self._pending[side]]
-            closed: Sequence[Punctuation] = list(self.keys.meeting.inputs[1 - side])
+            closed = self._closed
         else:
             mine, closed = list(self._pending[side]), self.keys.closings(port, punctuations)
         both = (combine(p, self.keys.moved(c, schema, side)) for c in closed for p in mine)
@@ -172,6 +175,9 @@ class Join(Operator):
         return tuples.with_columns(columns).select(self.schema.names)
 
     # State
+
+    def waits(self) -> list[int]:
+        return [s.height for s in reversed(self._stored)]
 
     @property
     def rows(self) -> int:

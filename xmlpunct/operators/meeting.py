@@ -54,6 +54,10 @@ class Meeting:
                         doubtful.update(dict.fromkeys(pieces))
         self._found.discard(c for c in doubtful if not any(said.overlapping(c) for said in self.inputs))
 
+    def waits(self) -> list[int]:
+        """For each input, how many of the others' punctuations wait for it to say the like."""
+        return [self.held - len(said) for said in self.inputs]
+
     @property
     def held(self) -> int:
         """How many punctuations are retained."""

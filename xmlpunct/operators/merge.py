@@ -39,6 +39,9 @@ class Merge(Operator):
         named = (Punctuation(self.schema, p.patterns) for p in punctuations)
         return list(dict.fromkeys(c for p in named for c in self._meeting.add(port, p)))
 
+    def waits(self) -> list[int]:
+        return self._meeting.waits()
+
     @property
     def held(self) -> int:
         return self._meeting.held

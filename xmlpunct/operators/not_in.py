@@ -73,6 +73,9 @@ class NotIn(Operator):
         known = left.filter(pl.col(self._column).is_not_null())
         return known.filter(~known[self._column].is_in(values.implode()))
 
+    def waits(self) -> list[int]:
+        return [0, self._waiting.height]
+
     @property
     def rows(self) -> int:
         return self._waiting.height + self._values.height

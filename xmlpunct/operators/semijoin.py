@@ -110,6 +110,9 @@ class SemiJoin(Operator):
             pairs = pairs.filter(self._residual.value)
         return numbered[_ID].is_in(pairs[_ID].implode())
 
+    def waits(self) -> list[int]:
+        return [self._partners.height, self._waiting.height]
+
     @property
     def rows(self) -> int:
         return self._waiting.height + self._partners.height

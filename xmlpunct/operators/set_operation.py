@@ -67,6 +67,9 @@ class SetOperation(Operator):
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         return self._promised
 
+    def waits(self) -> list[int]:
+        return [s.height for s in reversed(self._stored)]
+
     @property
     def rows(self) -> int:
         return sum(s.height for s in self._stored) + self._output.rows

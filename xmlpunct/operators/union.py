@@ -40,6 +40,9 @@ class Union(Operator):
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         return self._promised
 
+    def waits(self) -> list[int]:
+        return self._merge.waits()
+
     @property
     def rows(self) -> int:
         return self._dupelim.rows
