@@ -59,11 +59,13 @@ def _words(column: pl.Series) -> Hashes:
         words = pl.Series([zlib.crc32(name.encode()) for name in names], dtype=pl.UInt64)
         return column.replace_strict(names, words, default=0, return_dtype=pl.UInt64).to_numpy()
     if dtype == pl.Float64:
-        return (column.fill_null(0.0) + 0.0).fill_nan(float("nan")).to_numpy().view(np.uint64)
+        plain = column.fill_null(0.0).to_numpy() + 0.0  # -0 becomes 0
+        plain[np.isnan(plain)] = np.nan  # NaN has many spellings
+        return plain.view(np.uint64)
     if dtype == pl.Decimal:
-        unscaled = column.to_physical().cast(pl.Int128).fill_null(0)
-        low = (unscaled % 2**32).cast(pl.UInt64).to_numpy()
-        high = ((unscaled // 2**32) % 2**64).cast(pl.UInt64).to_numpy()
+        unscaled = pl.col(column.name).to_physical().cast(pl.Int128).fill_null(0)
+        parts = column.to_frame().select(low=unscaled % 2**32, high=(unscaled // 2**32) % 2**62)
+        low, high = (parts[name].cast(pl.UInt64).to_numpy() for name in ("low", "high"))
         return low + _scramble(high)
     return column.to_physical().cast(pl.Int64).fill_null(0).to_numpy().view(np.uint64)
 

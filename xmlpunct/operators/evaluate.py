@@ -18,7 +18,7 @@ import polars as pl
 from xmlpunct.operators.casts import cast_to
 from xmlpunct.operators.compare import COMPARISONS, greater
 from xmlpunct.operators.expression import Call, Column, Expression, Literal
-from xmlpunct.operators.wide import int128, magnitude, minus, rescale, to_decimal, unscaled
+from xmlpunct.operators.wide import int128, magnitude, minus, plain_zero, rescale, to_decimal, unscaled
 from xmlpunct.types import DOUBLE, INT, DecimalType
 
 
@@ -180,7 +180,7 @@ def _to_int(wide: pl.Expr) -> Outcome:
 def _arithmetic(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
     operation: Callable[[Any, Any], Any] = _OPERATIONS[call.function]
     if call.type is DOUBLE:
-        return Outcome(operation(a, b) + 0.0)
+        return Outcome(plain_zero(operation(a, b)))
     if isinstance(call.type, DecimalType):
         return _decimal_arithmetic(call, call.type, a, b)
     return _to_int(operation(a.cast(pl.Int128), b.cast(pl.Int128)))
@@ -223,7 +223,7 @@ def _to_decimal(wide: pl.Expr, type_: DecimalType, beyond: Sequence[pl.Expr]) ->
 
 def _divide(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
     if call.type is DOUBLE:
-        return Outcome(a / b + 0.0, _by_zero(call, b))
+        return Outcome(plain_zero(a / b), _by_zero(call, b))
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
     whole = x.abs() // y.abs()
     value, overflow = _to_int(pl.when((x < 0) == (y < 0)).then(whole).otherwise(minus(whole)))
@@ -262,7 +262,7 @@ def _negate(call: Call, a: pl.Expr) -> Outcome:
         return _to_int(minus(a.cast(pl.Int128)))
     if isinstance(call.type, DecimalType):
         return Outcome(to_decimal(minus(unscaled(a)), call.type))
-    return Outcome(0.0 - a)
+    return Outcome(plain_zero(-a))
 
 
 def _abs(call: Call, a: pl.Expr) -> Outcome:

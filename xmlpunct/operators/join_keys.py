@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import or_
 
 import polars as pl
 
 from xmlpunct.operators.meeting import Meeting
-from xmlpunct.patterns import WILDCARD
 from xmlpunct.punctset import PunctuationSet, closing
 from xmlpunct.punctuation import Punctuation
-from xmlpunct.schema import Schema
+from xmlpunct.schema import Attribute, Schema
 
 LEFT, RIGHT = 0, 1
 
@@ -23,7 +21,8 @@ class JoinKeys:
 
     ``meeting`` holds the values of k that each input has closed (the paper's joinPs), as punctuations over k,
     until the other input has closed them too: no tuple can ask for them any more. A null is equal to
-    nothing, so k counts as NOT NULL here.
+    nothing, and never asks; but a preserved side's tuples with a null are promised away by ``*``, not by
+    ``(,)``, so k counts as NOT NULL only where both inputs say so.
     """
 
     def __init__(self, inputs: tuple[Schema, Schema], pairs: Sequence[tuple[str, str]]) -> None:
@@ -32,9 +31,9 @@ class JoinKeys:
         for left, right in pairs:
             if inputs[LEFT][left].type != inputs[RIGHT][right].type:
                 raise ValueError(f"{left} and {right} are not of one type: CAST one of them")
-        attributes = (inputs[LEFT][left] for left in self.names[LEFT])
         self.schema = Schema.of(
-            replace(a, name=f"$k{i}", nullable=False, domain=WILDCARD) for i, a in enumerate(attributes)
+            Attribute(f"$k{i}", inputs[LEFT][a].type, inputs[LEFT][a].nullable or inputs[RIGHT][b].nullable)
+            for i, (a, b) in enumerate(pairs)
         )
         self.meeting = Meeting(self.schema, 2)
 

@@ -6,14 +6,17 @@
     DIR/commit      the sink's record
     DIR/spool/      what was read from sources that cannot be read twice
     DIR/spark/      Spark's own: offsets and state
+    DIR/lock        locked while a run is at it
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from xmlpunct.engine.fragments import cut
 from xmlpunct.engine.hashing import VERSION as HASH_VERSION
@@ -39,7 +42,7 @@ class Found:
 
 
 class Checkpoint:
-    """The checkpoint in directory ``path``, made if need be. Raises `UsageError` if it cannot be."""
+    """The checkpoint in directory ``path``, made if need be; a context manager. Raises `UsageError`."""
 
     def __init__(self, path: Path, query: Query, options: RunOptions) -> None:
         self.path, self.query, self.options = path.absolute(), query, options
@@ -49,8 +52,29 @@ class Checkpoint:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
         self.record, self.spark = self.path / "commit", self.path / "spark"
         self._job, self._spool = self.path / "job", self.path / "spool"
+        self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
-        self._asked = {"query": _described(query), "output": options.output, "format": options.format}
+        self._asked = {
+            "query": _described(query),
+            "output": _place(options.output),
+            "format": options.format,
+            "rejects file": _place(options.rejects),
+            "punctuation namespace": options.punct_namespace,
+        }
+
+    def __enter__(self) -> Checkpoint:
+        """Keep others away. Raises `UsageError` if another run is at it."""
+        self._lock = open(self.path / "lock", "wb")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise UsageError(f"another run is using the checkpoint {self.path}") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock is not None:
+            self._lock.close()
 
     def find(self) -> Found:
         """What to work on.
@@ -81,6 +105,11 @@ class Checkpoint:
         return Job(
             self.query, fragments, tuple(found.inputs), found.shards, self.options.slice_bytes, namespace
         )
+
+
+def _place(path: str | None) -> str | None:
+    """A file, wherever one stands."""
+    return path if path in (None, "-") else os.path.abspath(str(path))
 
 
 def _described(query: Query) -> list[Any]:

@@ -67,7 +67,8 @@ def read(job: Job, task: Task) -> Iterator[Row]:
                         yield Row(keys[to], stage, port, seq, part.to_bytes())
     # What else there is to say goes by way of one shard only: waking another would cost more than it says.
     yield from reported
-    yield Row(shard, job.sink, COUNTS, seq, json.dumps([asdict(c) for c in found.counts]).encode())
+    counted = {"streams": [asdict(c) for c in found.counts], "ended": found.ended}
+    yield Row(shard, job.sink, COUNTS, seq, json.dumps(counted).encode())
     if found.rejects:
         yield Row(shard, job.sink, EDGE_REJECTS, seq, rejects_to_bytes(found.rejects))
     if found.error is not None:
@@ -87,7 +88,7 @@ class _Parsed:
         self.counts = [InputStats() for _ in specs]
         self.error: SourceError | None = None
         parts: list[list[Slice]] = [[] for _ in specs]
-        ended = False
+        self.ended = False
         for r in task.ranges:
             name = given.parts[r.part].name
             if r.failure is not None:
@@ -112,9 +113,9 @@ class _Parsed:
             if parsed.error is not None:
                 self.error = parsed.error
                 break
-            ended = r.last
+            self.ended = r.last
         self.slices = [concat(spec.schema, found) for spec, found in zip(specs, parts, strict=True)]
-        if ended:
+        if self.ended:
             for spec, s in zip(specs, self.slices, strict=True):
                 s.punctuations.append(Punctuation.everything(spec.schema))
 

@@ -144,10 +144,12 @@ def _taker(sink: Sink) -> Callable[[DataFrame, int], None]:
 def _checkpoint(query: Query, options: RunOptions) -> Iterator[Checkpoint]:
     """The checkpoint asked for, or one that goes with the run."""
     if options.checkpoint is not None:
-        yield Checkpoint(Path(options.checkpoint), query, options)
+        with Checkpoint(Path(options.checkpoint), query, options) as checkpoint:
+            yield checkpoint
         return
     scratch = Scratch()
     try:
-        yield Checkpoint(scratch.directory("checkpoint"), query, options)
+        with Checkpoint(scratch.directory("checkpoint"), query, options) as checkpoint:
+            yield checkpoint
     finally:
         scratch.remove()

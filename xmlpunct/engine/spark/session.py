@@ -26,9 +26,14 @@ STREAMING = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "10",  # a restart needs one, and state may be large
     "spark.sql.session.timeZone": "UTC",
 }
 """What a session must be set to for our queries, whoever made it."""
+
+
+_SOCKET_FOLDER = 60
+"""A socket's path has room for some 100 characters, of which Spark's names take 42."""
 
 
 @contextmanager
@@ -73,7 +78,7 @@ _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTIL
 def gist(error: BaseException | None) -> str:
     """The gist of an exception that may go on for pages of Java: what Python raised, else the first line."""
     text = str(error)
-    raised = _RAISED.findall(text.partition("Traceback (most recent call last)")[2])
+    raised = _RAISED.findall(text.rpartition("Traceback (most recent call last)")[2])
     if raised:
         return f"{raised[0][0]}: {raised[0][1]}"[:300]
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)[:300]
@@ -81,6 +86,7 @@ def gist(error: BaseException | None) -> str:
 
 def _conf(master: str, scratch: Scratch) -> SparkConf:
     conf = SparkConf(loadDefaults=False)
+    sockets = scratch.directory("s")
     settings = {
         **STREAMING,
         "spark.master": master,
@@ -88,9 +94,10 @@ def _conf(master: str, scratch: Scratch) -> SparkConf:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch.directory("local")),
+        "spark.driver.extraJavaOptions": f'-Djava.io.tmpdir="{scratch.directory("tmp")}"',
         "spark.sql.warehouse.dir": str(scratch.directory("warehouse")),
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": str(scratch.directory("s")),
+        "spark.python.unix.domain.socket.enabled": str(len(str(sockets)) < _SOCKET_FOLDER).lower(),
+        "spark.python.unix.domain.socket.dir": str(sockets),
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
     }
     for name, value in settings.items():

@@ -94,7 +94,7 @@ class Sink:
         given = self._gathered(sorted((row for row in rows if row.port == RESULT), key=lambda row: row.seq))
         rejects = rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
         self._tally.take(rows)
-        ended = any(p.is_everything for p in given.punctuations)
+        ended = self._tally.ended or any(p.is_everything for p in given.punctuations)
         failure = json.loads(failures[0].payload) if failures else None
         self._write(batch, given, rejects, ended, failure)
         if self.strict and rejects:

@@ -12,7 +12,7 @@ from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, Input, 
 from xmlpunct.engine.stats import InputStats, OperatorStats, RunStats
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
-_TOTALS = ("slices", "tuples_out", "punctuations_out", "late", "first_result_seconds")
+_TOTALS = ("slices", "tuples_out", "punctuations_out", "late")
 
 
 class Tally:
@@ -27,6 +27,12 @@ class Tally:
         stats.operators = [OperatorStats(**values) for values in saved.get("operators", [])]
         for name in _TOTALS:
             setattr(stats, name, saved.get(name, getattr(stats, name)))
+        self._ended: set[int] = set(saved.get("ended", ()))
+
+    @property
+    def ended(self) -> bool:
+        """Whether all inputs have."""
+        return len(self._ended) == len(self._streams)
 
     def take(self, rows: Iterable[Row]) -> None:
         """Add what a micro-batch reports."""
@@ -48,9 +54,11 @@ class Tally:
         self.stats.observe(operators.values())
 
     def _count(self, row: Row) -> None:
-        streams = self._streams[row.seq >> 32]
-        for stream, values in zip(streams, json.loads(row.payload), strict=True):
+        number, found = row.seq >> 32, json.loads(row.payload)
+        for stream, values in zip(self._streams[number], found["streams"], strict=True):
             _add(self.stats.inputs[self._names[stream]], values, values)
+        if found["ended"]:
+            self._ended.add(number)
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as plain values."""
@@ -59,6 +67,7 @@ class Tally:
             "inputs": {name: asdict(i) for name, i in s.inputs.items()},
             "operators": [asdict(o) for o in s.operators],
             "states": self._states,
+            "ended": sorted(self._ended),
             **{name: getattr(s, name) for name in _TOTALS},
         }
 

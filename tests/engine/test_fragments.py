@@ -1,0 +1,87 @@
+"""Where plans are cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from xmlpunct import Schema
+from xmlpunct.engine.fragments import Fragments, cut
+from xmlpunct.engine.plan import GroupBy, Join, Node, Scan, SemiJoin, Stream
+from xmlpunct.engine.sql import plan
+from xmlpunct.operators import Aggregate
+
+DDL = """CREATE STREAM a (k INT, x INT, y INT) WITH (source = 'a');
+         CREATE STREAM b (k INT, x INT, y INT) WITH (source = 'b');"""
+
+
+def fragments(sql: str) -> Fragments:
+    query = plan(DDL + sql)
+    return cut(query.root, [s.name for s in query.streams])
+
+
+def shape(found: Fragments) -> list[tuple[bool, int]]:
+    """For each fragment whether it runs on one shard, and by how many attributes its inputs are split."""
+    return [(f.single, len(f.feeds[0].keys)) for f in found.fragments]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT x FROM a WHERE y > 1", []),
+        ("SELECT x, COUNT(*) FROM a GROUP BY x", [(False, 1)]),
+        ("SELECT x, MAX(y) FROM (SELECT x, y FROM a UNION SELECT x, y FROM b) GROUP BY x", [(False, 1)]),
+        ("SELECT DISTINCT x, y FROM a", [(False, 2)]),
+        ("SELECT x, COUNT(*) FROM (SELECT x, y, SUM(k) AS s FROM a GROUP BY x, y) GROUP BY x", [(False, 1)]),
+        ("SELECT COUNT(*) FROM a", [(True, 0)]),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT x FROM a)", [(False, 1), (True, 0)]),
+        (
+            "SELECT s, COUNT(*) FROM (SELECT x, SUM(k) AS s FROM a GROUP BY x) GROUP BY s",
+            [(False, 1), (False, 1)],
+        ),
+        ("SELECT h, COUNT(*) FROM (SELECT x + 1 AS h FROM a) GROUP BY h", [(False, 1)]),
+    ],
+)
+def test_one_fragment_as_long_as_partitionings_agree(sql: str, expected: list[tuple[bool, int]]) -> None:
+    assert shape(fragments(sql)) == expected
+
+
+def test_a_lost_partition_attribute_has_no_owner() -> None:
+    kept = fragments("SELECT x AS h, COUNT(*) AS n FROM a GROUP BY x").fragments[-1]
+    lost = fragments("SELECT COUNT(*) AS n FROM a GROUP BY x").fragments[-1]
+    assert (kept.keys, lost.keys) == ((("h",),), ())
+
+
+def scan(name: str, k: str, x: str) -> Scan:
+    return Scan(Stream(name, Schema.parse("k INT, x INT"), name, name), ("k", "x"), (k, x))
+
+
+def counted(node: Node, key: str) -> Fragments:
+    return cut(GroupBy(node, (key,), (Aggregate("COUNT", None, False, "n"),)), ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "count"),
+    [
+        ("inner", "k", 1),
+        ("inner", "x", 2),
+        ("left", "k", 1),
+        ("left", "rk", 2),
+        ("right", "rk", 1),
+        ("right", "k", 2),
+        ("full", "k", 2),
+    ],
+)
+def test_after_an_outer_join_only_the_preserved_side_stays_partitioned(
+    kind: str, key: str, count: int
+) -> None:
+    join = Join(scan("a", "k", "x"), scan("b", "rk", "rx"), (("k", "rk"),), kind)
+    found = counted(join, key)
+    assert len(found.fragments) == count
+    assert [feed.keys for feed in found.fragments[0].feeds] == [("k",), ("rk",)]
+    top = cut(join, ["a", "b"]).fragments[-1]
+    assert top.keys == ((("k",),) if kind == "inner" else (("k",), ("rk",)))
+
+
+def test_a_semijoin_stays_partitioned_by_its_left_key() -> None:
+    join = SemiJoin(scan("a", "k", "x"), scan("b", "rk", "rx"), (("k", "rk"),))
+    assert len(counted(join, "k").fragments) == 1

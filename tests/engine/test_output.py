@@ -1,0 +1,35 @@
+"""The last step before bytes."""
+
+from __future__ import annotations
+
+from xmlpunct import Punctuation, Schema, Slice
+from xmlpunct.engine.output import Output
+from xmlpunct.firehose import writer_for
+
+SCHEMA = Schema.parse("hour INT, n INT")
+
+
+def output() -> Output:
+    return Output(SCHEMA, writer_for("jsonl", SCHEMA))
+
+
+def P(text: str) -> Punctuation:  # noqa: N802 - the paper's P
+    return Punctuation.parse(SCHEMA, text)
+
+
+def test_a_slice_comes_out_sorted_and_once() -> None:
+    given = Slice(
+        SCHEMA.frame([(2, 1), (None, 0), (1, 5)]), [P("<10,*>"), P("<9,*>"), P("<9,*>"), P("<*,*>")]
+    )
+    ready = output().prepare(given)
+    assert ready.tuples.rows() == [(1, 5), (2, 1), (None, 0)]
+    assert ready.punctuations == [P("<9,*>"), P("<10,*>")]
+
+
+def test_what_was_promised_not_to_come_is_dropped_and_counted() -> None:
+    out = output()
+    out.body(Slice(SCHEMA.frame([(1, 1)]), [P("<1,*>")]))
+    again = output()
+    again.restore(out.snapshot())
+    assert again.body(Slice(SCHEMA.frame([(1, 2), (2, 2)]))) == b'{"hour": 2, "n": 2}\n'
+    assert (again.tuples, again.punctuations, again.late) == (2, 1, 1)

@@ -1,0 +1,45 @@
+"""Queries from Python."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+
+import xmlpunct
+from xmlpunct import Punctuation, SourceError, SqlError, UsageError
+
+DDL = "CREATE STREAM t (hour INT, x INT);"
+NS = "http://www.cse.ogi.edu/dot/niagara/punct"
+FEED = f'<s xmlns:p="{NS}"><t><hour>5</hour></t><p:t><hour>5</hour></p:t><t><hour>6</hour></t>'.encode()
+COUNT = DDL + "SELECT hour, COUNT(*) AS n FROM t GROUP BY hour"
+
+
+def test_results_come_as_tuples_and_punctuations() -> None:
+    found = list(xmlpunct.query(COUNT, t=FEED + b"</s>"))
+    assert [e for e in found if isinstance(e, tuple)] == [(5, 1), (6, 1)]
+    assert [str(e) for e in found if isinstance(e, Punctuation)] == ["<5, *>"]
+
+
+def test_a_failing_source_gives_what_was_certain_before() -> None:
+    found = []
+    with pytest.raises(SourceError, match="cut short"):
+        for element in xmlpunct.query(COUNT, t=io.BytesIO(FEED)):
+            found.append(str(element))
+    assert found == ["(5, 1)", "<5, *>"]
+
+
+def test_rejects_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "xmlpunct"):
+        assert list(xmlpunct.query(DDL + "SELECT x FROM t", t=b"<s><t><x>one</x></t></s>")) == []
+    assert "'one' is not of type INT" in caplog.text
+
+
+def test_wrong_calls_are_told_at_once() -> None:
+    with pytest.raises(SqlError, match="no column"):
+        xmlpunct.query(DDL + "SELECT y FROM t", t=FEED)
+    with pytest.raises(UsageError, match="u"):
+        xmlpunct.query(DDL + "SELECT x FROM t", u=FEED)
+    with pytest.raises(UsageError, match="int"):
+        xmlpunct.query(DDL + "SELECT x FROM t", t=5)  # type: ignore[arg-type]
