@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -90,6 +90,15 @@ class PunctSQL(Dialect):
             found: exp.Expr | None = super()._parse_primary()
             if isinstance(found, exp.Null | exp.Boolean):
                 found.meta.update(start=token.start, end=token.end)
+            return found
+
+        def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+            """As sqlglot does; the join remembers where it stands and whether a comma made it."""
+            token = self._curr
+            found: exp.Expr | None = super()._parse_join(*args, **kwargs)
+            if found is not None:
+                comma = token.token_type is TokenType.COMMA
+                found.meta.update(start=token.start, end=self._prev.end, comma=comma)
             return found
 
         def _warn_unsupported(self) -> None:

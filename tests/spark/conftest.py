@@ -13,6 +13,7 @@ from xmlpunct.engine.spark.session import spark_session
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     with spark_session("local[2]") as session:
+        session.conf.set("spark.sql.shuffle.partitions", "2")  # not 200, for what tests do with it themselves
         yield session
 
 

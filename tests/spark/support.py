@@ -52,6 +52,11 @@ class Warehouse:
         least = GroupBy(self._hottest(), (), (Aggregate("MIN", "maxtemp", False, "least"),))
         return Query(numbered(least), self.streams, "")
 
+    def hours_by_heat(self) -> Query:
+        """How many hours reached each temperature: two fragments, partitioned differently."""
+        counted = GroupBy(self._hottest(), ("maxtemp",), (Aggregate("COUNT", "hour", False, "hours"),))
+        return Query(numbered(counted), self.streams, "")
+
     def _hottest(self) -> Node:
         scans = tuple(
             Scan(s, ("currtmp", "hour"), (f"{s.name}.currtmp", f"{s.name}.hour")) for s in self.streams

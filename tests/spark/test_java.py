@@ -76,9 +76,15 @@ def test_keys_are_small_and_different() -> None:
 
 
 def test_the_gist_of_a_long_story() -> None:
-    story = (
-        "[FAILED] it did\nTraceback (most recent call last):\n  File x\na.BadError: the reason\n\n\tat java"
-    )
+    story = """[FAILED] it did
+Traceback (most recent call last):
+  File x
+pyspark.PythonException: from a worker:
+Traceback (most recent call last):
+  File y
+some.BadError: the reason
+
+\tat org.apache.spark"""
     assert gist(Exception(story)) == "BadError: the reason"
     assert gist(Exception("\n first\nsecond")) == "first"
     assert gist(None) == "None"

@@ -76,7 +76,9 @@ def test_every_slicing_reads_the_same(tmp_path: Path, size: int, restarts: bool)
     assert [p.is_everything for p in found.punctuations][-2:] == [False, True]
     assert sum(p.is_everything for p in found.punctuations) == 1
     assert not any(row.port == FAILURE for rows in batches for row in rows)
-    read_bytes = sum(json.loads(r.payload)[0]["bytes"] for rows in batches for r in rows if r.port == COUNTS)
+    read_bytes = sum(
+        json.loads(r.payload)["streams"][0]["bytes"] for rows in batches for r in rows if r.port == COUNTS
+    )
     assert read_bytes == sum((tmp_path / name).stat().st_size for name in ("a.xml", "b.xml"))
     assert (len(batches) == 1) == (size == 10**6)
 

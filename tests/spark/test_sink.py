@@ -11,7 +11,9 @@ import pytest
 
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import job_of
+from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
+from xmlpunct.engine.spark.checkpoint import Checkpoint
 from xmlpunct.engine.spark.commit import Commit, load
 from xmlpunct.engine.spark.edge import rejects_to_bytes
 from xmlpunct.engine.spark.files import Appender
@@ -114,7 +116,7 @@ def test_a_failed_source(tmp_path: Path) -> None:
     """What came before the failure is committed, what was read behind it is not; there is no end."""
     bench = Bench(tmp_path)
     sink = bench.sink()
-    counts = [asdict(InputStats(tuples=1, bytes=10))]
+    counts = {"streams": [asdict(InputStats(tuples=1, bytes=10))], "ended": False}
     reject = Reject("in.xml", 1, 2, "why", "<t/>")
     rows = [
         row
@@ -170,3 +172,30 @@ def test_streams_are_only_appended_to(tmp_path: Path, capfdbinary: pytest.Captur
     with closing(Appender(None, 0)) as file:
         file.append(b"to the screen", 0)
     assert capfdbinary.readouterr().out == b"to the screen"
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    source = tmp_path / "in.xml"
+    source.write_text("<s/>")
+    query, options = everything(source, SCHEMA), RunOptions(output=str(tmp_path / "out"))
+    with (
+        Checkpoint(tmp_path / "checkpoint", query, options),
+        pytest.raises(UsageError, match="another run"),
+        Checkpoint(tmp_path / "checkpoint", query, options),
+    ):
+        pass
+    with Checkpoint(tmp_path / "checkpoint", query, options) as mine:
+        mine.job(mine.find(), 3)
+    with Checkpoint(tmp_path / "checkpoint", query, options) as mine:
+        assert mine.job(mine.find(), 5).shards == 3, "the number of shards stays"
+    other = RunOptions(output=str(tmp_path / "elsewhere"))
+    with Checkpoint(tmp_path / "checkpoint", query, other) as mine, pytest.raises(UsageError, match="output"):
+        mine.find()
+
+
+def test_when_all_inputs_have_ended_so_has_the_output(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    sink = bench.sink()
+    sink.take([bench.report(COUNTS, 0, {"streams": [asdict(InputStats())], "ended": True})], 0)
+    assert sink.done.is_set()
+    assert bench.out.read_bytes().endswith(b"</stream>\n")

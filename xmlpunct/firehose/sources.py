@@ -50,6 +50,11 @@ class PartReader:
         """How many bytes of the part, as it is stored, have been read."""
         self._detect()
 
+    @property
+    def transcoded(self) -> bool:
+        """Whether the part is stored in another encoding than UTF-8, so that offsets are not the file's."""
+        return self._decoder is not None
+
     def read(self, size: int) -> bytes:
         """At most about ``size`` further bytes, as soon as there are any; none only at the end.
 

@@ -14,7 +14,7 @@ from xmlpunct.punctset import PunctuationSet, closing
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
 
-_ID = "$id"
+_ID, _ANY = "$id", "$any"
 
 
 class SemiJoin(Operator):
@@ -43,9 +43,9 @@ class SemiJoin(Operator):
         self.keys, self.anti = JoinKeys((left, right), keys), anti
         self._residual = None if residual is None else evaluate(residual)
         needed = set(residual.columns()) if residual is not None else set[str]()
-        self._columns = [n for n in right.names if n in needed or n in self.keys.names[RIGHT]]
+        self._columns = [n for n in right.names if n in needed or n in self.keys.names[RIGHT]] or [_ANY]
         self._waiting = left.empty()
-        self._partners = right.empty().select(self._columns)
+        self._partners = self._needed(right.empty())
         self._pending = [PunctuationSet(left), PunctuationSet(right)]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
@@ -58,17 +58,17 @@ class SemiJoin(Operator):
         return tuples.filter(~found & decided if self.anti else found)
 
     def _from_right(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = (
-            tuples.filter(~self.keys.has_null(RIGHT, tuples))
-            .select(self._columns)
-            .unique(maintain_order=True)
-        )
+        fresh = self._needed(tuples.filter(~self.keys.has_null(RIGHT, tuples))).unique(maintain_order=True)
         found = self._has_partner(self._waiting, fresh)
         passed = self.schema.empty() if self.anti else self._waiting.filter(found)
         self._waiting = self._waiting.filter(~found)
         fresh = fresh.filter(~self.keys.closed_by(LEFT, RIGHT, fresh))
         self._partners = pl.concat([self._partners, fresh]).unique(maintain_order=True)
         return passed
+
+    def _needed(self, right: pl.DataFrame) -> pl.DataFrame:
+        """What finds partners: some columns, or if it needs none, that there is a tuple at all."""
+        return right.with_columns(pl.lit(True).alias(_ANY)).select(self._columns)
 
     def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
         if port == LEFT or not self.anti:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from xmlpunct.engine.plan import Node, Select
-from xmlpunct.engine.rules.push_selects import conjunction
-from xmlpunct.engine.rules.walk import can_fail, everywhere
+from xmlpunct.engine.rules.walk import can_fail, conjunction, everywhere
 
 
 def merge_selects(root: Node) -> Node:

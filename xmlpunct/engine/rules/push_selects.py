@@ -5,7 +5,15 @@ from __future__ import annotations
 from functools import reduce
 
 from xmlpunct.engine.plan import DupElim, GroupBy, Merge, Node, Project, Select, Union
-from xmlpunct.engine.rules.walk import aggregate_can_fail, can_fail, everywhere, none_fails, substitute
+from xmlpunct.engine.rules.walk import (
+    aggregate_can_fail,
+    can_fail,
+    conjunction,
+    conjuncts,
+    everywhere,
+    none_fails,
+    substitute,
+)
 from xmlpunct.operators.expression import Call, Column, Expression
 from xmlpunct.types import BOOLEAN
 
@@ -55,15 +63,3 @@ def _push_below_groups(node: Select, group: GroupBy) -> Node:
         return node
     pushed = group.over([_push(Select(group.input, conjunction(lower)))])
     return Select(pushed, conjunction(upper)) if upper else pushed
-
-
-def conjuncts(predicate: Expression) -> list[Expression]:
-    """The parts that AND joins."""
-    if isinstance(predicate, Call) and predicate.function == "AND":
-        return [part for argument in predicate.args for part in conjuncts(argument)]
-    return [predicate]
-
-
-def conjunction(parts: list[Expression]) -> Expression:
-    """The parts joined by AND."""
-    return reduce(lambda a, b: Call(BOOLEAN, a.nullable or b.nullable, "AND", (a, b)), parts)

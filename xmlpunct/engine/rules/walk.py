@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from xmlpunct.engine.plan import GroupBy, Node
 from xmlpunct.operators import Aggregate, evaluate
-from xmlpunct.operators.expression import Column, Expression
-from xmlpunct.types import DOUBLE
+from xmlpunct.operators.expression import Call, Column, Expression
+from xmlpunct.types import BOOLEAN, DOUBLE
 
 
 def everywhere(root: Node, change: Callable[[Node], Node]) -> Node:
@@ -38,6 +38,18 @@ def aggregate_can_fail(aggregate: Aggregate, group: GroupBy) -> bool:
 def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
     """The expression with what stands for its columns in their place."""
     return expression.rewrite(lambda e: columns[e.name] if isinstance(e, Column) else None)
+
+
+def conjuncts(predicate: Expression | None) -> list[Expression]:
+    """The parts that AND joins (None: no part)."""
+    if isinstance(predicate, Call) and predicate.function == "AND":
+        return [part for argument in predicate.args for part in conjuncts(argument)]
+    return [] if predicate is None else [predicate]
+
+
+def conjunction(parts: Iterable[Expression]) -> Expression:
+    """The parts, at least one, joined by AND."""
+    return reduce(lambda a, b: Call(BOOLEAN, a.nullable or b.nullable, "AND", (a, b)), parts)
 
 
 def plain(node: Node, names: Iterable[str]) -> tuple[tuple[str, Expression], ...]:

@@ -86,7 +86,7 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
 def _plain(source: Source, part: int) -> bool:
     """Whether a part is UTF-8 as it is stored, so that its offsets are those of the file."""
     with source.open(part) as reader:
-        return reader._decoder is None
+        return not reader.transcoded
 
 
 def _standard_input() -> Source:

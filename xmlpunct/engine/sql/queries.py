@@ -2,51 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from xmlpunct.ddl import at, refuse
-from xmlpunct.engine.plan import DupElim, Merge, Node, Project, Scan, Select, Stream, Union
+from xmlpunct.engine.plan import Difference, DupElim, Intersect, Merge, Node, Project, Select, Union
+from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.grouping import Grouping
-from xmlpunct.engine.sql.scalars import Scalars
+from xmlpunct.engine.sql.joins import conditions
+from xmlpunct.engine.sql.scalars import AGGREGATES, FIELD, Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, matches, unique
+from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
+from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
 from xmlpunct.operators import functions as fn
 from xmlpunct.operators.expression import Column, Expression
 
-
-@dataclass(frozen=True)
-class Named:
-    """A query of WITH: its syntax, its columns' names if given, and what it can refer to itself."""
-
-    query: exp.Expr
-    columns: tuple[exp.Expr, ...]
-    context: Context
-
-
-@dataclass(frozen=True)
-class Context:
-    """What FROM can refer to: queries of WITH, then streams."""
-
-    streams: Mapping[str, Stream]
-    named: Mapping[str, Named]
+__all__ = ["Context", "plan_query"]
 
 
 def plan_query(node: exp.Expr, context: Context) -> Relation:
     """The plan of a query and its output columns, which belong to no table."""
     if isinstance(node, exp.Select):
         return _plan_select(node, context)
-    if isinstance(node, exp.Union):
-        return _plan_union(node, context)
+    if isinstance(node, exp.SetOperation):
+        return _plan_set(node, context)
     if isinstance(node, exp.Subquery):
         inner, with_ = take(node, "this", "with_")
         if isinstance(inner, exp.Query):
             return plan_query(inner, _with(with_, context))
-    if isinstance(node, exp.SetOperation):
-        refuse(f"{node.key.upper()} is not supported yet", node)
-    return refuse("this is no query: SELECT ..., UNION, WITH", node)
+    return refuse("this is no query: SELECT ..., UNION, INTERSECT, EXCEPT, WITH", node)
 
 
 def _with(node: exp.Expr | None, context: Context) -> Context:
@@ -61,18 +47,22 @@ def _with(node: exp.Expr | None, context: Context) -> Context:
             refuse(f"two queries of WITH are named {name.name}", name)
         seen.add(name.name)
         named = Named(query, tuple(columns or ()), context)
-        _relabel(plan_query(query, context), name.name, named.columns)
+        relabel(plan_query(query, context), name.name, named.columns)
         context = replace(context, named={**context.named, name.name: named})
     return context
 
 
-def _plan_union(node: exp.Union, context: Context) -> Relation:
+def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
+    """UNION, INTERSECT, EXCEPT. sqlglot has INTERSECT bind tighter, as standard SQL does."""
+    name = node.key.upper()
     left, right, with_, distinct = take(node, "this", "expression", "with_", "distinct")
+    if not distinct and not isinstance(node, exp.Union):
+        refuse(f"{name} ALL is not supported: {name} gives each tuple once", node)
     context = _with(with_, context)
     sides = [plan_query(side, context) for side in (left, right)]
     a, b = (side.fields for side in sides)
     if len(a) != len(b):
-        refuse(f"UNION of {len(a)} columns with {len(b)}", node)
+        refuse(f"{name} of {len(a)} columns with {len(b)}", node)
     columns: list[tuple[Column, Column]] = [
         (sides[0].column(x), sides[1].column(y)) for x, y in zip(a, b, strict=True)
     ]
@@ -82,7 +72,7 @@ def _plan_union(node: exp.Union, context: Context) -> Relation:
             try:
                 wider.append(fn.common_type(pair))
             except ValueError as error:
-                raise ValueError(f"column {x.name} of this UNION: {error}") from None
+                raise ValueError(f"column {x.name} of this {name}: {error}") from None
     nodes: list[Node] = []
     for side, read in zip(sides, zip(*columns, strict=True), strict=True):
         if all(column.type == type_ for column, type_ in zip(read, wider, strict=True)):
@@ -90,21 +80,16 @@ def _plan_union(node: exp.Union, context: Context) -> Relation:
         else:
             casts = tuple((c.name, fn.cast(c, t)) for c, t in zip(read, wider, strict=True))
             nodes.append(Project(side.node, casts))
-    return Relation((Union if distinct else Merge)(tuple(nodes)), a)
+    if isinstance(node, exp.Union):
+        return Relation((Union if distinct else Merge)(tuple(nodes)), a)
+    return Relation((Intersect if isinstance(node, exp.Intersect) else Difference)(*nodes), a)
 
 
 def _plan_select(node: exp.Select, context: Context) -> Relation:
-    items, from_, where, group, having, distinct, with_ = take(
-        node, "expressions", "from_", "where", "group", "having", "distinct", "with_"
+    items, group, having, distinct, with_ = take(
+        node, "expressions", "group", "having", "distinct", "with_", unread=("from_", "joins", "where")
     )
-    if not items:
-        refuse("SELECT wants columns", node)
-    if from_ is None:
-        refuse("a query reads from a stream: FROM is missing", node)
-    relation = _from(only(from_, "this"), _with(with_, context))
-    if where is not None:
-        predicate = Scalars(relation, "WHERE").condition(only(where, "this"))
-        relation = replace(relation, node=Select(relation.node, predicate))
+    relation, _ = _read(node, _with(with_, context), False)
     listed = _expand(items, relation)
     grouping = Grouping(relation)
     for key in _keys(group, listed, relation):
@@ -141,14 +126,14 @@ def _expand(items: list[exp.Expr], relation: Relation) -> list[tuple[str, exp.Ex
                 star, table = take(item, "this", "table")
                 take(star)
             take(item, "this", "table")
-            for field in relation.of(table) if table else relation.fields:
+            for field in relation.of(table) if table else relation.listed():
                 listed.append((field.name, _reference(field, item)))
         elif isinstance(item, exp.Alias):
             expression, alias = take(item, "this", "alias")
             listed.append((alias.name, expression))
         else:
             field_ = None
-            if isinstance(item, exp.Column):
+            if isinstance(item, exp.Column) and relation.sees(*take(item, "this", "table"), item):
                 field_ = relation.find(item.this, item.args.get("table"), item)
             listed.append((field_.name if field_ else f"_{len(listed) + 1}", item))
     return listed
@@ -156,9 +141,9 @@ def _expand(items: list[exp.Expr], relation: Relation) -> list[tuple[str, exp.Ex
 
 def _reference(field: Field, star: exp.Expr) -> exp.Expr:
     """The syntax that names a field which ``*`` stands for."""
-    table = exp.to_identifier(field.table, quoted=True) if field.table else None
-    node = exp.Column(this=exp.to_identifier(field.name, quoted=True), table=table)
+    node = exp.Column(this=exp.to_identifier(field.name, quoted=True))
     node.meta.update({k: v for k, v in star.meta.items() if k in ("start", "end")})
+    node.meta[FIELD] = field
     return node
 
 
@@ -179,53 +164,66 @@ def _keys(group: exp.Expr | None, listed: list[tuple[str, exp.Expr]], relation: 
     return keys
 
 
-def _from(node: exp.Expr, context: Context) -> Relation:
-    """What FROM reads from: a stream, a query of WITH, a subquery."""
-    if isinstance(node, exp.Subquery):
-        inner, alias = take(node, "this", "alias")
-        relation = _from(inner, context) if isinstance(inner, exp.Table) else plan_query(inner, context)
-        if alias is None:
-            return relation
-        name, columns = take(alias, "this", "columns")
-        return _relabel(relation, name.name if name else None, tuple(columns or ()))
-    if not isinstance(node, exp.Table):
-        refuse("FROM reads a stream, a query of WITH, or a subquery", node)
-    table, alias = take(node, "this", "alias")
-    if not isinstance(table, exp.Identifier):
-        refuse("FROM reads a stream, a query of WITH, or a subquery", node)
-    label, columns = take(alias, "this", "columns") if alias else (None, None)
-    for names in (context.named, context.streams):
-        found = [list(names)[i] for i in matches(table, list(names))]
-        if len(found) > 1:
-            refuse(f"{table.name} is ambiguous: {', '.join(found)}", table)
-        if found:
-            shown = label.name if label else found[0]
-            if found[0] in context.named and names is context.named:
-                named = context.named[found[0]]
-                relation = _relabel(plan_query(named.query, named.context), found[0], named.columns)
-            else:
-                relation = _scan(context.streams[found[0]], shown, table)
-            return _relabel(relation, shown, tuple(columns or ()))
-    there = ", ".join([*context.named, *context.streams]) or "none"
-    return refuse(f"no stream {table.name}: there are {there}", table)
+def _read(node: exp.Select, context: Context, correlated: bool) -> tuple[Relation, list[exp.Expr]]:
+    """What SELECT reads: FROM, restricted by WHERE.
+
+    With ``correlated``, conditions that refer to the query around are left to do and returned.
+    """
+    items, from_, joins, where = take(
+        node,
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+        unread=("group", "having", "distinct", "with_"),
+    )
+    if not items:
+        refuse("SELECT wants columns", node)
+    if from_ is None:
+        refuse("a query reads from a stream: FROM is missing", node)
+    parts = conditions(only(where, "this")) if where is not None else []
+    plain = [part for part in parts if not is_subquery(part)]
+    tables = Tables(context, plan_query, correlated)
+    relation, plain = tables.read(only(from_, "this"), joins or (), plain)
+    scalars = Scalars(relation, "WHERE", outer=correlated)
+    tests, left = [], []
+    for part in plain:
+        found = scalars.condition(part)
+        if set(found.columns()) <= set(relation.node.schema.names):
+            tests.append(found)
+        else:
+            left.append(part)
+    if tests:
+        relation = replace(relation, node=Select(relation.node, conjunction(tests)))
+    for part in parts:
+        if is_subquery(part):
+            relation = restrict(relation, part, context, plan_inner)
+    return relation, left
 
 
-def _scan(stream: Stream, label: str, origin: exp.Expr) -> Relation:
-    if stream.source is None:
-        refuse(
-            f"stream {stream.name} has no source: WITH (source = '...') or -s {stream.name}=SOURCE", origin
-        )
-    columns = stream.schema.names
-    names = tuple(f"{label}.{column}" for column in columns)
-    fields = (Field(label, column, name, origin) for column, name in zip(columns, names, strict=True))
-    return Relation(Scan(stream, columns, names), tuple(fields))
+def plan_inner(node: exp.Expr, context: Context) -> Inner:
+    """The query of IN or EXISTS. Its columns are called differently in the plan from those of the query around."""
+    while isinstance(node, exp.Subquery):
+        node, with_ = take(node, "this", "with_")
+        context = _with(with_, context)
+    assert context.outer is not None
+    around = context.outer.node.schema.names
+    if not isinstance(node, exp.Select) or _is_grouped(node):
+        planned = plan_query(node, context).apart(around)
+        return Inner(planned, [planned.column(field) for field in planned.fields], [])
+    items, distinct, with_ = take(
+        node, "expressions", "distinct", "with_", unread=("from_", "joins", "where")
+    )
+    if distinct is not None:
+        take(distinct)  # changes nothing here
+    relation, left = _read(node, _with(with_, context), True)
+    scalars = Scalars(relation, "SELECT")
+    return Inner(relation, [scalars.read(item) for _, item in _expand(items, relation)], left)
 
 
-def _relabel(relation: Relation, table: str | None, columns: tuple[exp.Expr, ...]) -> Relation:
-    """The relation under an alias, perhaps with other names for its columns."""
-    fields = [replace(field, table=table) for field in relation.fields]
-    if columns:
-        if len(columns) != len(fields):
-            refuse(f"{len(columns)} names for {len(fields)} columns", columns[0])
-        fields = [replace(f, name=c.name, origin=c) for f, c in zip(fields, columns, strict=True)]
-    return replace(relation, fields=tuple(fields))
+def _is_grouped(node: exp.Select) -> bool:
+    """Whether a query groups or aggregates."""
+    if node.args.get("group") or node.args.get("having"):
+        return True
+    parts = (n for e in node.expressions for n in e.walk(prune=lambda n: isinstance(n, exp.Query)))
+    return any(type(n) in AGGREGATES for n in parts)

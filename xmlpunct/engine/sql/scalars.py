@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from xmlpunct.ddl import at, refuse, type_of
 from xmlpunct.engine.sql.arguments import only, take
-from xmlpunct.engine.sql.scope import Relation
+from xmlpunct.engine.sql.scope import Field, Relation
 from xmlpunct.operators import functions as fn
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.types import BOOLEAN, STRING
@@ -22,6 +22,11 @@ AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Max: "MAX",
 }
 
+SUBQUERY = "a subquery can stand in FROM, and as IN (...) or EXISTS (...) joined to the rest of WHERE by AND"
+
+FIELD = "field"
+"""Where a column's syntax carries the field it means, if that is known already."""
+
 AggregateHandler = Callable[[exp.Expr], Column]
 
 
@@ -29,16 +34,25 @@ class Scalars:
     """Reads expressions over one relation.
 
     ``aggregate`` says what becomes of an aggregate; without it there is none here, and ``where`` says where
-    that is. ``places`` remembers where each column was first read, for what is found out later.
+    that is. With ``outer`` a column that is not in the relation may be one of its ``outer`` one. ``places`` remembers where each column was first read, for what is found out later.
     """
 
-    def __init__(self, relation: Relation, where: str, aggregate: AggregateHandler | None = None) -> None:
+    def __init__(
+        self,
+        relation: Relation,
+        where: str,
+        aggregate: AggregateHandler | None = None,
+        outer: bool = False,
+    ) -> None:
         self.relation, self.where, self.aggregate = relation, where, aggregate
+        self._outer = relation.outer if outer else None
         self.places: dict[str, exp.Expr] = {}
 
     def read(self, node: exp.Expr) -> Expression:
         """The typed tree of an expression. Refuses what has no meaning or no type."""
         kind = type(node)
+        if isinstance(node, exp.In) and node.args.get("query"):
+            refuse(SUBQUERY, node)
         if kind in AGGREGATES:
             if self.aggregate is None:
                 refuse(f"an aggregate cannot stand in {self.where}", node)
@@ -68,12 +82,30 @@ class Scalars:
         name, table = take(node, "this", "table")
         if isinstance(name, exp.Star):
             refuse("* cannot stand in an expression", node)
+        if FIELD in node.meta:
+            return self._of(self.relation, node.meta[FIELD], node)
+        for relation in filter(None, (self.relation, self._outer)):
+            if relation.sees(name, table, node):
+                return self._of(relation, relation.find(name, table, node), node)
+        around = self.relation.outer
+        while around is not None:
+            if around.sees(name, table, node):
+                refuse(
+                    f"{node.sql()} belongs to the query around: only conditions joined by AND in WHERE of an IN "
+                    "or EXISTS subquery without aggregates, one level deep, can refer to it",
+                    node,
+                )
+            around = around.outer
         field = self.relation.find(name, table, node)
         if field is None:
             there = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
             refuse(f"no column {node.sql()} here: there are {there}", node)
+        return self._of(self.relation, field, node)
+
+    def _of(self, relation: Relation, field: Field | None, node: exp.Expr) -> Expression:
+        assert field is not None
         self.places.setdefault(field.column, node)
-        return self.relation.column(field)
+        return relation.column(field)
 
     def _literal(self, node: exp.Expr) -> Expression:
         text, quoted = take(node, "this", "is_string")
@@ -137,7 +169,7 @@ def _unknown(node: exp.Expr) -> str:
     if isinstance(node, exp.Window):
         return "OVER (window functions) is not supported"
     if isinstance(node, exp.Query | exp.Exists | exp.SubqueryPredicate):
-        return "a subquery can stand in FROM only, for now"
+        return SUBQUERY
     if isinstance(node, exp.Func):
         return f"the function {node.sql_name()} is not supported"
     return f"{' '.join(node.sql().split())[:40]} is not supported here"

@@ -1,0 +1,191 @@
+"""Joins: conditions as equality keys and a residual, and two relations as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from xmlpunct.ddl import at, refuse
+from xmlpunct.engine.plan import Join, Node, Project, SemiJoin
+from xmlpunct.engine.rules.walk import conjunction, plain
+from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.scalars import Scalars
+from xmlpunct.engine.sql.scope import Field, Relation, unique
+from xmlpunct.operators import functions as fn
+from xmlpunct.operators.expression import Column, Expression, Literal
+from xmlpunct.types import DOUBLE, Type
+
+LEFT, RIGHT = 0, 1
+
+
+@dataclass(frozen=True)
+class Equality:
+    """``left = right``, each over its own side's columns; ``node`` is where the query says so."""
+
+    left: Expression
+    right: Expression
+    node: exp.Expr
+
+
+def conditions(node: exp.Expr | None) -> list[exp.Expr]:
+    """The parts of a condition that AND joins, without parentheses around them.
+
+    >>> from sqlglot import parse_one
+    >>> [part.sql() for part in conditions(parse_one("a = 1 AND ((b = 2) AND (c OR d))"))]
+    ['a = 1', 'b = 2', 'c OR d']
+    """
+    if node is None:
+        return []
+    if isinstance(node, exp.Paren):
+        return conditions(take(node, "this")[0])
+    if isinstance(node, exp.And):
+        return [part for side in take(node, "this", "expression") for part in conditions(side)]
+    return [node]
+
+
+def split(
+    nodes: Iterable[exp.Expr], scalars: Scalars, left: Node, right: Node
+) -> tuple[list[Equality], list[Expression]]:
+    """Conditions as equalities between the two sides, and the others. Constants that hold always are left out."""
+    equalities: list[Equality] = []
+    others: list[Expression] = []
+    for node in nodes:
+        if isinstance(node, exp.EQ):
+            sides = [scalars.read(operand) for operand in take(node, "this", "expression")]
+            places = [_side(e, left, right) for e in sides]
+            if places in ([LEFT, RIGHT], [RIGHT, LEFT]):
+                equalities.append(Equality(sides[places.index(LEFT)], sides[places.index(RIGHT)], node))
+                continue
+        found = scalars.condition(node)
+        if not (isinstance(found, Literal) and found.value is True):
+            others.append(found)
+    return equalities, others
+
+
+def _side(expression: Expression, left: Node, right: Node) -> int | None:
+    """The one side whose columns an expression reads."""
+    names = set(expression.columns())
+    if not names:
+        return None
+    return next((i for i, n in enumerate((left, right)) if names <= set(n.schema.names)), None)
+
+
+class Sides:
+    """The two inputs of a join, and the keys that its equalities become.
+
+    A side that is not a plain column of the key's type is projected to a further column below the join. No
+    column is a key twice: such an equality goes to the residual.
+    """
+
+    def __init__(self, left: Node, right: Node, equalities: Iterable[Equality]) -> None:
+        self._nodes = (left, right)
+        self._extra: tuple[dict[str, Expression], ...] = ({}, {})
+        self.keys: list[tuple[str, str]] = []
+        self.residual: list[Expression] = []
+        for equality in equalities:
+            self._add(equality)
+
+    def _add(self, equality: Equality) -> None:
+        with at(equality.node):
+            type_ = key_type(equality.left, equality.right)
+            left, right = fn.cast(equality.left, type_), fn.cast(equality.right, type_)
+        if isinstance(left, Column) and isinstance(right, Column):
+            if (left.name, right.name) in self.keys:
+                return
+            if self._used(LEFT, left) or self._used(RIGHT, right):
+                self.residual.append(fn.call("=", left, right))
+                return
+        self.keys.append((self._column(LEFT, left), self._column(RIGHT, right)))
+
+    def _used(self, side: int, e: Expression) -> bool:
+        return isinstance(e, Column) and e.name in (pair[side] for pair in self.keys)
+
+    def _column(self, side: int, e: Expression) -> str:
+        if isinstance(e, Column) and not self._used(side, e):
+            return e.name
+        taken = [*self._nodes[LEFT].schema.names, *self._nodes[RIGHT].schema.names]
+        (name,) = unique([f"({e})"], [*taken, *self._extra[LEFT], *self._extra[RIGHT]])
+        self._extra[side][name] = e
+        return name
+
+    def node(self, side: int) -> Node:
+        """An input with the columns that were added to it."""
+        below, extra = self._nodes[side], self._extra[side]
+        return Project(below, (*plain(below, below.schema.names), *extra.items())) if extra else below
+
+
+def key_type(left: Expression, right: Expression) -> Type:
+    """The type as which two expressions are keys of a join. Raises ValueError if none holds both exactly."""
+    a, b = left.type, right.type
+    if a == b:
+        return a
+    if not (fn.is_number(a) and fn.is_number(b)):
+        raise ValueError(f"{a} = {b} makes no sense: CAST one of them")
+    if DOUBLE in (a, b):
+        raise ValueError(f"{a} = {b} is not exact beyond 2^53, so it cannot join: CAST one of them")
+    return fn.common_type((left, right))
+
+
+def joined(
+    left: Relation,
+    right: Relation,
+    kind: str,
+    equalities: Iterable[Equality] = (),
+    others: Sequence[Expression] = (),
+) -> Relation:
+    """Two relations whose columns are called differently in the plan as one; ``kind`` may be semi or anti."""
+    sides = Sides(left.node, right.node, equalities)
+    inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), tuple(sides.keys)
+    parts = [*sides.residual, *others]
+    residual = conjunction(parts) if parts else None
+    if kind in ("semi", "anti"):
+        return replace(left, node=SemiJoin(*inputs, keys, kind == "anti", residual))
+    node = Join(*inputs, keys, kind, residual)
+    one = {r: le for le, r in keys} if kind == "inner" else {}
+    fields = (*left.fields, *(replace(f, column=one.get(f.column, f.column)) for f in right.fields))
+    return Relation(node, fields, left.outer)
+
+
+def both(left: Relation, right: Relation) -> Relation:
+    """What a condition between two relations sees."""
+    return Relation(Join(left.node, right.node, ()), (*left.fields, *right.fields), left.outer)
+
+
+def join_on(left: Relation, right: Relation, kind: str, nodes: Iterable[exp.Expr]) -> Relation:
+    """left kind JOIN right ON the conditions."""
+    scalars = Scalars(both(left, right), "ON")
+    return joined(left, right, kind, *split(nodes, scalars, left.node, right.node))
+
+
+def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.Expr]) -> Relation:
+    """left kind JOIN right USING (names): each name is one column from here on, its tables' are hidden."""
+    equalities, pairs = [], []
+    for name in names:
+        found = [side.find(name, None, name) for side in (left, right)]
+        if found[LEFT] is None or found[RIGHT] is None:
+            which = "left" if found[LEFT] is None else "right"
+            refuse(f"USING: there is no column {name.name} on the {which}", name)
+        pairs.append((found[LEFT], found[RIGHT]))
+        equalities.append(Equality(left.column(found[LEFT]), right.column(found[RIGHT]), name))
+    both_ = joined(left, right, kind, equalities)
+    if kind in ("semi", "anti"):
+        return both_
+    new = dict(zip((*left.fields, *right.fields), both_.fields, strict=True))
+    merged: list[Field] = []
+    extra: dict[str, Expression] = {}
+    for (a, b), equality in zip(pairs, equalities, strict=True):
+        column = (new[b] if kind == "right" else new[a]).column
+        if kind == "full":
+            with at(equality.node):
+                either = fn.call("COALESCE", both_.column(new[a]), both_.column(new[b]))
+            (column,) = unique([a.name], [*both_.node.schema.names, *extra])
+            extra[column] = either
+        merged.append(Field(None, a.name, column, equality.node))
+    gone = {f for pair in pairs for f in pair}
+    rest = (replace(new[f], hidden=True) if f in gone else new[f] for f in new if f.table or f not in gone)
+    node = both_.node
+    if extra:
+        node = Project(node, (*plain(node, node.schema.names), *extra.items()))
+    return replace(both_, node=node, fields=(*merged, *rest))

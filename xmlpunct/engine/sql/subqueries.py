@@ -1,0 +1,77 @@
+"""IN and EXISTS: conditions of WHERE that hold a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from xmlpunct.ddl import refuse
+from xmlpunct.engine.plan import NotIn
+from xmlpunct.engine.sql.arguments import only, take
+from xmlpunct.engine.sql.joins import LEFT, RIGHT, Equality, Sides, joined, split
+from xmlpunct.engine.sql.scalars import Scalars
+from xmlpunct.engine.sql.scope import Relation
+from xmlpunct.engine.sql.tables import Context
+from xmlpunct.operators.expression import Expression
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A query inside another: what it reads, what it selects, and the conditions about the query around."""
+
+    relation: Relation
+    columns: list[Expression]
+    correlated: list[exp.Expr]
+
+
+InnerPlanner = Callable[[exp.Expr, Context], Inner]
+
+
+def is_subquery(node: exp.Expr) -> bool:
+    """Whether a condition is [NOT] IN (SELECT ...) or [NOT] EXISTS (SELECT ...)."""
+    _, node = _positive(node)
+    return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and bool(node.args.get("query")))
+
+
+def restrict(relation: Relation, node: exp.Expr, context: Context, plan: InnerPlanner) -> Relation:
+    """The tuples of a relation for which such a condition holds."""
+    negated, condition = _positive(node)
+    values: list[exp.Expr] = []
+    if isinstance(condition, exp.In):
+        subject, query = take(condition, "this", "query")
+        while isinstance(subject, exp.Paren):
+            subject = only(subject, "this")
+        values = only(subject, "expressions") if isinstance(subject, exp.Tuple) else [subject]
+    else:
+        query = only(condition, "this")
+    inner = plan(query, replace(context, outer=relation))
+    scalars = Scalars(relation, "WHERE")
+    read = [scalars.read(value) for value in values]
+    if values and len(read) != len(inner.columns):
+        refuse(f"IN compares {len(read)} with {len(inner.columns)} columns", condition)
+    equalities = [Equality(a, b, condition) for a, b in zip(read, inner.columns, strict=False)]
+    outside = Scalars(inner.relation, "WHERE", outer=True)
+    more, others = split(inner.correlated, outside, relation.node, inner.relation.node)
+    nullable = any(e.left.nullable or e.right.nullable for e in equalities)
+    if negated and nullable:
+        if len(equalities) > 1 or inner.correlated:
+            kind = "correlated" if inner.correlated else "of several columns"
+            refuse(
+                f"NOT IN where nulls can occur cannot be {kind}: use NOT EXISTS, or columns that are NOT NULL",
+                condition,
+            )
+        sides = Sides(relation.node, inner.relation.node, equalities)
+        ((left, right),) = sides.keys
+        return replace(relation, node=NotIn(sides.node(LEFT), sides.node(RIGHT), left, right))
+    return joined(relation, inner.relation, "anti" if negated else "semi", [*equalities, *more], others)
+
+
+def _positive(node: exp.Expr) -> tuple[bool, exp.Expr]:
+    """A condition without NOT and parentheses around it, and whether that negates it."""
+    negated = False
+    while isinstance(node, exp.Not | exp.Paren):
+        negated ^= isinstance(node, exp.Not)
+        node = only(node, "this")
+    return negated, node

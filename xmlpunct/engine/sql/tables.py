@@ -1,0 +1,244 @@
+"""FROM: streams, queries of WITH, subqueries, and their joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from xmlpunct.ddl import refuse
+from xmlpunct.engine.plan import Scan, Stream
+from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
+from xmlpunct.engine.sql.scalars import Scalars
+from xmlpunct.engine.sql.scope import Field, Relation, matches
+from xmlpunct.operators.expression import Expression
+
+
+@dataclass(frozen=True)
+class Named:
+    """A query of WITH: its syntax, its columns' names if given, and what it can refer to itself."""
+
+    query: exp.Expr
+    columns: tuple[exp.Expr, ...]
+    context: Context
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a query can refer to: queries of WITH, then streams; ``outer`` is what the query around reads."""
+
+    streams: Mapping[str, Stream]
+    named: Mapping[str, Named]
+    outer: Relation | None = None
+
+
+Planner = Callable[[exp.Expr, Context], Relation]
+
+
+class Tables:
+    """Reads the FROM clause of one query. ``plan`` plans the queries in it.
+
+    ``correlated``: conditions of WHERE may refer to the query around, so no column is called as one of its.
+    """
+
+    def __init__(self, context: Context, plan: Planner, correlated: bool) -> None:
+        self.context, self._plan, self._correlated = context, plan, correlated
+        self._around = context.outer.node.schema.names if correlated and context.outer else ()
+
+    def read(
+        self, first: exp.Expr, joins: Sequence[exp.Expr], where: list[exp.Expr]
+    ) -> tuple[Relation, list[exp.Expr]]:
+        """What FROM reads, and the conditions of WHERE that are left to do.
+
+        JOIN binds tighter than a comma. Equalities of WHERE between tables that commas separate become keys:
+        tables that have some are joined first, whatever their order.
+        """
+        groups: list[list[exp.Expr]] = [[first]]
+        for join in joins:
+            if join.meta.get("comma"):
+                groups.append([self._comma(join)])
+            else:
+                groups[-1].append(join)
+        groups = [part for group in groups for part in _crossed(group)]
+        relations: list[Relation] = []
+        for head, *rest in groups:
+            found = self._chain(self.table(head), rest)
+            relations.append(self._beside(relations, found, head))
+        relations = [replace(r, outer=self.context.outer) for r in relations]
+        relation, where = _pooled(relations, where, self._correlated)
+        return relation.apart(self._around), where
+
+    def table(self, node: exp.Expr) -> Relation:
+        """What one item of FROM reads: a stream, a query of WITH, a subquery, joins in parentheses."""
+        if isinstance(node, exp.Lateral):
+            refuse("LATERAL and APPLY are not supported", node)
+        if isinstance(node, exp.Subquery):
+            inner, alias, joins = take(node, "this", "alias", "joins")
+            relation = (
+                self.table(inner)
+                if isinstance(inner, exp.Table | exp.Subquery)
+                else self._plan(inner, self.context)
+            )
+            if alias is not None:
+                name, columns = take(alias, "this", "columns")
+                relation = relabel(relation, name.name if name else None, tuple(columns or ()))
+            return self._chain(relation, joins or ())
+        if not isinstance(node, exp.Table):
+            refuse("FROM reads a stream, a query of WITH, or a subquery", node)
+        table, alias, joins = take(node, "this", "alias", "joins")
+        if not isinstance(table, exp.Identifier):
+            refuse("FROM reads a stream, a query of WITH, or a subquery", node)
+        label, columns = take(alias, "this", "columns") if alias else (None, None)
+        found = self._named(table, label.name if label else None)
+        return self._chain(relabel(*found, tuple(columns or ())), joins or ())
+
+    def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
+        """A stream or a query of WITH, and what it is called."""
+        for names in (self.context.named, self.context.streams):
+            found = [list(names)[i] for i in matches(table, list(names))]
+            if len(found) > 1:
+                refuse(f"{table.name} is ambiguous: {', '.join(found)}", table)
+            if found:
+                shown = label or found[0]
+                if names is self.context.streams:
+                    return _scan(self.context.streams[found[0]], shown, table), shown
+                named = self.context.named[found[0]]
+                relation = self._plan(named.query, named.context)
+                return relabel(relation, found[0], named.columns), shown
+        there = ", ".join([*self.context.named, *self.context.streams]) or "none"
+        return refuse(f"no stream {table.name}: there are {there}", table)
+
+    def _chain(self, left: Relation, joins: Sequence[exp.Expr]) -> Relation:
+        for join in joins:
+            left = self._join(left, join)
+        return left
+
+    def _join(self, left: Relation, join: exp.Expr) -> Relation:
+        if join.meta.get("comma"):
+            right = self._comma(join)
+            return joined(left, self._beside([left], self.table(right), right), "inner")
+        right, on, using, side, kind, method = take(
+            join, "this", "on", "using", "side", "kind", "method", unread=("pivots",)
+        )
+        if isinstance(right, exp.Lateral):
+            refuse("LATERAL and APPLY are not supported", join)
+        if method:
+            refuse(f"{method} JOIN is not supported: say ON or USING", join)
+        wanted = _KINDS.get((side or "", kind or ""))
+        if wanted is None:
+            refuse(f"{' '.join(filter(None, (side, kind)))} JOIN is not supported", join)
+        relation = self._beside([left], self.table(right), right)
+        if kind == "CROSS":
+            if on or using:
+                refuse("CROSS JOIN has no condition", join)
+            return joined(left, relation, "inner")
+        if using:
+            return join_using(left, relation, wanted, using)
+        if on is None:
+            refuse("a JOIN wants ON or USING; without a condition it is a CROSS JOIN", join)
+        return join_on(left, relation, wanted, conditions(on))
+
+    @staticmethod
+    def _comma(join: exp.Expr) -> exp.Expr:
+        table: exp.Expr = take(join, "this")[0]
+        return table
+
+    def _beside(self, others: Sequence[Relation], relation: Relation, node: exp.Expr) -> Relation:
+        """A further table, its columns called differently in the plan from those of the others."""
+        for other in others:
+            double = set(other.tables) & set(relation.tables)
+            if double:
+                refuse(f"two tables are named {min(double)}: give one an alias", node)
+        names = (name for other in others for name in other.node.schema.names)
+        return relation.apart([*names, *self._around])
+
+
+_KINDS = {
+    ("", ""): "inner",
+    ("", "INNER"): "inner",
+    ("", "CROSS"): "inner",
+    ("LEFT", ""): "left",
+    ("LEFT", "OUTER"): "left",
+    ("RIGHT", ""): "right",
+    ("RIGHT", "OUTER"): "right",
+    ("FULL", ""): "full",
+    ("FULL", "OUTER"): "full",
+    ("", "SEMI"): "semi",
+    ("LEFT", "SEMI"): "semi",
+    ("", "ANTI"): "anti",
+    ("LEFT", "ANTI"): "anti",
+}
+"""What the words before JOIN mean."""
+
+
+def _crossed(group: list[exp.Expr]) -> list[list[exp.Expr]]:
+    """A chain of CROSS JOINs alone is as good as commas."""
+    first, *joins = group
+    plain = all(set(k for k, v in j.args.items() if v) == {"this", "kind"} for j in joins)
+    if plain and all(j.args["kind"] == "CROSS" for j in joins):
+        return [[first], *([j.this] for j in joins)]
+    return [group]
+
+
+def _pooled(
+    relations: list[Relation], where: list[exp.Expr], correlated: bool
+) -> tuple[Relation, list[exp.Expr]]:
+    """Tables that commas separate as one relation, joined by the equalities of WHERE between two of them."""
+    if len(relations) == 1:
+        return relations[0], where
+    whole = relations[0]
+    for relation in relations[1:]:
+        whole = both(whole, relation)
+    links: list[tuple[exp.Expr, set[int]]] = []
+    scalars = Scalars(whole, "WHERE", outer=correlated)
+    for node in where:
+        if isinstance(node, exp.EQ):
+            ends = [_owners(scalars.read(e), relations) for e in (node.this, node.expression)]
+            if len(ends[0]) == len(ends[1]) == 1 and ends[0] != ends[1]:
+                links.append((node, ends[0] | ends[1]))
+    order, result = [0], relations[0]
+    waiting = list(range(1, len(relations)))
+    while waiting:
+        reached = [i for i in waiting if any(i in two and two & set(order) for _, two in links)]
+        chosen = (reached or waiting)[0]
+        waiting.remove(chosen)
+        now = [node for node, two in links if chosen in two and two <= {*order, chosen}]
+        result = join_on(result, relations[chosen].apart(result.node.schema.names), "inner", now)
+        order.append(chosen)
+    # SELECT * lists the tables as FROM does
+    blocks, rest = {}, list(result.fields)
+    for i in order:
+        count = len(relations[i].fields)
+        blocks[i], rest = rest[:count], rest[count:]
+    fields = tuple(field for i in sorted(blocks) for field in blocks[i])
+    used = [node for node, _ in links]
+    return replace(result, fields=fields), [n for n in where if not any(n is u for u in used)]
+
+
+def _owners(expression: Expression, relations: Sequence[Relation]) -> set[int]:
+    """Which relations' columns an expression reads."""
+    names = set(expression.columns())
+    return {i for i, r in enumerate(relations) if names & set(r.node.schema.names)}
+
+
+def _scan(stream: Stream, label: str, origin: exp.Expr) -> Relation:
+    if stream.source is None:
+        refuse(
+            f"stream {stream.name} has no source: WITH (source = '...') or -s {stream.name}=SOURCE", origin
+        )
+    columns = stream.schema.names
+    names = tuple(f"{label}.{column}" for column in columns)
+    fields = (Field(label, column, name, origin) for column, name in zip(columns, names, strict=True))
+    return Relation(Scan(stream, columns, names), tuple(fields))
+
+
+def relabel(relation: Relation, table: str | None, columns: tuple[exp.Expr, ...]) -> Relation:
+    """The relation under an alias, perhaps with other names for its columns."""
+    fields = [replace(field, table=table) for field in relation.listed()]
+    if columns:
+        if len(columns) != len(fields):
+            refuse(f"{len(columns)} names for {len(fields)} columns", columns[0])
+        fields = [replace(f, name=c.name, origin=c) for f, c in zip(fields, columns, strict=True)]
+    return replace(relation, fields=tuple(fields))
