@@ -44,6 +44,11 @@ class DupElim(Operator):
         return punctuations
 
     @property
+    def retained(self) -> pl.DataFrame:
+        """The tuples that may come again."""
+        return self._seen
+
+    @property
     def rows(self) -> int:
         return self._seen.height
 

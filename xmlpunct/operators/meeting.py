@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+
+import polars as pl
 
 from xmlpunct.operators.iterator import Snapshot
 from xmlpunct.punctset import PunctuationSet, jointly_cover
@@ -54,9 +58,16 @@ class Meeting:
                         doubtful.update(dict.fromkeys(pieces))
         self._found.discard(c for c in doubtful if not any(said.overlapping(c) for said in self.inputs))
 
-    def waits(self) -> list[int]:
-        """For each input, how many of the others' punctuations wait for it to say the like."""
-        return [self.held - len(said) for said in self.inputs]
+    def waits(self, retained: pl.DataFrame | None = None) -> list[int]:
+        """For each input, how many retained tuples others have closed and it has not.
+
+        Without tuples: how many punctuations of the others wait for it to say the like.
+        """
+        if retained is None:
+            return [self.held - len(said) for said in self.inputs]
+        masks = [said.mask(retained) for said in self.inputs]
+        some = reduce(or_, masks)
+        return [int((some & ~mask).sum()) for mask in masks]
 
     @property
     def held(self) -> int:

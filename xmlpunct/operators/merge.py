@@ -26,7 +26,7 @@ class Merge(Operator):
 
     def __init__(self, inputs: Sequence[Schema]) -> None:
         super().__init__(tuple(inputs), merged(inputs))
-        self._meeting = Meeting(self.schema, len(inputs))
+        self.meeting = Meeting(self.schema, len(inputs))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return (
@@ -37,20 +37,20 @@ class Merge(Operator):
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         named = (Punctuation(self.schema, p.patterns) for p in punctuations)
-        return list(dict.fromkeys(c for p in named for c in self._meeting.add(port, p)))
+        return list(dict.fromkeys(c for p in named for c in self.meeting.add(port, p)))
 
     def waits(self) -> list[int]:
-        return self._meeting.waits()
+        return self.meeting.waits()
 
     @property
     def held(self) -> int:
-        return self._meeting.held
+        return self.meeting.held
 
     def snapshot(self) -> Snapshot:
-        return self._meeting.snapshot()
+        return self.meeting.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        self._meeting.restore(snapshot)
+        self.meeting.restore(snapshot)
 
 
 def merged(inputs: Sequence[Schema]) -> Schema:

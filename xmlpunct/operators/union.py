@@ -41,7 +41,7 @@ class Union(Operator):
         return self._promised
 
     def waits(self) -> list[int]:
-        return self._merge.waits()
+        return self._merge.meeting.waits(self._dupelim.retained)
 
     @property
     def rows(self) -> int:

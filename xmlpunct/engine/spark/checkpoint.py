@@ -6,6 +6,7 @@
     DIR/commit      the sink's record
     DIR/spool/      what was read from sources that cannot be read twice
     DIR/spark/      Spark's own: offsets and state
+    DIR/pacing      which input the sink wants to be read next
     DIR/lock        locked while a run is at it
 """
 
@@ -102,9 +103,8 @@ class Checkpoint:
             save(self._job, json.dumps(saved).encode())
         fragments = cut(self.query.root, [s.name for s in self.query.streams])
         namespace = self.options.punct_namespace
-        return Job(
-            self.query, fragments, tuple(found.inputs), found.shards, self.options.slice_bytes, namespace
-        )
+        size, pacing = self.options.slice_bytes, str(self.path / "pacing")
+        return Job(self.query, fragments, tuple(found.inputs), found.shards, size, namespace, pacing)
 
 
 def _place(path: str | None) -> str | None:

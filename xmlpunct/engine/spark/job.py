@@ -15,7 +15,7 @@ ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
 """The columns of `Row`, as Spark reads them."""
 
 RESULT = 0
-COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, FAILURE = range(-1, -7, -1)
+COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE = range(-1, -8, -1)
 """Ports of the sink: results, then what is to be told of them. `FAILURE` is a port of every stage."""
 
 
@@ -64,7 +64,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Job:
-    """A query, cut, over inputs that are known."""
+    """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader."""
 
     query: Query
     fragments: Fragments
@@ -72,6 +72,7 @@ class Job:
     shards: int
     slice_bytes: int | None
     punct_namespace: str
+    pacing: str = ""
 
     @property
     def sink(self) -> int:
@@ -81,6 +82,15 @@ class Job:
     def shards_of(self, stage: int) -> int:
         """How many shards a fragment runs on."""
         return 1 if self.fragments.fragments[stage].single else self.shards
+
+    def inputs_of(self, stage: int, port: int) -> list[int]:
+        """The inputs whose tuples come to a fragment by one of its ports."""
+        feed = self.fragments.fragments[stage].feeds[port]
+        if feed.from_edge:
+            stream = self.fragments.edges[feed.source].stream
+            return [i for i, given in enumerate(self.inputs) if stream in given.streams]
+        ports = range(len(self.fragments.fragments[feed.source].feeds))
+        return [i for below in ports for i in self.inputs_of(feed.source, below)]
 
     def specs(self, number: int) -> list[StreamSpec]:
         """What to look for in an input."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange import owners_of, route
 from xmlpunct.engine.spark.edge import counts, operators_to_bytes, rejects_to_bytes, voided
-from xmlpunct.engine.spark.job import FAILURE, OPERATORS, REJECTS, RESULT, Job, Row
+from xmlpunct.engine.spark.job import FAILURE, OPERATORS, REJECTS, RESULT, WAITS, Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.operators import run
 from xmlpunct.operators.driver import pack, unpack
@@ -70,8 +71,17 @@ class Shard:
     def _report(self) -> Iterator[Row]:
         key = shard_keys(self.job.shards)[self.shard]
         yield Row(key, self.job.sink, OPERATORS, self.shard, operators_to_bytes(self.pipeline))
+        yield Row(key, self.job.sink, WAITS, self.shard, json.dumps([self.stage, self._waits()]).encode())
         if self.pipeline.rejects:
             yield Row(key, self.job.sink, REJECTS, self.shard, rejects_to_bytes(self.pipeline.rejects))
+
+    def _waits(self) -> list[int]:
+        """For each input of the query, how much that this shard retains waits for it."""
+        found = [0] * len(self.job.inputs)
+        for port, waiting in enumerate(self.pipeline.waits()):
+            for i in self.job.inputs_of(self.stage, port):
+                found[i] += waiting
+        return found
 
     def snapshot(self) -> bytes:
         """The state, for the store."""

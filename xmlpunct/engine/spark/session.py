@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -77,6 +78,11 @@ _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTIL
 
 def gist(error: BaseException | None) -> str:
     """The gist of an exception that may go on for pages of Java: what Python raised, else the first line."""
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        error = SparkFailure(cause.toString())
     text = str(error)
     raised = _RAISED.findall(text.rpartition("Traceback (most recent call last)")[2])
     if raised:

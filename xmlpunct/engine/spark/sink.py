@@ -132,3 +132,5 @@ class Sink:
         new.gather = dict(self._gather.snapshot()) if self._gather is not None else {}
         save(self._record, new.to_bytes())
         self._commit = new
+        if self.job.pacing:
+            Path(self.job.pacing).write_text(json.dumps(self._tally.starved))

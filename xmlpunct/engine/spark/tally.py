@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, Input, Row
+from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Input, Row
 from xmlpunct.engine.stats import InputStats, OperatorStats, RunStats
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
@@ -28,18 +28,31 @@ class Tally:
         for name in _TOTALS:
             setattr(stats, name, saved.get(name, getattr(stats, name)))
         self._ended: set[int] = set(saved.get("ended", ()))
+        self._waits: dict[tuple[int, int], list[int]] = {}
+        self._taken = 0  # tuples in the last micro-batch
 
     @property
     def ended(self) -> bool:
         """Whether all inputs have."""
         return len(self._ended) == len(self._streams)
 
+    @property
+    def starved(self) -> int | None:
+        """The input to be read alone: more than a micro-batch brings waits for it. None if there is none."""
+        waits = [sum(found) for found in zip(*self._waits.values(), strict=True)] or [0]
+        most = max(waits)
+        return waits.index(most) if most > self._taken else None
+
     def take(self, rows: Iterable[Row]) -> None:
         """Add what a micro-batch reports."""
+        before = sum(i.tuples for i in self.stats.inputs.values())
         operators = {o.id: OperatorStats(**asdict(o)) for o in self.stats.operators}
         for row in rows:
             if row.port == COUNTS:
                 self._count(row)
+            elif row.port == WAITS:
+                stage, waits = json.loads(row.payload)
+                self._waits[stage, row.seq] = waits
             elif row.port in (EDGE_OPERATORS, OPERATORS):
                 for values in json.loads(row.payload):
                     number = values["id"]
@@ -52,6 +65,7 @@ class Tally:
             shards = self._states.get(str(o.id), {}).values()
             o.state_rows, o.held_punctuations = sum(s[0] for s in shards), sum(s[1] for s in shards)
         self.stats.observe(operators.values())
+        self._taken = sum(i.tuples for i in self.stats.inputs.values()) - before
 
     def _count(self, row: Row) -> None:
         number, found = row.seq >> 32, json.loads(row.payload)
