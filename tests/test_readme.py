@@ -1,0 +1,56 @@
+"""What README says is so: its examples run, and print what it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import SAMPLES
+from xmlpunct.cli import cli as group
+from xmlpunct.cli import invoke
+
+README = (SAMPLES.parent / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_python_examples_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SAMPLES.parent)
+    names: dict[str, object] = {}
+    for block in blocks("python"):
+        exec(block, names)
+    assert "(81, 17)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("block", blocks("console"))
+def test_the_commands_print_what_is_shown(
+    block: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(SAMPLES.parent)
+    for part in block.split("$ ")[1:]:
+        command, _, expected = part.partition("\n")
+        assert invoke(shlex.split(command)[1:]) == 0
+        shown, _, _ = expected.partition("...\n")
+        assert capfd.readouterr().out.startswith(shown)
+
+
+def test_the_two_commands_are_there() -> None:
+    commands = blocks("sh")
+    assert len(commands) == 2
+    assert "xmlpunct run samples/warehouse.sql" in commands[0]
+    assert commands[1].rstrip().endswith("pytest")
+
+
+def test_every_command_is_mentioned() -> None:
+    assert [name for name in group.commands if f"`xmlpunct {name}" not in README] == []
+
+
+def test_links_lead_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert targets
+    assert [t for t in targets if not Path(SAMPLES.parent, t).exists()] == []
