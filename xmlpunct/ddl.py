@@ -92,10 +92,10 @@ class PunctSQL(Dialect):
                 found.meta.update(start=token.start, end=token.end)
             return found
 
-        def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
             """As sqlglot does; the join remembers where it stands and whether a comma made it."""
             token = self._curr
-            found: exp.Expr | None = super()._parse_join(*args, **kwargs)
+            found: exp.Join | None = super()._parse_join(*args, **kwargs)
             if found is not None:
                 comma = token.token_type is TokenType.COMMA
                 found.meta.update(start=token.start, end=self._prev.end, comma=comma)
@@ -133,7 +133,8 @@ def parse_statements(sql: str) -> list[exp.Expr]:
 _BEFORE_LIST = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.DISTINCT, TokenType.FROM)
 _AFTER_LIST = (
     TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY,
-    TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.UNION, TokenType.SEMICOLON,
+    TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.UNION, TokenType.INTERSECT,
+    TokenType.EXCEPT, TokenType.JOIN, TokenType.ON, TokenType.USING, TokenType.SEMICOLON,
 )  # fmt: skip
 
 

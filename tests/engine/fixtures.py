@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+
+from xmlpunct.ddl import parse_statements
 from xmlpunct.engine.explain import describe
-from xmlpunct.engine.plan import Node
+from xmlpunct.engine.plan import Node, Scan
+from xmlpunct.engine.sql.catalog import declared
+from xmlpunct.engine.sql.queries import Context, plan_query
+from xmlpunct.operators import run
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.slice import Slice
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "sql"
 STREAMS = (FOLDER / "streams.sql").read_text()
@@ -24,3 +32,25 @@ def outline(node: Node, depth: int = 0) -> str:
     """A plan as an indented list of its operators."""
     lines = [f"{'  ' * depth}{describe(node)}", *(outline(below, depth + 1) for below in node.inputs)]
     return "\n".join(lines)
+
+
+def unoptimized(sql: str, streams: str = STREAMS) -> Node:
+    """The plan of a query as it is before any rule."""
+    *creates, query = parse_statements(streams + sql)
+    return plan_query(query, Context(declared(creates, {}), {})).node
+
+
+def evaluate(node: Node, streams: dict[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
+    """All results of a plan over whole streams, and how many tuples were rejected."""
+    operator = node.operator()
+    rejected = 0
+    if isinstance(node, Scan):
+        given = [streams[node.stream.name]]
+    else:
+        below = [evaluate(child, streams) for child in node.inputs]
+        given, rejected = [frame for frame, _ in below], sum(count for _, count in below)
+    found = [
+        run(operator, port, Slice(frame, [Punctuation.everything(operator.inputs[port])])).tuples
+        for port, frame in enumerate(given)
+    ]
+    return pl.concat(found), rejected + len(operator.rejects)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from xmlpunct import Schema
+from xmlpunct import Punctuation, Schema, Slice
+from xmlpunct.engine.exchange import route
 from xmlpunct.engine.fragments import Fragments, cut
 from xmlpunct.engine.plan import GroupBy, Join, Node, Scan, SemiJoin, Stream
 from xmlpunct.engine.sql import plan
 from xmlpunct.operators import Aggregate
+from xmlpunct.patterns import enumerate_values
 
 DDL = """CREATE STREAM a (k INT, x INT, y INT) WITH (source = 'a');
          CREATE STREAM b (k INT, x INT, y INT) WITH (source = 'b');"""
@@ -85,3 +87,21 @@ def test_after_an_outer_join_only_the_preserved_side_stays_partitioned(
 def test_a_semijoin_stays_partitioned_by_its_left_key() -> None:
     join = SemiJoin(scan("a", "k", "x"), scan("b", "rk", "rx"), (("k", "rk"),))
     assert len(counted(join, "k").fragments) == 1
+
+
+def test_an_attribute_may_be_a_partition_key_twice() -> None:
+    """SELECT DISTINCT x, x AS c: both columns decide, and both are the one below."""
+    found = fragments("SELECT DISTINCT x, x AS c FROM (SELECT DISTINCT x, y FROM a)")
+    (feed,) = found.fragments[0].feeds
+    assert len(set(feed.keys)) < len(feed.keys)
+    schema = feed.schema
+    tuples = schema.frame((i % 7, *[i] * (len(schema) - 1)) for i in range(20))
+    said = [Punctuation.of(schema, **{feed.keys[0]: "[0,6]"})]
+    routed = route(Slice(tuples, said), schema, feed.keys, 3)
+    for part in routed.values():
+        for value in part.tuples[feed.keys[0]]:
+            assert sum(p.patterns[0].matches(value) for p in part.punctuations) == 1
+    assert (
+        sum(len(list(enumerate_values(p.patterns[0]) or ())) for s in routed.values() for p in s.punctuations)
+        == 7
+    )

@@ -10,21 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.fixtures import STREAMS, blocks, outline
+from tests.engine.fixtures import blocks, evaluate, outline, unoptimized
 from tests.oracle.values import bag
-from xmlpunct.ddl import parse_statements
 from xmlpunct.engine import rules
-from xmlpunct.engine.plan import Node, Scan
-from xmlpunct.engine.sql.catalog import declared
-from xmlpunct.engine.sql.queries import Context, plan_query
-from xmlpunct.operators import run
-from xmlpunct.punctuation import Punctuation
-from xmlpunct.slice import Slice
-
-
-def unoptimized(sql: str) -> Node:
-    *streams, query = parse_statements(STREAMS + sql)
-    return plan_query(query, Context(declared(streams, {}), {})).node
+from xmlpunct.engine.plan import Scan
 
 
 @pytest.mark.parametrize(("name", "sql", "before", "after"), blocks("rules.txt"))
@@ -35,22 +24,6 @@ def test_a_rule(name: str, sql: str, before: str, after: str) -> None:
         root = getattr(rules, rule)(root)
     assert outline(root) == before
     assert outline(getattr(rules, last)(root)) == after
-
-
-def evaluate(node: Node, streams: dict[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
-    """All results of a plan over whole streams, and how many tuples were rejected."""
-    operator = node.operator()
-    rejected = 0
-    if isinstance(node, Scan):
-        given = [streams[node.stream.name]]
-    else:
-        below = [evaluate(child, streams) for child in node.inputs]
-        given, rejected = [frame for frame, _ in below], sum(count for _, count in below)
-    found = [
-        run(operator, port, Slice(frame, [Punctuation.everything(operator.inputs[port])])).tuples
-        for port, frame in enumerate(given)
-    ]
-    return pl.concat(found), rejected + len(operator.rejects)
 
 
 ROWS = {
@@ -78,6 +51,32 @@ QUERIES = [
     "SELECT a, a AS again FROM (SELECT a * 2 AS a FROM s)",
     "SELECT a FROM s UNION SELECT a FROM r UNION ALL SELECT b FROM s UNION SELECT a * 2 FROM r",
     "SELECT 1 AS one FROM s WHERE t = 'x' UNION ALL SELECT 2 FROM r",
+    "SELECT s.b, r.k, r.a FROM s JOIN r ON s.a = r.a AND s.b > 0 AND r.hour < 1 AND r.a > 0",
+    "SELECT s.b, r.k FROM s JOIN r ON s.a = r.a AND s.b > 0 AND 1 / r.hour = 1 WHERE s.t = 'x'",
+    "SELECT s.b, r.k FROM s JOIN r ON s.a = r.a WHERE s.t = 'x' AND s.a > 0 AND s.a + hour > 1 AND k = 'x'",
+    "SELECT s.b, r.k FROM s JOIN r ON s.a = r.a WHERE s.t = 'x' AND 1 / hour = 1 AND b > 0",
+    "SELECT s.b, r.k FROM s JOIN r ON s.a = r.a WHERE b > 0 AND 1 / hour = 1 AND s.t = 'x'",
+    "SELECT s.b, r.k, r.a FROM s LEFT JOIN r ON s.a = r.a AND s.b > 0 AND hour < 1 AND s.a > 0 WHERE s.b < 2",
+    "SELECT s.b, r.k, r.a FROM s LEFT JOIN r ON s.a = r.a WHERE s.a > 0 AND r.k = 'x'",
+    "SELECT s.b, r.k, r.a FROM s RIGHT JOIN r ON s.a = r.a AND s.b > 0 AND hour < 1 WHERE hour < 2 AND s.b = 1",
+    "SELECT s.b, r.k, r.a FROM s FULL JOIN r ON s.a = r.a AND s.b > 0 AND hour < 1 WHERE s.b > 0 OR r.k = 'x'",
+    "SELECT s.b, r.k, a FROM s FULL JOIN r USING (a) WHERE a > 0",
+    "SELECT * FROM (SELECT s.a AS c, r.a AS d, b, hour FROM s CROSS JOIN r) WHERE c = d AND b = hour AND b > 0",
+    "SELECT c FROM (SELECT s.a AS c, r.a AS d, b, hour FROM s CROSS JOIN r) WHERE c = d AND 1 / b = 1",
+    "SELECT s.a FROM s, r, s AS z WHERE s.a = z.a AND r.hour = z.b AND s.b < r.hour",
+    "SELECT r.a, COUNT(*) AS n FROM s JOIN r ON s.a = r.a GROUP BY r.a HAVING s.a > 0",
+    "WITH x AS (SELECT DISTINCT a FROM r), y AS (SELECT DISTINCT a, b FROM s) "
+    "SELECT DISTINCT x.a, y.b FROM x LEFT JOIN y ON x.a = y.a",
+    "WITH x AS (SELECT DISTINCT a FROM r), y AS (SELECT DISTINCT a FROM s) "
+    "SELECT DISTINCT x.a, y.a AS c FROM x FULL JOIN y ON x.a = y.a",
+    "SELECT b FROM s WHERE a IN (SELECT a FROM r WHERE r.hour < s.b AND k = 'x' AND s.t = 'y') AND b > 0",
+    "SELECT b FROM (SELECT * FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.a = s.a AND 1 / r.hour = s.b)) WHERE a > 0",
+    "SELECT b FROM (SELECT * FROM s WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.a = s.a AND hour > 0 AND s.b > 0)) "
+    "WHERE a > 0 AND b > 0",
+    "SELECT b FROM (SELECT * FROM s WHERE a NOT IN (SELECT a FROM r)) WHERE b > 0 AND 1 / b > 0",
+    "SELECT a FROM (SELECT a, b FROM s INTERSECT SELECT a, hour FROM r) WHERE a > 0",
+    "SELECT a FROM (SELECT a, b FROM s EXCEPT SELECT a, hour FROM r) WHERE a > 0",
+    "SELECT a FROM (SELECT a, b FROM s EXCEPT SELECT a, hour FROM r) WHERE 1 / b > 0",
 ]
 
 

@@ -15,7 +15,7 @@ from xmlpunct.slice import Slice
 
 def owners_of(schema: Schema, keys: Sequence[str], shards: int) -> Owners:
     """The function that finds the shards of value tuples of the attributes ``keys``."""
-    dtypes = {key: schema[key].type.dtype for key in keys}
+    dtypes = {str(i): schema[key].type.dtype for i, key in enumerate(keys)}
 
     def owners(points: list[Tuple]) -> list[int]:
         found = shard_of(pl.DataFrame(points, schema=dtypes, orient="row"), shards)

@@ -4,7 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from xmlpunct.engine.plan import DupElim, GroupBy, Merge, Node, Project, Query, Scan, Select, Union
+from xmlpunct.engine.build import Receive
+from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.plan import (
+    Binary,
+    Difference,
+    DupElim,
+    GroupBy,
+    Intersect,
+    Join,
+    Merge,
+    Node,
+    NotIn,
+    Project,
+    Query,
+    Scan,
+    Select,
+    SemiJoin,
+    Union,
+)
 from xmlpunct.operators import Aggregate
 from xmlpunct.operators.expression import Column
 from xmlpunct.patterns import WILDCARD
@@ -12,7 +30,7 @@ from xmlpunct.schema import Attribute
 
 
 def explain(query: Query) -> str:
-    """The plan, and what unblocks what.
+    """The plan, where its parts run, and what unblocks what.
 
     >>> from xmlpunct.engine.sql import plan
     >>> print(explain(plan('''
@@ -23,11 +41,16 @@ def explain(query: Query) -> str:
         #2 group-by s.hour: MAX(s.temp)  (s.hour INT NOT NULL, MAX(s.temp) INT)
           #1 scan s: hour, temp  (s.hour INT NOT NULL, s.temp INT)
     <BLANKLINE>
+    fragments
+      edge 1, reading s: #1 -> fragment 1, by s.hour
+      fragment 1, on all shards: #2 #3 -> the result
+    <BLANKLINE>
     what unblocks what
       #2 group-by: a group is released once s has closed its hour, with * elsewhere
     """
     waits = list(unblocking(query.root)) or ["nothing waits: every tuple goes through at once"]
-    return "\n".join(["plan", *_indent(tree(query.root)), "", "what unblocks what", *_indent(waits)])
+    sections = {"plan": tree(query.root), "fragments": parts(query), "what unblocks what": waits}
+    return "\n\n".join("\n".join([title, *_indent(lines)]) for title, lines in sections.items())
 
 
 def tree(node: Node) -> Iterator[str]:
@@ -51,20 +74,64 @@ def describe(node: Node) -> str:
     if isinstance(node, GroupBy):
         parameters = f"{', '.join(node.keys) or 'nothing'}: {', '.join(map(_aggregate, node.aggregates))}"
         parameters = parameters.removesuffix(": ")
-    return f"{node.operator().name} {parameters}".rstrip()
+    if isinstance(node, Join | SemiJoin):
+        return _describe_join(node)
+    if isinstance(node, NotIn):
+        parameters = f"{node.left_column} NOT IN {node.right_column}"
+    return f"{_name(node)} {parameters}".rstrip()
+
+
+def _name(node: Node) -> str:
+    return "antijoin" if isinstance(node, SemiJoin) and node.anti else node.operator().name
+
+
+def _describe_join(node: Join | SemiJoin) -> str:
+    keys = " AND ".join(f"{left} = {right}" for left, right in node.keys)
+    residual = "" if node.residual is None else f"{' AND ' * bool(keys)}{node.residual}"
+    kind = f"{node.kind} join" if isinstance(node, Join) else _name(node)
+    return f"{kind} on {keys}{residual}" if keys or residual else f"{kind} of all pairs"
+
+
+def parts(query: Query) -> Iterator[str]:
+    """Where the plan's nodes run: edges inside the reader, fragments on shards, by what tuples go to them."""
+    found = cut(query.root, [stream.name for stream in query.streams])
+    targets = {
+        (feed.from_edge, feed.source): f"fragment {i}{', by ' * bool(feed.keys)}{', '.join(feed.keys)}"
+        for i, fragment in enumerate(found.fragments, 1)
+        for feed in fragment.feeds
+    }
+    for i, edge in enumerate(found.edges):
+        name = query.streams[edge.stream].name
+        yield f"edge {i + 1}, reading {name}: {_numbers(edge.root)} -> {targets.get((True, i), 'the result')}"
+    for i, fragment in enumerate(found.fragments):
+        where = "one shard" if fragment.single else "all shards"
+        there = targets.get((False, i), "the result")
+        yield f"fragment {i + 1}, on {where}: {_numbers(fragment.root)} -> {there}"
+
+
+def _numbers(root: Node) -> str:
+    return " ".join(f"#{node.number}" for node in root.walk() if not isinstance(node, Receive))
 
 
 def unblocking(root: Node) -> Iterator[str]:
     """For each node that waits or remembers: which punctuations release its results or its state."""
     for node in root.walk():
-        head = f"#{node.number} {node.operator().name}: "
+        text = ""
         if isinstance(node, GroupBy):
-            yield head + _group(node)
+            text = _group(node)
         elif isinstance(node, DupElim | Union):
-            places = {name: found for name in node.schema.names if (found := trace(node, name))}
-            yield head + f"a tuple is forgotten once {_closed(node, places, 'it')}"
+            text = f"a tuple is forgotten once {_closes_tuple(node)}"
         elif isinstance(node, Merge):
-            yield head + "tuples go through at once; a punctuation once every input has one that overlaps it"
+            text = "tuples go through at once; a punctuation once every input has one that overlaps it"
+        elif isinstance(node, Intersect | Difference):
+            text = _compared(node)
+        elif isinstance(node, Join | SemiJoin):
+            text = _join(node)
+        elif isinstance(node, NotIn):
+            end = _all(_streams(node.right))
+            text = f"nothing is released before the end of {end}, on one shard; a null there leaves nothing"
+        if text:
+            yield f"#{node.number} {_name(node)}: {text}"
 
 
 Place = tuple[str, str]
@@ -81,24 +148,35 @@ def trace(node: Node, name: str) -> list[Place] | None:
     if isinstance(node, Project):
         expression = dict(node.columns)[name]
         return trace(node.input, expression.name) if isinstance(expression, Column) else None
-    if isinstance(node, GroupBy) and name not in node.keys:
-        return None
+    if isinstance(node, GroupBy):
+        return trace(node.input, name) if name in node.keys else None
+    if isinstance(node, Binary) and not isinstance(node, Intersect | Difference):
+        return _trace_side(node, name)
     position = node.schema.index(name)
     found: dict[Place, None] = {}
     for below in node.inputs:
-        inner = name if isinstance(node, GroupBy) else below.schema.names[position]
-        places = trace(below, inner)
+        places = trace(below, below.schema.names[position])
         if places is None:
             return None
         found.update(dict.fromkeys(places))
     return list(found)
 
 
+def _trace_side(node: Binary, name: str) -> list[Place] | None:
+    """The same, of a join: of the side that has the column. A key of an inner join belongs to both."""
+    if isinstance(node, Join) and node.kind == "inner":
+        for left, right in node.keys:
+            if name == left:
+                found = [*(trace(node.left, left) or ()), *(trace(node.right, right) or ())]
+                return list(dict.fromkeys(found)) or None
+    return trace(node.left if name in node.left.schema else node.right, name)
+
+
 def _group(node: GroupBy) -> str:
     if not node.keys:
         return f"its one result is released at the end of {_all(_streams(node))}"
-    places = {key: found for key in node.keys if (found := trace(node.input, key))}
-    text = f"a group is released once {_closed(node, places, 'its')}"
+    places = _places(node.input, node.keys)
+    text = f"a group is released once {_closed(node.input, places, 'its')}"
     computed = [key for key in node.keys if key not in places]
     if computed and places:
         text += f"; no punctuation speaks about {', '.join(computed)}, which is computed"
@@ -108,24 +186,78 @@ def _group(node: GroupBy) -> str:
     return text
 
 
+def _join(node: Join | SemiJoin) -> str:
+    """Each side's tuples are forgotten once the other side has closed their keys."""
+    preserved = (
+        {"left": (0,), "right": (1,), "full": (0, 1)}.get(node.kind, ()) if isinstance(node, Join) else ()
+    )
+    texts = []
+    for side in (0, 1):
+        other = node.inputs[1 - side]
+        then = "forgotten"
+        if isinstance(node, SemiJoin) and side == 0:
+            then = f"{'released' if node.anti else 'dropped'}, if it has no partner,"
+        elif side in preserved:
+            then = "forgotten, and released with nulls if it had no partner,"
+        keys = [pair[1 - side] for pair in node.keys]
+        when = _closed(other, _places(other, keys), "its") if keys else f"{_all(_streams(other))} has ended"
+        texts.append(f"a tuple {_of(node, side)} is {then} once {when}")
+    if not node.keys:
+        texts.append("without an equality it runs on one shard and compares everything with everything")
+    return "; ".join(texts)
+
+
+def _compared(node: Intersect | Difference) -> str:
+    """Each side's tuples are forgotten once the other side has closed them."""
+    texts = []
+    for side in (0, 1):
+        released = isinstance(node, Difference) and side == 0
+        then = "released, if the right side did not have it," if released else "forgotten"
+        texts.append(f"a tuple {_of(node, side)} is {then} once {_closes_tuple(node.inputs[1 - side])}")
+    return "; ".join(texts)
+
+
+def _of(node: Binary, side: int) -> str:
+    """Which of the two inputs, as words."""
+    streams = [_streams(below) for below in node.inputs]
+    if set(streams[0]) & set(streams[1]):
+        return ("on the left", "on the right")[side]
+    return f"of {', '.join(streams[side])}"
+
+
+def _places(node: Node, names: Iterable[str]) -> dict[str, list[Place]]:
+    return {name: found for name in names if (found := trace(node, name))}
+
+
+def _closes_tuple(node: Node) -> str:
+    return _closed(node, _places(node, node.schema.names), "it")
+
+
 def _closed(node: Node, places: dict[str, list[Place]], whose: str) -> str:
-    """The condition under which punctuations close values of some columns."""
-    streams = _streams(node)
+    """The condition under which punctuations close values of some columns of a node."""
     if not places:
-        return f"{_all(streams)} ended: no punctuation speaks about what is computed"
-    names = []
+        return f"{_all(_streams(node))} has ended: no punctuation speaks about what is computed"
+    named: dict[tuple[str, ...], list[str]] = {}
     for found in places.values():
+        streams = tuple(dict.fromkeys(stream for stream, _ in found))
         attributes = list(dict.fromkeys(attribute for _, attribute in found))
         one = len(attributes) == 1
-        names.append(attributes[0] if one else " / ".join(f"{s}.{a}" for s, a in found))
-    verb = f"closed {whose} {' or '.join(names)}" if whose == "its" else f"closed it by {' or '.join(names)}"
-    together = " (or several together)" if len(names) > 1 else ""
-    subject = f"{streams[0]} has" if len(streams) == 1 else f"every one of {', '.join(streams)} has"
-    return f"{subject} {verb}{together}, with * elsewhere"
+        name = attributes[0] if one else " / ".join(f"{s}.{a}" for s, a in found)
+        named.setdefault(streams, []).append(name)
+    how = "closed its {}" if whose == "its" else "closed it by {}"
+    ways = [f"{_each(streams)} has {how.format(' or '.join(names))}" for streams, names in named.items()]
+    together = " (or several together)" if len(places) > 1 else ""
+    below = [n for n in node.walk() if isinstance(n, Binary) and n.number]
+    held = f", and none such is left in {' and '.join(f'#{n.number}' for n in below)}" if below else ""
+    return f"{' or '.join(ways)}{together}, with * elsewhere{held}"
+
+
+def _each(streams: tuple[str, ...]) -> str:
+    return streams[0] if len(streams) == 1 else f"every one of {', '.join(streams)}"
 
 
 def _all(streams: list[str]) -> str:
-    return streams[0] if len(streams) == 1 else f"every one of {', '.join(streams)}"
+    return _each(tuple(streams))
 
 
 def _streams(node: Node) -> list[str]:

@@ -74,6 +74,7 @@ def split_rows(frame: pl.DataFrame, keys: Sequence[str], shards: int) -> dict[in
     """The rows of each shard that has any, by shard, in order."""
     if shards == 1 or not keys:
         return {0: frame} if frame.height else {}
-    owners = pl.Series("$shard", shard_of(frame.select(keys), shards))
+    values = frame.select(pl.col(key).alias(str(i)) for i, key in enumerate(keys))
+    owners = pl.Series("$shard", shard_of(values, shards))
     parts = frame.with_columns(owners).partition_by("$shard", as_dict=True, include_key=False)
     return {int(key[0]): part for key, part in sorted(parts.items())}

@@ -21,26 +21,28 @@ def split_by_owner(p: Punctuation, keys: list[int], owners: Owners) -> dict[int,
     """
     listed: list[list[object]] = []
     size = 1
-    for place in keys:
+    places = list(dict.fromkeys(keys))  # an attribute may be a key twice
+    for place in places:
         found = enumerate_values(p.patterns[place])
         listed.append(list(found) if found is not None else [])
         size *= len(listed[-1])
         if found is None or size > ENUMERABLE:
             return None
     points: list[Tuple] = list(product(*listed))
+    order = [places.index(key) for key in keys]
     by_owner: dict[int, list[Tuple]] = {}
-    for point, owner in zip(points, owners(points), strict=True):
+    for point, owner in zip(points, owners([tuple(t[i] for i in order) for t in points]), strict=True):
         by_owner.setdefault(owner, []).append(point)
-    return {owner: _with_points(p, keys, found) for owner, found in by_owner.items()}
+    return {owner: _with_points(p, places, found) for owner, found in by_owner.items()}
 
 
-def _with_points(p: Punctuation, keys: list[int], points: list[Tuple]) -> list[Punctuation]:
+def _with_points(p: Punctuation, places: list[int], points: list[Tuple]) -> list[Punctuation]:
     """``p`` at these values only: one punctuation for one attribute, else one for each combination."""
-    groups = [points] if len(keys) == 1 else [[point] for point in points]
+    groups = [points] if len(places) == 1 else [[point] for point in points]
     found = []
     for group in groups:
         patterns = list(p.patterns)
-        for place, column in zip(keys, zip(*group, strict=True), strict=True):
+        for place, column in zip(places, zip(*group, strict=True), strict=True):
             patterns[place] = values(p.schema.attributes[place].type, column)
         found.append(Punctuation(p.schema, patterns))
     return found
@@ -69,7 +71,9 @@ class Gather(Merge):
             return punctuations
         found: dict[Punctuation, None] = {}
         for p in punctuations:
-            listed = [parts for way in self._ways if (parts := split_by_owner(p, way, self._owners)) is not None]
+            listed = [
+                parts for way in self._ways if (parts := split_by_owner(p, way, self._owners)) is not None
+            ]
             promised = listed[0].get(port, []) if listed else super().prop(port, [p])
             found.update(dict.fromkeys(promised))
         return list(found)

@@ -12,7 +12,7 @@ from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.patterns import WILDCARD, Pattern
 from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation, combine, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
 
 KINDS = ("inner", "left", "right", "full")
@@ -119,12 +119,12 @@ class Join(Operator):
         """What is new in a preserved side's punctuations combined with what the other has closed."""
         schema = self.inputs[side]
         if port == side:
-            mine = [p for p in punctuations if p in self._pending[side]]
-            closed = self._closed
+            closed = PunctuationSet(schema, (self.keys.moved(c, schema, side) for c in self._closed))
+            both = [c for p in punctuations if p in self._pending[side] for c in closed.combinations(p)]
         else:
-            mine, closed = list(self._pending[side]), self.keys.closings(port, punctuations)
-        both = (combine(p, self.keys.moved(c, schema, side)) for c in closed for p in mine)
-        return [self._said(side, p) for p in both if p is not None]
+            fresh = (self.keys.moved(c, schema, side) for c in self.keys.closings(port, punctuations))
+            both = [p for c in fresh for p in self._pending[side].combinations(c)]
+        return [self._said(side, p) for p in both]
 
     def _said(self, side: int, p: Punctuation) -> Punctuation | None:
         """modPs: a punctuation of an input as one of the output; None if it cannot be said there."""

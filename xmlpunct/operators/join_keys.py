@@ -55,10 +55,14 @@ class JoinKeys:
         """For each tuple of input ``of``, whether its k is among the closed values."""
         if not len(closed):
             return pl.Series([False]).new_from_index(0, tuples.height)
-        named = zip(self.names[of], self.schema.names, strict=True)
         if not self.schema.names:  # no attribute: the only thing to close is everything
             return pl.Series([True]).new_from_index(0, tuples.height)
-        return closed.mask(tuples.select(pl.col(name).alias(key) for name, key in named))
+        return closed.mask(self.named(of, tuples))
+
+    def named(self, of: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        """Tuples of input ``of`` with k under the names of ``schema`` too."""
+        named = zip(self.names[of], self.schema.names, strict=True)
+        return tuples.with_columns(pl.col(name).alias(key) for name, key in named)
 
     def among(
         self, punctuations: Sequence[Punctuation], port: int, of: int, tuples: pl.DataFrame

@@ -19,6 +19,8 @@ class Meeting:
 
     A punctuation is retained until what all inputs have said together covers it: combined with whatever may
     still come, it would say nothing new. What was found is remembered only where it overlaps a retained one.
+    An input's end is retained until all have ended, whatever covers it: whoever waits for the end waits for
+    that punctuation itself.
     """
 
     def __init__(self, schema: Schema, ports: int) -> None:
@@ -34,7 +36,7 @@ class Meeting:
             return []
         found = [c for c in self._combine(port, p) if c not in self._found]
         self._forget(found)
-        if not found and jointly_cover(self._found.overlapping(p), p):
+        if not found and self._is_covered(self._found.overlapping(p), p):
             mine.discard([p])
         return found
 
@@ -53,7 +55,7 @@ class Meeting:
             for said in self.inputs:
                 for h in said.overlapping(c):
                     pieces = self._found.overlapping(h)
-                    if jointly_cover(pieces, h):
+                    if self._is_covered(pieces, h):
                         said.discard([h])
                         doubtful.update(dict.fromkeys(pieces))
         self._found.discard(c for c in doubtful if not any(said.overlapping(c) for said in self.inputs))
@@ -68,6 +70,9 @@ class Meeting:
         masks = [said.mask(retained) for said in self.inputs]
         some = reduce(or_, masks)
         return [int((some & ~mask).sum()) for mask in masks]
+
+    def _is_covered(self, pieces: list[Punctuation], p: Punctuation) -> bool:
+        return p in pieces if p.is_everything else jointly_cover(pieces, p)
 
     @property
     def held(self) -> int:

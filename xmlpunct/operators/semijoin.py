@@ -10,7 +10,7 @@ from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.punctset import PunctuationSet, closing
+from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
 
@@ -46,7 +46,7 @@ class SemiJoin(Operator):
         self._columns = [n for n in right.names if n in needed or n in self.keys.names[RIGHT]] or [_ANY]
         self._waiting = left.empty()
         self._partners = self._needed(right.empty())
-        self._pending = [PunctuationSet(left), PunctuationSet(right)]
+        self._pending = [PunctuationSet(left), PunctuationSet(self.keys.schema)]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
@@ -83,20 +83,17 @@ class SemiJoin(Operator):
         else:
             self._waiting = self._waiting.filter(~self.keys.among(punctuations, RIGHT, LEFT, self._waiting))
             if not self.anti:
-                self._pending[RIGHT].update(closing(punctuations, self.keys.places[RIGHT]))
+                self._pending[RIGHT].update(self.keys.closings(RIGHT, punctuations))
         self.keys.add(port, punctuations)
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         free = self._pending[LEFT].unmatched(self._waiting)
         self._pending[LEFT].discard(free)
         if not self.anti:
-            gone = [p for p in self._pending[RIGHT] if not self._partner_left(p)]
+            gone = self._pending[RIGHT].unmatched(self.keys.named(RIGHT, self._partners))
             self._pending[RIGHT].discard(gone)
-            free += [self.keys.moved(c, self.schema, LEFT) for c in self.keys.closings(RIGHT, gone)]
+            free += [self.keys.moved(c, self.schema, LEFT) for c in gone]
         return list(dict.fromkeys(free))
-
-    def _partner_left(self, p: Punctuation) -> bool:
-        return bool(self.keys.among([p], RIGHT, RIGHT, self._partners).any())
 
     def _has_partner(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.Series:
         """For each left tuple, whether some right one is its partner."""
@@ -122,7 +119,7 @@ class SemiJoin(Operator):
         return self.keys.meeting.held + sum(map(len, self._pending))
 
     def snapshot(self) -> Snapshot:
-        pending = {f"pending{i}": to_frame(self.inputs[i], p) for i, p in enumerate(self._pending)}
+        pending = {f"pending{i}": to_frame(p.schema, p) for i, p in enumerate(self._pending)}
         state = {"waiting": self._waiting, "partners": self._partners}
         return {**state, **pending, **self.keys.meeting.snapshot()}
 
@@ -130,6 +127,6 @@ class SemiJoin(Operator):
         self._waiting, self._partners = snapshot["waiting"], snapshot["partners"]
         self._pending = [
             PunctuationSet(schema, from_frame(schema, snapshot[f"pending{i}"]))
-            for i, schema in enumerate(self.inputs)
+            for i, schema in enumerate((self.schema, self.keys.schema))
         ]
         self.keys.meeting.restore(snapshot)

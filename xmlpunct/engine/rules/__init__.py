@@ -12,14 +12,18 @@ from collections.abc import Callable
 from xmlpunct.engine.plan import Node
 from xmlpunct.engine.rules.drop_dupelims import drop_dupelims
 from xmlpunct.engine.rules.drop_projects import drop_projects
+from xmlpunct.engine.rules.find_keys import find_keys
 from xmlpunct.engine.rules.flatten_merges import flatten_merges
 from xmlpunct.engine.rules.merge_projects import merge_projects
 from xmlpunct.engine.rules.merge_selects import merge_selects
 from xmlpunct.engine.rules.prune_columns import prune_columns
+from xmlpunct.engine.rules.push_residuals import push_residuals
 from xmlpunct.engine.rules.push_selects import push_selects
 
 RULES: tuple[Callable[[Node], Node], ...] = (
     flatten_merges,
+    find_keys,
+    push_residuals,
     push_selects,
     merge_selects,
     merge_projects,

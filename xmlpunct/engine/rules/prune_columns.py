@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from xmlpunct.engine.plan import GroupBy, Merge, Node, Project, Scan, Select, Union
+from xmlpunct.engine.plan import (
+    Binary,
+    GroupBy,
+    Join,
+    Merge,
+    Node,
+    NotIn,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Union,
+)
 from xmlpunct.engine.rules.walk import aggregate_can_fail, can_fail, plain
 
 
@@ -31,7 +43,19 @@ def _prune(node: Node, wanted: Iterable[str]) -> Node:
     if isinstance(node, Merge) and not isinstance(node, Union):
         places = [i for i, name in enumerate(node.schema.names) if name in used] or [0]
         return node.over([_narrow(side, [side.schema.names[i] for i in places]) for side in node.sides])
+    if isinstance(node, Join | SemiJoin):
+        keys = (key for pair in node.keys for key in pair)
+        residual = () if node.residual is None else node.residual.columns()
+        return _prune_sides(node, used.union(keys, residual))
+    if isinstance(node, NotIn):
+        return _prune_sides(node, used | {node.left_column, node.right_column})
+    # whole tuples are compared: dupelim, union, intersect, difference
     return node.over([_prune(below, below.schema.names) for below in node.inputs])
+
+
+def _prune_sides(node: Binary, used: set[str]) -> Node:
+    """A join of whose two inputs, which name their columns differently, these are needed."""
+    return node.over([_prune(side, used.intersection(side.schema.names)) for side in node.inputs])
 
 
 def _prune_group(node: GroupBy, used: set[str]) -> Node:

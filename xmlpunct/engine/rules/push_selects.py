@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
-from xmlpunct.engine.plan import DupElim, GroupBy, Merge, Node, Project, Select, Union
+from xmlpunct.engine.plan import (
+    Difference,
+    DupElim,
+    GroupBy,
+    Intersect,
+    Join,
+    Merge,
+    Node,
+    NotIn,
+    Project,
+    Select,
+    SemiJoin,
+    Union,
+)
 from xmlpunct.engine.rules.walk import (
+    LEFT,
+    RIGHT,
     aggregate_can_fail,
     can_fail,
     conjunction,
     conjuncts,
     everywhere,
+    movable,
     none_fails,
+    on_side,
     substitute,
 )
-from xmlpunct.operators.expression import Call, Column, Expression
-from xmlpunct.types import BOOLEAN
+from xmlpunct.operators.expression import Column, Expression
 
 
 def push_selects(root: Node) -> Node:
-    """Selections move below project, merge, union and dupelim, and conditions on keys below group-by."""
+    """Selections move below whatever they do not depend on.
+
+    Below project, merge, union, dupelim, intersect and difference all of it, below group-by conditions on keys,
+    below joins those on one side: either of an inner join, the preserved one of an outer join, the left of
+    a semijoin.
+    """
     return everywhere(root, _push)
 
 
@@ -34,6 +53,15 @@ def _push(node: Node) -> Node:
         return node  # below, it would reject every duplicate
     if isinstance(below, DupElim):
         return below.over([_push(Select(below.input, predicate))])
+    if isinstance(below, Intersect | Difference):
+        if can_fail(predicate):
+            return node  # below, it would reject tuples that never come out
+        return below.over([_push(Select(side, _renamed(predicate, below, side))) for side in below.inputs])
+    if isinstance(below, Join | SemiJoin):
+        return _push_below_join(node, below)
+    if isinstance(below, NotIn):
+        # its one test per left tuple can fail on nothing
+        return below.over([_push(Select(below.left, predicate)), below.right])
     if isinstance(below, Merge):
         return below.over([_push(Select(side, _renamed(predicate, below, side))) for side in below.sides])
     if isinstance(below, GroupBy):
@@ -41,13 +69,43 @@ def _push(node: Node) -> Node:
     return node
 
 
-def _renamed(predicate: Expression, merge: Merge, side: Node) -> Expression:
-    """A predicate over a merge's output as one over an input."""
+def _renamed(predicate: Expression, merge: Node, side: Node) -> Expression:
+    """A predicate over a merge's (or another set operation's) output as one over an input."""
     columns: dict[str, Expression] = {
         name: Column(a.type, a.nullable, a.name)
         for name, a in zip(merge.schema.names, side.schema, strict=True)
     }
     return substitute(predicate, columns)
+
+
+_PRESERVED = {"inner": (LEFT, RIGHT), "left": (LEFT,), "right": (RIGHT,), "full": ()}
+
+
+def _push_below_join(node: Select, join: Join | SemiJoin) -> Node:
+    """Conditions on one side that no row of nulls is tested by; those on keys alone drop tuples of both."""
+    if join.residual is not None and can_fail(join.residual):
+        return node  # it rejects pairs that would not be there
+    tested = _PRESERVED[join.kind] if isinstance(join, Join) else (LEFT,)
+    inner = isinstance(join, Join) and join.kind == "inner"
+    lower: tuple[list[Expression], list[Expression]] = ([], [])
+    pushed = []
+    for part in movable(node.predicate):
+        ways = [on_side(part, join, side) for side in (LEFT, RIGHT)]
+        own = [side for side in tested if set(part.columns()) <= set(join.inputs[side].schema.names)]
+        if any(ways[side] is not None for side in (tested if inner else own)):
+            pushed.append(part)
+            for side, way in enumerate(ways):
+                if way is not None:
+                    lower[side].append(way)
+    if not pushed:
+        return node
+    sides = [
+        _push(Select(below, conjunction(parts))) if parts else below
+        for below, parts in zip(join.inputs, lower, strict=True)
+    ]
+    upper = [part for part in conjuncts(node.predicate) if part not in pushed]
+    found = join.over(sides)
+    return Select(found, conjunction(upper)) if upper else found
 
 
 def _push_below_groups(node: Select, group: GroupBy) -> Node:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, reduce
 
-from xmlpunct.engine.plan import GroupBy, Node
+from xmlpunct.engine.plan import GroupBy, Join, Node, SemiJoin
 from xmlpunct.operators import Aggregate, evaluate
 from xmlpunct.operators.expression import Call, Column, Expression
 from xmlpunct.types import BOOLEAN, DOUBLE
+
+LEFT, RIGHT = 0, 1
 
 
 def everywhere(root: Node, change: Callable[[Node], Node]) -> Node:
@@ -50,6 +52,35 @@ def conjuncts(predicate: Expression | None) -> list[Expression]:
 def conjunction(parts: Iterable[Expression]) -> Expression:
     """The parts, at least one, joined by AND."""
     return reduce(lambda a, b: Call(BOOLEAN, a.nullable or b.nullable, "AND", (a, b)), parts)
+
+
+def movable(predicate: Expression) -> list[Expression]:
+    """The parts of a condition that may be tested earlier, with the others rejecting the same tuples.
+
+    AND evaluates its right operand unless its left one is false.
+    """
+    parts = conjuncts(predicate)
+    fails = [can_fail(part) for part in parts]
+    return [
+        part
+        for i, part in enumerate(parts)
+        if not any(fails[: i + 1]) and not (part.nullable and any(fails[i + 1 :]))
+    ]
+
+
+def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | None:
+    """A condition on a join's pairs as one on a single side, whose keys equal the other's; None if it is none.
+
+    A constant is none.
+    """
+    schema, columns = join.inputs[side].schema, dict[str, Expression]()
+    for pair in join.keys:
+        mine, other = schema[pair[side]], join.inputs[1 - side].schema[pair[1 - side]]
+        if other.nullable or not mine.nullable:  # else what is said to be never null would be
+            columns[other.name] = Column(mine.type, mine.nullable, mine.name)
+    columns |= {a.name: Column(a.type, a.nullable, a.name) for a in schema}
+    names = set(part.columns())
+    return substitute(part, columns) if names and names <= columns.keys() else None
 
 
 def plain(node: Node, names: Iterable[str]) -> tuple[tuple[str, Expression], ...]:

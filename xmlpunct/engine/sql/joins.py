@@ -88,9 +88,12 @@ class Sides:
             self._add(equality)
 
     def _add(self, equality: Equality) -> None:
+        left, right = equality.left, equality.right
         with at(equality.node):
-            type_ = key_type(equality.left, equality.right)
-            left, right = fn.cast(equality.left, type_), fn.cast(equality.right, type_)
+            if isinstance(left, Literal) or isinstance(right, Literal):
+                left, right = fn.call("=", left, right).arguments  # a literal takes the other's type
+            type_ = key_type(left, right)
+            left, right = fn.cast(left, type_), fn.cast(right, type_)
         if isinstance(left, Column) and isinstance(right, Column):
             if (left.name, right.name) in self.keys:
                 return
@@ -163,12 +166,12 @@ def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.E
     """left kind JOIN right USING (names): each name is one column from here on, its tables' are hidden."""
     equalities, pairs = [], []
     for name in names:
-        found = [side.find(name, None, name) for side in (left, right)]
-        if found[LEFT] is None or found[RIGHT] is None:
-            which = "left" if found[LEFT] is None else "right"
+        a, b = (side.find(name, None, name) for side in (left, right))
+        if a is None or b is None:
+            which = "left" if a is None else "right"
             refuse(f"USING: there is no column {name.name} on the {which}", name)
-        pairs.append((found[LEFT], found[RIGHT]))
-        equalities.append(Equality(left.column(found[LEFT]), right.column(found[RIGHT]), name))
+        pairs.append((a, b))
+        equalities.append(Equality(left.column(a), right.column(b), name))
     both_ = joined(left, right, kind, equalities)
     if kind in ("semi", "anti"):
         return both_

@@ -133,7 +133,7 @@ def _expand(items: list[exp.Expr], relation: Relation) -> list[tuple[str, exp.Ex
             listed.append((alias.name, expression))
         else:
             field_ = None
-            if isinstance(item, exp.Column) and relation.sees(*take(item, "this", "table"), item):
+            if isinstance(item, exp.Column) and relation.sees(item.this, item.args.get("table"), item):
                 field_ = relation.find(item.this, item.args.get("table"), item)
             listed.append((field_.name if field_ else f"_{len(listed) + 1}", item))
     return listed

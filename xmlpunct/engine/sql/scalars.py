@@ -34,7 +34,8 @@ class Scalars:
     """Reads expressions over one relation.
 
     ``aggregate`` says what becomes of an aggregate; without it there is none here, and ``where`` says where
-    that is. With ``outer`` a column that is not in the relation may be one of its ``outer`` one. ``places`` remembers where each column was first read, for what is found out later.
+    that is. With ``outer``, a column that the relation does not have may be one of the query around it.
+    ``places`` remembers where each column was first read, for what is found out later.
     """
 
     def __init__(

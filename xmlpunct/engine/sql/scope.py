@@ -71,7 +71,10 @@ class Relation:
         if there.isdisjoint(names):
             return self
         table = {f.column: f.table for f in self.fields}
-        wanted = [f"{table[n]}.{n}" if n in there and table.get(n) else n for n in names]
+        wanted = [
+            f"{t}.{n}" if n in there and (t := table.get(n)) and not n.startswith(f"{t}.") else n
+            for n in names
+        ]
         new = dict(zip(names, unique(wanted, [*there, *names]), strict=True))
         new |= {n: n for n in names if n not in there}
         node = Project(self.node, tuple((new[n], column(self.node, n)) for n in names))

@@ -66,21 +66,19 @@ class Tables:
         for head, *rest in groups:
             found = self._chain(self.table(head), rest)
             relations.append(self._beside(relations, found, head))
-        relations = [replace(r, outer=self.context.outer) for r in relations]
         relation, where = _pooled(relations, where, self._correlated)
         return relation.apart(self._around), where
 
     def table(self, node: exp.Expr) -> Relation:
         """What one item of FROM reads: a stream, a query of WITH, a subquery, joins in parentheses."""
+        return replace(self._table(node), outer=self.context.outer)
+
+    def _table(self, node: exp.Expr) -> Relation:
         if isinstance(node, exp.Lateral):
             refuse("LATERAL and APPLY are not supported", node)
         if isinstance(node, exp.Subquery):
             inner, alias, joins = take(node, "this", "alias", "joins")
-            relation = (
-                self.table(inner)
-                if isinstance(inner, exp.Table | exp.Subquery)
-                else self._plan(inner, self.context)
-            )
+            relation = self.table(inner) if _is_table(inner) else self._plan(inner, self.context)
             if alias is not None:
                 name, columns = take(alias, "this", "columns")
                 relation = relabel(relation, name.name if name else None, tuple(columns or ()))
@@ -128,7 +126,8 @@ class Tables:
             refuse(f"{method} JOIN is not supported: say ON or USING", join)
         wanted = _KINDS.get((side or "", kind or ""))
         if wanted is None:
-            refuse(f"{' '.join(filter(None, (side, kind)))} JOIN is not supported", join)
+            words = " ".join(filter(None, (side, kind))).removesuffix("_JOIN")
+            refuse(f"{words} JOIN is not supported", join)
         relation = self._beside([left], self.table(right), right)
         if kind == "CROSS":
             if on or using:
@@ -173,10 +172,17 @@ _KINDS = {
 """What the words before JOIN mean."""
 
 
+def _is_table(node: exp.Expr) -> bool:
+    """Whether what stands in parentheses is an item of FROM, and no query."""
+    if isinstance(node, exp.Subquery):
+        return any(node.args.get(name) for name in ("alias", "joins")) or _is_table(node.this)
+    return isinstance(node, exp.Table)
+
+
 def _crossed(group: list[exp.Expr]) -> list[list[exp.Expr]]:
     """A chain of CROSS JOINs alone is as good as commas."""
     first, *joins = group
-    plain = all(set(k for k, v in j.args.items() if v) == {"this", "kind"} for j in joins)
+    plain = all({k for k, v in j.args.items() if v} == {"this", "kind"} for j in joins)
     if plain and all(j.args["kind"] == "CROSS" for j in joins):
         return [[first], *([j.this] for j in joins)]
     return [group]
