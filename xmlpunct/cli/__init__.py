@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from xmlpunct import __version__
+from xmlpunct.cli.check import check_command
 from xmlpunct.cli.explain import explain_command
 from xmlpunct.cli.generate import generate_command
 from xmlpunct.cli.parse import parse_command
@@ -31,6 +32,7 @@ def cli() -> None:
 
 cli.add_command(run_command)
 cli.add_command(parse_command)
+cli.add_command(check_command)
 cli.add_command(explain_command)
 cli.add_command(generate_command)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -50,6 +50,8 @@ class Parsed:
     dropped: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
     error: SourceError | None = None
+    rejection: Callable[[int, int, str], Reject] | None = None
+    """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason."""
 
 
 def parse_split(
@@ -89,6 +91,7 @@ class _Parse:
         self.places = faults.Places(split)
         self.prologue = split.start.prologue
         self.found: list[Found] = [Found(0)] * len(specs)
+        self.rows: list[list[int]] = []
 
     def run(self) -> Parsed:
         ready = _ready(self.split)
@@ -184,6 +187,7 @@ class _Parse:
                     break
             punctuations.append(read)
         parsed, end = Parsed(), fatal.number if fatal else float("inf")
+        parsed.rejection = lambda stream, row, reason: self.reject(self.rows[stream][row], reason)
         for i in range(len(self.specs)):
             self.slice(parsed, i, end, [p for p in punctuations[i] if p[0] < end])
         if fatal:
@@ -224,6 +228,9 @@ class _Parse:
         kept = [(before, p) for _, before, p in punctuations if p is not None and not p.is_empty]
         before = [n - bisect_left(bad, n) for n, _ in kept]
         parsed.slices.append(Slice(tuples, [p for _, p in kept], before))
+        self.rows.append(
+            [at for row, at in enumerate(found.at[:count]) if row not in wrong] if bad else found.at
+        )
         parsed.rejects.append([self.reject(found.at[row], wrong[row]) for row in bad])
         parsed.dropped.append(sum(p is None for _, _, p in punctuations))
         parsed.read.append(len(punctuations))

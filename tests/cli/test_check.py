@@ -1,0 +1,61 @@
+"""``xmlpunct check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.harness import SAMPLES, Cli
+
+NS = "http://www.cse.ogi.edu/dot/niagara/punct"
+COLUMNS = "hour INT, min INT"
+
+
+def write(path: Path, body: str) -> Path:
+    path.write_text(f'<s xmlns:p="{NS}">\n{body}\n</s>')
+    return path
+
+
+def test_a_good_stream(cli: Cli) -> None:
+    ran = cli("check", SAMPLES / "sensor1.xml", "--element", "tempdata", "--schema", COLUMNS)
+    assert ran.code == 0
+    assert "well formed, grammatical" in ran.out
+    assert "36 tuples, 0 of them late" in ran.out
+    assert "6 close hour by constant" in ran.out
+    assert ran.err == ""
+
+
+def test_schemes_are_counted_by_attributes_and_kinds(cli: Cli, tmp_path: Path) -> None:
+    said = [
+        "<hour>1</hour>",
+        "<hour>2</hour>",
+        "<hour>3</hour><min>[1,5]</min>",
+        "<zone>3</zone>",
+        "<hour>{}</hour>",
+    ]
+    given = write(tmp_path / "t.xml", "".join(f"<p:t>{one}</p:t>" for one in said))
+    ran = cli("check", given, "--element", "t", "--schema", COLUMNS)
+    assert ran.out.splitlines()[2:] == [
+        "  5 punctuations, 1 of them dropped for an undeclared attribute",
+        "  2 close hour by constant",
+        "  1 close hour by constant, min by range",
+    ]
+
+
+def test_late_tuples_are_shown_where_they_stand(cli: Cli, tmp_path: Path) -> None:
+    body = "<t><hour>1</hour></t>\n<p:t><hour>1</hour></p:t>\n<t><hour>2</hour></t>\n<t><hour>1</hour></t>"
+    given = write(tmp_path / "t.xml", body)
+    ran = cli("check", given, "--element", "t", "--schema", COLUMNS)
+    assert ran.code == 1
+    assert "well formed, not grammatical" in ran.out
+    assert "1 of them late" in ran.out
+    assert f"line 5, byte {given.read_text().rindex('<t>')}" in ran.err
+
+
+def test_a_broken_stream(cli: Cli, tmp_path: Path) -> None:
+    given = write(tmp_path / "t.xml", "<t><hour>1</hour></t><t><hour>one</hour></t><t></u>")
+    ran = cli("check", given, "--element", "t", "--schema", COLUMNS)
+    assert ran.code == 1
+    assert "broken, grammatical" in ran.out
+    assert "1 tuples" in ran.out
+    assert "mismatch" in ran.err
+    assert "'one' is not of type INT" in ran.err

@@ -1,0 +1,89 @@
+"""Checking a stream: is it well formed and grammatical, and what does it promise?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from xmlpunct.errors import Reject, SourceError
+from xmlpunct.firehose.reader import FirehoseReader
+from xmlpunct.firehose.sources import Source
+from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec
+from xmlpunct.lateness import Lateness
+from xmlpunct.patterns import Constant, Pattern, Range, Values
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+
+SHOWN = 5
+_STEP = 2**20
+
+Scheme = tuple[tuple[str, str], ...]
+"""The attributes a punctuation constrains, each with the kind of its pattern."""
+
+
+@dataclass
+class Report:
+    """What `check` found. ``late`` tuples came after a punctuation that matches them; ``examples`` shows some
+    tuples that are late or were rejected. ``dropped`` punctuations constrain attributes that are not declared.
+    ``error`` is why the source ended before its end, if it did.
+    """
+
+    tuples: int = 0
+    punctuations: int = 0
+    dropped: int = 0
+    rejected: int = 0
+    late: int = 0
+    schemes: Counter[Scheme] = field(default_factory=Counter)
+    examples: list[Reject] = field(default_factory=list)
+    error: SourceError | None = None
+
+    @property
+    def grammatical(self) -> bool:
+        """Whether no tuple is late."""
+        return not self.late
+
+    @property
+    def fine(self) -> bool:
+        """Whether the stream is well formed, grammatical, and of the schema throughout."""
+        return self.error is None and not (self.late or self.rejected)
+
+
+def check(source: Source, schema: Schema, element: str, punct_namespace: str = PUNCT_NAMESPACE) -> Report:
+    """Read a stream to its end, or to where it breaks.
+
+    >>> xml = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><a>1</a></t><p:t><a>[1,2]</a></p:t>
+    ...   <t><a>2</a></t></s>'''
+    >>> found = check(Source.of(xml), Schema.parse("a INT"), "t")
+    >>> found.tuples, found.late, dict(found.schemes)
+    (2, 1, {(('a', 'range'),): 1})
+    """
+    report = Report()
+    reader = FirehoseReader(source, [StreamSpec(element, schema, element)], punct_namespace)
+    lateness = Lateness(schema)
+    try:
+        while (parsed := reader.read(_STEP)) is not None:
+            (given,), (rejects,) = parsed.slices, parsed.rejects
+            report.tuples += given.tuples.height
+            report.punctuations += parsed.read[0]
+            report.dropped += parsed.dropped[0]
+            report.rejected += len(rejects)
+            report.examples += rejects[: max(SHOWN - len(report.examples), 0)]
+            report.schemes.update(scheme(p) for p in given.punctuations)
+            late = lateness.judge(given).arg_true()
+            report.late += late.len()
+            if parsed.rejection is not None:
+                for row in late[: max(SHOWN - len(report.examples), 0)]:
+                    reason = "late: a punctuation before it says that it does not come"
+                    report.examples.append(parsed.rejection(0, row, reason))
+            report.error = parsed.error
+    finally:
+        reader.close()
+    return report
+
+
+def scheme(p: Punctuation) -> Scheme:
+    """What a punctuation constrains, and how."""
+    return tuple((p.schema.names[i], _KINDS[type(p.patterns[i])]) for i in p.constrained)
+
+
+_KINDS: dict[type[Pattern], str] = {Constant: "constant", Range: "range", Values: "list"}
