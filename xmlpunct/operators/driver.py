@@ -30,7 +30,7 @@ class Counters:
 def run(operator: Operator, port: int, given: Slice) -> Slice:
     """Give one slice to one operator: step, pass, keep, prop."""
     at_once = operator.step(port, given.tuples) if given.tuples.height else operator.schema.empty()
-    if not given.punctuations:
+    if not given.punctuations and not operator.speaks:
         return Slice(at_once)
     released = operator.pass_(port, given.punctuations)
     operator.keep(port, given.punctuations)

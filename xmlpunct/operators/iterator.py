@@ -33,6 +33,8 @@ class Operator(ABC):
     """
 
     name: str
+    speaks = False
+    """Whether `prop` may have something to say where no punctuation came in."""
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema

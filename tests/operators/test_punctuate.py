@@ -1,0 +1,108 @@
+"""punctuate against its definition, a tuple at a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xmlpunct import Punctuation, Schema, Slice, match
+from xmlpunct.operators import run
+from xmlpunct.operators.punctuate import AccessOrder, Punctuate, slack_of
+from xmlpunct.types import DATE, DOUBLE, INT, decimal
+
+SCHEMA = Schema.parse("sid STRING, a INT")
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["S1", "S2", "S3", None]), st.none() | st.integers(-3, 9)), max_size=25
+)
+
+
+def expected(rows: list[tuple[Any, Any]], order: AccessOrder) -> tuple[list[int], list[int], dict[Any, int]]:
+    """The tuples that pass, those that are late, and the maximum of each sender (None: of all)."""
+    highest: dict[Any, int] = {}
+    passed, late = [], []
+    for i, (sid, a) in enumerate(rows):
+        if order.by is not None and sid not in order.senders:
+            continue
+        sender = sid if order.by is not None else None
+        top = highest.get(sender)
+        if a is not None and top is not None and a < top - order.slack:
+            late.append(i)
+            continue
+        passed.append(i)
+        if a is not None:
+            highest[sender] = a if top is None else max(top, a)
+    return passed, late, highest
+
+
+@given(ROWS, st.sets(st.integers(0, 25)), st.integers(0, 3), st.booleans(), st.sets(st.integers(0, 25)))
+def test_against_the_definition(
+    rows: list[tuple[Any, Any]], cuts: set[int], slack: int, by_sender: bool, restarts: set[int]
+) -> None:
+    order = AccessOrder("a", slack, "sid", ("S1", "S2")) if by_sender else AccessOrder("a", slack)
+    operator = Punctuate(SCHEMA, order)
+    out: list[tuple[Any, ...]] = []
+    said: list[Punctuation] = []
+    rejected = 0
+    start = 0
+    for end in [*sorted(c for c in cuts if c < len(rows)), len(rows)]:
+        result = run(operator, 0, Slice(SCHEMA.frame(rows[start:end])))
+        assert not any(match(t, p) for t in result.tuples.rows() for p in said)
+        out += result.tuples.rows()
+        assert not set(result.punctuations) & set(said)
+        said += result.punctuations
+        rejected += len(operator.rejects)
+        if end in restarts:
+            again = Punctuate(SCHEMA, order)
+            again.restore(operator.snapshot())
+            operator = again
+        operator.rejects = []
+        start = end
+    passed, _, highest = expected(rows, order)
+    assert out == [rows[i] for i in passed]
+    assert rejected == len(rows) - len(passed)
+    for sid in ("S1", "S2", "S9"):
+        for a in range(-8, 12):
+            sender = sid if by_sender else None
+            closed = sender in highest and a < highest[sender] - slack
+            absent = by_sender and sid == "S9" and bool(rows)
+            if rows:
+                assert any(match((sid, a), p) for p in said) == (closed or absent)
+    if by_sender and len(highest) == 2:
+        together = Punctuation.of(SCHEMA, a=f"(,{min(highest.values()) - slack})")
+        assert any(p == together for p in said)
+
+
+@pytest.mark.parametrize(
+    ("columns", "slack", "values", "promised"),
+    [
+        ("a INT", 2, [5, 9, 7, 6], "(,6]"),
+        ("a DOUBLE", 0.5, [1.0, 2.5, 2.25], "(,2.0)"),
+        ("a DECIMAL(5,1)", 15, [Decimal("3.0"), Decimal("1.4")], "(,1.4]"),
+        ("a STRING", 0, ["b", "c", "bb"], "(,c)"),
+        ("a DATE", 1, [DATE.parse("2026-01-03"), DATE.parse("2026-01-01")], "(,2026-01-01]"),
+        ("a TIMESTAMP", 10**6, [datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC)], "(,2026-01-01T00:00:00.999999Z]"),
+    ],
+)
+def test_every_type(columns: str, slack: float, values: list[object], promised: str) -> None:
+    schema = Schema.parse(columns)
+    operator = Punctuate(schema, AccessOrder("a", slack))
+    result = run(operator, 0, Slice(schema.frame((v,) for v in values)))
+    assert [str(p.patterns[0]) for p in result.punctuations] == [promised]
+    assert result.tuples.height + len(operator.rejects) == len(values)
+
+
+def test_a_bound_below_all_values_promises_nothing() -> None:
+    schema = Schema.parse("a INT")
+    result = run(Punctuate(schema, AccessOrder("a", 5)), 0, Slice(schema.frame([(-(2**63) + 3,)])))
+    assert result.punctuations == []
+
+
+def test_slack_is_in_the_attributes_own_unit() -> None:
+    assert (slack_of(INT, "2"), slack_of(DOUBLE, "0.5"), slack_of(decimal(5, 1), "1.5")) == (2, 0.5, 15)
+    with pytest.raises(ValueError, match="0 or more"):
+        slack_of(INT, "-1")
