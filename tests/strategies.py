@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from itertools import product
+from functools import cache
+from itertools import combinations, product
 
 from hypothesis import strategies as st
 
@@ -222,10 +223,37 @@ class Space:
         """All tuples."""
         return list(product(*(self.values(i) for i in range(len(self.pools)))))
 
-    def punctuations(self) -> st.SearchStrategy[Punctuation]:
-        """Punctuations; wildcards are frequent, or nothing would ever be closed."""
-        each = [st.just(WILDCARD) | patterns(pool) for pool in self.pools]
-        return st.tuples(*each).map(lambda ps: Punctuation(self.schema, ps))
+    def punctuations(self, closing: Sequence[str] = ()) -> st.SearchStrategy[Punctuation]:
+        """Punctuations; wildcards are frequent, or nothing would ever be closed.
+
+        With ``closing`` two of three constrain at most these attributes.
+        """
+        return _punctuations(self, tuple(closing))
+
+
+@cache
+def _punctuations(space: Space, closing: tuple[str, ...]) -> st.SearchStrategy[Punctuation]:
+    """`Space.punctuations`, made once: Hypothesis checks every new strategy, which costs more than drawing."""
+    each = [st.just(WILDCARD) | some_patterns(pool) for pool in space.pools]
+    anything = st.tuples(*each)
+    if closing:
+        asked = {space.schema.index(name) for name in closing}
+        keys = st.tuples(*(e if i in asked else st.just(WILDCARD) for i, e in enumerate(each)))
+        anything = st.one_of(keys, anything, keys)
+    return anything.map(lambda ps: Punctuation(space.schema, ps))
+
+
+@cache
+def some_patterns(pool: Pool) -> st.SearchStrategy[Pattern]:
+    """Patterns of a pool but ``*``, all kinds, listed beforehand: cheap to draw."""
+    constants = pool.constants
+    bounds = product("[(", [None, *constants], [None, *constants], ")]")
+    kinds = (
+        [pt.constant(pool.type, v) for v in constants],
+        [pt.interval(pool.type, low, high, a == "[", b == "]") for a, low, high, b in bounds],
+        [pt.values(pool.type, found) for n in (0, 2, 3) for found in combinations(constants, n)],
+    )
+    return st.one_of(*(st.sampled_from(list(dict.fromkeys(kind))) for kind in kinds))
 
 
 SMALL = Pool("small int", INT, _ints(0, 3), _ints(-1, 4))
@@ -243,6 +271,9 @@ MOMENT = Pool(
     "moment", TIMESTAMP, (_NOON, _NOON + 2 * _MICRO), tuple(_NOON + i * _MICRO for i in range(-1, 4))
 )
 
+SIGNED = Pool("signed", INT, (-1, 0, 1), _ints(-1, 2))
+"""Few values, so that tuples of different streams meet."""
+
 SPACES = (
     Space.of(a=SMALL, b=LETTER),
     Space.of(a=SMALL, b=SMALL, c=SMALL),
@@ -259,20 +290,30 @@ Stream = list[Element]
 
 
 @st.composite
-def streams(draw: st.DrawFn, space: Space, most: int = 14, ends: bool | None = None) -> Stream:
+def streams(
+    draw: st.DrawFn, space: Space, most: int = 14, ends: bool | None = None, closing: Sequence[str] = ()
+) -> Stream:
     """A grammatical punctuated stream: no tuple matches an earlier punctuation.
 
-    Duplicates are frequent. ``ends`` says whether the all-wildcard punctuation comes last (None: maybe).
+    Duplicates are frequent. With ``closing`` so are punctuations on these attributes alone, and no stream is
+    very short, or nothing would happen. ``ends`` says whether the
+    all-wildcard punctuation comes last (None: maybe).
     """
-    allowed, found, seen = space.tuples(), [], []
-    for _ in range(draw(st.integers(0, most))):
+    allowed, seen = space.tuples(), list[Tuple]()
+    found: Stream = []
+    punctuations = space.punctuations(closing)
+
+    def one_of(ts: Sequence[Tuple]) -> Tuple:
+        return ts[draw(st.integers(0, len(ts) - 1))]
+
+    for _ in range(draw(st.integers(most // 3 if closing else 0, most))):
         if allowed and draw(st.integers(0, 9)) < 7:
             again = [t for t in seen if any(t is a for a in allowed)]
-            t = draw(st.sampled_from(again if again and draw(st.integers(0, 3)) == 0 else allowed))
+            t = one_of(again if again and draw(st.integers(0, 3)) == 0 else allowed)
             seen.append(t)
             found.append(t)
         else:
-            p = draw(space.punctuations())
+            p = draw(punctuations)
             allowed = [t for t in allowed if not match(t, p)]
             found.append(p)
     if ends or (ends is None and draw(st.booleans())):
@@ -289,7 +330,8 @@ def cuts(draw: st.DrawFn, inputs: Sequence[Stream]) -> list[Cut]:
     """The same streams, cut somehow and interleaved somehow."""
     rest, found = [list(stream) for stream in inputs], []
     while any(rest):
-        port = draw(st.sampled_from([i for i, stream in enumerate(rest) if stream]))
+        waiting = [i for i, stream in enumerate(rest) if stream]
+        port = waiting[draw(st.integers(0, len(waiting) - 1))]
         size = draw(st.integers(1, len(rest[port])) if draw(st.booleans()) else st.just(1))
         found.append((port, rest[port][:size]))
         rest[port] = rest[port][size:]

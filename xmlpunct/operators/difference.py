@@ -20,6 +20,7 @@ class Difference(SetOperation):
     """
 
     name = "difference"
+    speaks = True  # a right tuple that comes may free a punctuation
     pending_sides = (LEFT,)
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
+from xmlpunct.operators.meeting import Meeting
 from xmlpunct.operators.merge import Merge
 from xmlpunct.patterns import ENUMERABLE, enumerate_values, values
 from xmlpunct.punctuation import Punctuation, Tuple
@@ -64,6 +65,7 @@ class Gather(Merge):
 
     def __init__(self, schema: Schema, shards: int, keys: Sequence[Sequence[str]], owners: Owners) -> None:
         super().__init__([schema] * shards)
+        self.meeting = Meeting(schema, shards, alike=True)  # all shards hear, and say, the same in the end
         self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from xmlpunct.operators.iterator import Snapshot
 from xmlpunct.punctset import PunctuationSet, jointly_cover
-from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation, combine, from_frame, to_frame
 from xmlpunct.schema import Schema
 
 
@@ -21,10 +21,14 @@ class Meeting:
     still come, it would say nothing new. What was found is remembered only where it overlaps a retained one.
     An input's end is retained until all have ended, whatever covers it: whoever waits for the end waits for
     that punctuation itself.
+
+    ``alike`` leaves out the combinations of two punctuations each of which constrains an attribute that the
+    other does not. Inputs that all say the same sooner or later lose nothing by it but haste, and are spared
+    the product of all that they say.
     """
 
-    def __init__(self, schema: Schema, ports: int) -> None:
-        self.schema = schema
+    def __init__(self, schema: Schema, ports: int, alike: bool = False) -> None:
+        self.schema, self.alike = schema, alike
         self.inputs = [PunctuationSet(schema) for _ in range(ports)]
         """What each input has said and is retained."""
         self._found = PunctuationSet(schema)
@@ -44,8 +48,17 @@ class Meeting:
         found = [p]
         for other, said in enumerate(self.inputs):
             if other != port and found:
-                found = list(dict.fromkeys(c for q in found for c in said.combinations(q)))
+                found = list(dict.fromkeys(c for q in found for c in self._combinations(said, q)))
         return found
+
+    def _combinations(self, said: PunctuationSet, p: Punctuation) -> list[Punctuation]:
+        if not self.alike:
+            return said.combinations(p)
+        mine = set(p.constrained)
+        others = (
+            q for q in said.overlapping(p) if mine.issubset(q.constrained) or mine.issuperset(q.constrained)
+        )
+        return [c for q in others if (c := combine(p, q)) is not None]
 
     def _forget(self, found: Iterable[Punctuation]) -> None:
         """Remember what was found; drop what it covers, then what overlaps nothing that is retained."""

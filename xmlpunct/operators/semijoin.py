@@ -30,6 +30,7 @@ class SemiJoin(Operator):
     """
 
     name = "semijoin"
+    speaks = True  # a partner that comes may free a punctuation
 
     def __init__(
         self,

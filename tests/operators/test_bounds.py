@@ -1,0 +1,104 @@
+"""State is bounded by what is open: an auction that never ends, item after item, bid after bid."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from xmlpunct.operators import (
+    Aggregate,
+    Difference,
+    DupElim,
+    GroupBy,
+    Intersect,
+    Join,
+    Merge,
+    Operator,
+    Pipeline,
+    SemiJoin,
+    Union,
+)
+from xmlpunct.punctuation import Punctuation, Tuple
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+ITEMS = 100_000 if os.environ.get("XMLPUNCT_LONG") == "1" else 10_000
+STEP, LAG = 500, 2
+"""Items a slice; how many slices later an item's bids are closed."""
+ITEM = Schema.parse("id INT NOT NULL, seller STRING")
+BID = Schema.parse("item INT NOT NULL, price INT")
+NUMBER = Schema.parse("x INT")
+
+
+def items(schema: Schema, first: int, each: int, some: int = 1) -> Slice:
+    """``each`` tuples for every ``some``-th item of a slice, and every item's closing punctuation."""
+    numbers = range(first, first + STEP)
+    rows: list[Tuple] = [
+        (n, "ann" if schema is ITEM else n)[: len(schema)]
+        for n in numbers
+        if n % some == 0
+        for _ in range(each)
+    ]
+    name = schema.names[0]
+    return Slice(schema.frame(rows), [Punctuation.of(schema, **{name: n}) for n in numbers])
+
+
+def auction(left: Schema, right: Schema) -> Iterator[tuple[int, Slice]]:
+    """Items on the left; their bids, none for every second item, ``LAG`` slices later on the right."""
+    for first in range(0, ITEMS, STEP):
+        yield 0, items(left, first, 1)
+        if first >= LAG * STEP:
+            yield 1, items(right, first - LAG * STEP, 2, some=2)
+
+
+def backwards(left: Schema, right: Schema) -> Iterator[tuple[int, Slice]]:
+    """The same with the bids first."""
+    for port, given in auction(right, left):
+        yield 1 - port, given
+
+
+def joins(kind: str) -> Callable[[], list[Operator]]:
+    return lambda: [Join(ITEM, BID, [("id", "item")], kind)]
+
+
+def counted() -> list[Operator]:
+    join = Join(ITEM, BID, [("id", "item")], "left")
+    return [join, GroupBy(join.schema, ("id",), [Aggregate("MAX", "price", False, "best")])]
+
+
+MADE: dict[str, tuple[Callable[[], list[Operator]], Schema, Schema]] = {
+    **{kind: (joins(kind), ITEM, BID) for kind in ("inner", "left", "right", "full")},
+    "semi": (lambda: [SemiJoin(ITEM, BID, [("id", "item")])], ITEM, BID),
+    "anti": (lambda: [SemiJoin(ITEM, BID, [("id", "item")], anti=True)], ITEM, BID),
+    "left join, group-by": (counted, ITEM, BID),
+    "intersect": (lambda: [Intersect(NUMBER, NUMBER)], NUMBER, NUMBER),
+    "difference": (lambda: [Difference(NUMBER, NUMBER)], NUMBER, NUMBER),
+    "merge": (lambda: [Merge([NUMBER, NUMBER])], NUMBER, NUMBER),
+    "merge, dupelim": (lambda: [Merge([NUMBER, NUMBER]), DupElim(NUMBER)], NUMBER, NUMBER),
+    "union": (lambda: [Union([NUMBER, NUMBER])], NUMBER, NUMBER),
+}
+
+
+BOTH = ("left", "semi", "anti", "left join, group-by", "difference")
+"""Where the sides differ, so that it matters which comes first."""
+
+
+@pytest.mark.parametrize(
+    ("name", "order"), [*((name, auction) for name in MADE), *((name, backwards) for name in BOTH)]
+)
+def test_state_stays_small(name: str, order: Callable[[Schema, Schema], Iterator[tuple[int, Slice]]]) -> None:
+    stages, left, right = MADE[name]
+    operators = stages()
+    targets = [*((i + 1, 0) for i in range(len(operators) - 1)), None]
+    pipeline = Pipeline(operators, [[(0, 0)], [(0, 1)]], targets)
+    promised = 0
+    for port, given in order(left, right):
+        promised += len(pipeline.push(port, given).punctuations)
+    peaks = [(c.state_rows_peak, c.held_punctuations_peak) for c in pipeline.counters]
+    open_items = (LAG + 1) * STEP
+    assert all(rows <= 3 * open_items and held <= 3 * open_items for rows, held in peaks), peaks
+    last = [(c.state_rows, c.held_punctuations) for c in pipeline.counters]
+    assert all(rows <= 3 * LAG * STEP and held <= 3 * LAG * STEP for rows, held in last), last
+    assert promised >= ITEMS - 2 * open_items

@@ -1,0 +1,36 @@
+"""difference: left tuples that the right has closed without having had them. See test_intersect.py too."""
+
+from __future__ import annotations
+
+from tests.operators.harness import check_table
+from xmlpunct.operators import Difference
+from xmlpunct.schema import Schema
+
+X = Schema.parse("x INT")
+
+
+def test_table() -> None:
+    operator = Difference(X, X)
+    check_table(
+        operator,
+        """
+        1: 1; 1; 2; null     ->
+        2: 2; 4; P([0,2])    -> 1
+        1: 1; 0; 4           -> 0
+        1: P([0,3])          -> P([0,2]); P([0,3])
+        2: P(*)              -> null; P([0,3])
+        1: P(*)              -> P(*)
+        """,
+    )
+    assert (operator.rows, operator.held) == (0, 0)
+
+
+def test_a_duplicate_after_a_purge_is_not_given_again() -> None:
+    """The paper's Table 4 forgets 5 once the right has closed it; dupelim remembers that it went out."""
+    operator = Difference(X, X)
+    check_table(operator, "2: P(5) -> \n 1: 5 -> 5 \n 1: 5 -> \n 1: P(5) -> P(5)")
+    assert operator.rows == 0
+
+
+def test_only_left_punctuations_count_by_themselves() -> None:
+    check_table(Difference(X, X), "2: P(5) ->\n 1: P([5,6]) -> P(5); P([5,6])")

@@ -1,0 +1,142 @@
+"""Gather and route: a stream split over shards by keys, and put together again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.harness import FEWER, assert_proper
+from tests.oracle import bag
+from tests.plans.random_plans import cuts as cut_somehow
+from tests.strategies import FLAG, SIGNED, Element, Space, slice_of, streams
+from xmlpunct.engine.exchange import owners_of, route
+from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join, Operator, run
+from xmlpunct.operators.gather import Gather
+from xmlpunct.punctuation import Punctuation, Tuple
+from xmlpunct.schema import Schema
+
+SPACE = Space.of(a=SIGNED, b=(SIGNED, "NOT NULL"), c=FLAG)
+X = Schema.parse("x INT")
+
+
+class Shards:
+    """An operator on several shards: ``inputs[port]`` are the attributes that its input is split by."""
+
+    def __init__(
+        self, made: Sequence[Operator], inputs: Sequence[Sequence[str]], ways: Sequence[Sequence[str]]
+    ) -> None:
+        self.made, self.inputs = made, inputs
+        first = made[0]
+        owners = owners_of(first.inputs[0], inputs[0], len(made))
+        self.gather = Gather(first.schema, len(made), ways, owners)
+        self.tuples: list[Tuple] = []
+        self.promised: list[Punctuation] = []
+
+    def push(self, port: int, elements: Sequence[Element]) -> list[Punctuation]:
+        """Give a slice to all; what is promised. No promise made before is broken."""
+        schema = self.made[0].inputs[port]
+        routed = route(slice_of(schema, elements), schema, self.inputs[port], len(self.made))
+        before = len(self.promised)
+        for shard, part in routed.items():
+            output = run(self.gather, shard, run(self.made[shard], port, part))
+            fresh = output.tuples.rows()
+            assert_proper(fresh, self.promised)
+            self.tuples += fresh
+            self.promised += output.punctuations
+        return self.promised[before:]
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 8])
+@pytest.mark.parametrize("keys", [("a",), ("b", "a"), ("a", "b", "c")], ids=",".join)
+@FEWER
+@given(data=st.data())
+def test_one_input(keys: tuple[str, ...], shards: int, data: st.DataObject) -> None:
+    """dupelim and group-by: after every slice the bag of one shard, nothing broken, an end."""
+    stream = data.draw(streams(SPACE, ends=True, closing=keys))
+    rng = random.Random(data.draw(st.integers(0, 99)))
+    count = [Aggregate("COUNT", None, False, "n")]
+    operators: Sequence[Operator] = [
+        *(DupElim(SPACE.schema) for _ in range(shards + 1)),
+        *(GroupBy(SPACE.schema, keys, count) for _ in range(shards + 1)),
+    ]
+    for made in (operators[: shards + 1], operators[shards + 1 :]):
+        alone = made[0]
+        many = Shards(made[1:], [keys], [keys])
+        expected: list[Tuple] = []
+        for port, elements in cut_somehow(rng, [stream]):
+            output = run(alone, port, slice_of(SPACE.schema, elements))
+            expected += output.tuples.rows()
+            many.push(port, elements)
+            assert bag(many.tuples) == bag(expected)
+        assert any(p.is_everything for p in many.promised)
+
+
+LEFT, RIGHT = Space.of(k=SIGNED, v=FLAG), Space.of(l=SIGNED, w=FLAG)
+
+
+@pytest.mark.parametrize("shards", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("kind", "ways"),
+    [
+        ("inner", [("k",)]),
+        ("left", [("k",), ("l",)]),
+        ("right", [("k",), ("l",)]),
+        ("full", [("k",), ("l",)]),
+    ],
+)
+@FEWER
+@given(data=st.data())
+def test_joins(kind: str, ways: list[tuple[str, ...]], shards: int, data: st.DataObject) -> None:
+    """An outer join's output has two attributes that are the key or null: each is a way to find the owner."""
+    inputs = [data.draw(streams(s, ends=True, closing=s.schema.names[:1])) for s in (LEFT, RIGHT)]
+    rng = random.Random(data.draw(st.integers(0, 99)))
+    made = [Join(LEFT.schema, RIGHT.schema, [("k", "l")], kind) for _ in range(shards + 1)]
+    many, expected = Shards(made[1:], [("k",), ("l",)], ways), list[Tuple]()
+    for port, elements in cut_somehow(rng, inputs):
+        schema = (LEFT, RIGHT)[port].schema
+        expected += run(made[0], port, slice_of(schema, elements)).tuples.rows()
+        many.push(port, elements)
+        assert bag(many.tuples) == bag(expected)
+    assert any(p.is_everything for p in many.promised)
+
+
+@pytest.mark.parametrize("size", [1, 999, 1000, 1001, 5000])
+@pytest.mark.parametrize("keys", [("a",), ("b", "a")], ids=",".join)
+def test_a_pattern_at_the_limit_of_enumeration(keys: tuple[str, ...], size: int) -> None:
+    """Listed and split by owner up to 1,000 values, sent to everyone above: closed either way."""
+    schema = Schema.parse("a INT, b INT")
+    many = Shards([DupElim(schema) for _ in range(3)], [keys], [keys])
+    p = (
+        Punctuation.of(schema, a=f"[1,{size}]", b="7")
+        if len(keys) == 2
+        else Punctuation.of(schema, a=f"[1,{size}]")
+    )
+    found = many.push(0, [(1, 7), (size, 7), p])
+    for value in (1, size // 2 + 1, size):
+        assert any(q.patterns[0].matches(value) and q.patterns[1].matches(7) for q in found)
+    assert not any(q.patterns[0].matches(size + 1) for q in found)
+    assert (len(found) == 1) == (size > 1000 or size == 1)
+
+
+def test_nobody_speaks_for_another_shard() -> None:
+    """Two shards' promises about 0 and 1 must not fuse to a range that the third has not asserted."""
+    owners = owners_of(X, ("x",), 3)
+    gather = Gather(X, 3, [("x",)], owners)
+    by_shard = {shard: n for n, shard in zip(range(50), owners([(n,) for n in range(50)]), strict=True)}
+    ranged = Punctuation.of(X, x="[0,49]")
+    found = gather.prop(0, [ranged])
+    mine = [n for n, shard in zip(range(50), owners([(n,) for n in range(50)]), strict=True) if shard == 0]
+    assert [n for n in range(50) if any(p.patterns[0].matches(n) for p in found)] == mine
+    other = by_shard[2]
+    assert gather.prop(1, [Punctuation.of(X, x=other)]) == []
+    assert gather.prop(2, [Punctuation.of(X, x=other)]) == [Punctuation.of(X, x=other)]
+
+
+def test_without_the_keys_all_shards_must_agree() -> None:
+    gather = Gather(X, 2, [], owners_of(X, (), 2))
+    assert gather.prop(0, [Punctuation.of(X, x=5)]) == []
+    assert [str(p) for p in gather.prop(1, [Punctuation.of(X, x="[4,6]")])] == ["<5>"]

@@ -1,0 +1,93 @@
+"""intersect: the tuples of both inputs, each once; and what goes for difference alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import oracle
+from tests.operators.harness import Tally, check_table, drive
+from tests.operators.test_join import Row, few
+from tests.oracle import Oracle, Port, relational
+from tests.strategies import FLAG, SIGNED, Space, cuts, punctuations_of, streams, tuples_of
+from xmlpunct.operators import Difference, Intersect, Operator
+from xmlpunct.schema import Schema
+
+SETS: tuple[tuple[type[Intersect] | type[Difference], Callable[[], Oracle], relational.Operation], ...] = (
+    (Intersect, oracle.intersect, relational.intersect),
+    (Difference, oracle.difference, relational.difference),
+)
+PAIRS = (
+    (Space.of(a=SIGNED, b=FLAG), Space.of(a=SIGNED, b=FLAG)),
+    (Space.of(a=(SIGNED, "NOT NULL"), b=FLAG), Space.of(x=SIGNED, y=(FLAG, "NOT NULL"))),
+    (Space.of(a=(SIGNED, "[-1,2]")), Space.of(a=(SIGNED, "[-1,2]"))),
+)
+
+
+@pytest.mark.parametrize("spaces", PAIRS, ids=str)
+@pytest.mark.parametrize(("kind", "expected", "_"), SETS, ids=["intersect", "difference"])
+def test_against_the_oracle(
+    kind: type[Intersect] | type[Difference],
+    expected: Callable[[], Oracle],
+    _: object,
+    spaces: tuple[Space, Space],
+) -> None:
+    tally = Tally()
+
+    def make() -> Operator:
+        return kind(spaces[0].schema, spaces[1].schema)
+
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        inputs = [data.draw(streams(s, closing=s.schema.names[:1])) for s in spaces]
+        probes = list(dict.fromkeys([*spaces[0].tuples(), *spaces[1].tuples()]))
+        for _ in range(2):
+            restarts = data.draw(st.sets(st.integers(0, 8)))
+            tally.add(drive(make, expected(), data.draw(cuts(inputs)), probes, restarts))
+
+    check()
+    tally.check(released=0.15, promised=0.3, purged=0.5)
+
+
+@pytest.mark.parametrize("spaces", PAIRS, ids=str)
+@pytest.mark.parametrize(("_", "expected", "operation"), SETS, ids=["intersect", "difference"])
+@given(data=st.data())
+def test_the_invariants_are_sound(
+    _: object,
+    expected: Callable[[], Oracle],
+    operation: relational.Operation,
+    spaces: tuple[Space, Space],
+    data: st.DataObject,
+) -> None:
+    inputs = [data.draw(streams(s, closing=s.schema.names[:1]))[:8] for s in spaces]
+    ports = [Port(tuples_of(stream), punctuations_of(stream)) for stream in inputs]
+    domains: Sequence[list[Row]] = [few(space.tuples()) for space in spaces]
+    oracle.assert_sound(expected(), operation, ports, domains)
+
+
+X = Schema.parse("x INT")
+
+
+def test_table() -> None:
+    """Nulls are equal. A result is given once, and once it is promised away it is forgotten."""
+    operator = Intersect(X, X)
+    check_table(
+        operator,
+        """
+        1: 1; 1; 2; null     ->
+        2: 1; null           -> 1; null
+        2: 1; null; 3        ->
+        2: P(2)              -> P(2)
+        1: P([0,9])          -> P(2)
+        2: P([1,9])          -> P([0,9]); P([1,9])
+        1: P(*)              ->
+        2: P(*)              -> P([0,9]); P(*)
+        """,
+    )
+
+
+def test_a_side_without_a_match_need_not_wait_for_the_other() -> None:
+    check_table(Intersect(X, X), "1: P(5) -> P(5)\n 2: 5; 6 -> \n 2: P(6) ->\n 1: P(6) -> P(6)")

@@ -1,0 +1,104 @@
+"""not-in: SQL's NOT IN with nulls, which waits for the right side's end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import oracle
+from tests.operators.harness import Tally, check_table, drive
+from tests.operators.test_join import Case, Row, few, prefixes
+from tests.oracle import relational
+from tests.strategies import SIGNED, Space, cuts
+from xmlpunct.operators import NotIn
+from xmlpunct.schema import Schema
+
+CASES = (
+    Case(Space.of(k=SIGNED, v=SIGNED), Space.of(l=SIGNED, w=SIGNED), (("k", "l"),)),
+    Case(Space.of(k=SIGNED, v=SIGNED), Space.of(w=SIGNED, l=(SIGNED, "NOT NULL")), (("k", "l"),)),
+    Case(Space.of(k=(SIGNED, "NOT NULL")), Space.of(l=SIGNED), (("k", "l"),)),
+)
+
+
+def make(case: Case) -> NotIn:
+    return NotIn(case.left.schema, case.right.schema, *case.keys[0])
+
+
+def expected(case: Case) -> oracle.Oracle:
+    return oracle.not_in(case.left.schema, case.right.schema, *case.keys[0])
+
+
+@pytest.mark.parametrize("case", CASES, ids=["both nullable", "left nullable", "right nullable"])
+def test_against_the_oracle(case: Case) -> None:
+    tally = Tally()
+
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        inputs = data.draw(case.streams())
+        for _ in range(2):
+            tally.add(
+                drive(
+                    lambda: make(case),
+                    expected(case),
+                    data.draw(cuts(inputs)),
+                    case.left.tuples(),
+                    data.draw(st.sets(st.integers(0, 8))),
+                )
+            )
+
+    check()
+    tally.check(promised=0.3, purged=0.3)
+
+
+@pytest.mark.parametrize("case", CASES, ids=["both nullable", "left nullable", "right nullable"])
+@given(data=st.data())
+def test_the_invariants_are_sound(case: Case, data: st.DataObject) -> None:
+    domains: Sequence[list[Row]] = [few(space.tuples()) for space in case.spaces]
+    oracle.assert_sound(
+        expected(case), relational.not_in(*case.places[0]), data.draw(prefixes(case)), domains
+    )
+
+
+ITEM, BID = Schema.parse("id INT, seller STRING"), Schema.parse("item INT, price INT")
+
+
+def test_nothing_before_the_right_side_has_ended() -> None:
+    check_table(
+        NotIn(ITEM, BID, "id", "item"),
+        """
+        1: 1 ann; 2 bob; null eve   ->
+        1: P(1, *)                  ->
+        2: 1 10; P([1,2], *)        -> P(1, *)
+        1: P(2, *)                  ->
+        2: P(*, *)                  -> 2 bob; P(2, *)
+        1: 3 cid; 1 dan; null fay   -> 3 cid
+        1: P(*, *)                  -> P(*, *)
+        """,
+    )
+
+
+def test_one_null_on_the_right_cancels_everything() -> None:
+    check_table(
+        NotIn(ITEM, BID, "id", "item"),
+        """
+        1: 1 ann; P(1, *)           ->
+        2: null 10                  ->
+        1: 2 bob; P(2, *)           -> P(1, *); P(2, *)
+        2: P(*, *)                  ->
+        1: 3 cid; P(*, *)           -> P(*, *)
+        """,
+    )
+
+
+def test_a_null_on_the_left_passes_if_the_right_was_empty() -> None:
+    check_table(
+        NotIn(ITEM, BID, "id", "item"),
+        """
+        1: null eve; 1 ann; P(*, eve)  ->
+        2: P(*, *)                     -> null eve; 1 ann; P(*, eve)
+        1: null fay                    -> null fay
+        """,
+    )

@@ -1,0 +1,103 @@
+"""semijoin: left tuples with a partner (semi) or without one (anti), each decided once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import oracle
+from tests.operators.harness import FEWER, Tally, check_table, drive
+from tests.operators.test_join import CASES, Case, Row, few, prefixes
+from tests.oracle import relational
+from tests.strategies import cuts
+from xmlpunct.operators import SemiJoin
+from xmlpunct.schema import Schema
+
+
+def make(case: Case, anti: bool) -> SemiJoin:
+    return SemiJoin(case.left.schema, case.right.schema, case.keys, anti, case.expression)
+
+
+def expected(case: Case, anti: bool) -> oracle.Oracle:
+    return oracle.semijoin(case.left.schema, case.right.schema, case.keys, anti, case.condition)
+
+
+@pytest.mark.parametrize("anti", [False, True], ids=["semi", "anti"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_against_the_oracle(case: Case, anti: bool) -> None:
+    tally = Tally()
+
+    @FEWER
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        inputs = data.draw(case.streams())
+        for _ in range(2):
+            tally.add(
+                drive(
+                    lambda: make(case, anti),
+                    expected(case, anti),
+                    data.draw(cuts(inputs)),
+                    case.left.tuples(),
+                    data.draw(st.sets(st.integers(0, 8))),
+                )
+            )
+
+    check()
+    if case.keys:
+        tally.check(released=0.2, promised=0.3, purged=0.5)
+    else:  # only the whole other side can be closed
+        tally.check(promised=0.3, purged=0.25)
+
+
+@pytest.mark.parametrize("anti", [False, True], ids=["semi", "anti"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+@FEWER
+@given(data=st.data())
+def test_the_invariants_are_sound(case: Case, anti: bool, data: st.DataObject) -> None:
+    operation = relational.semijoin(anti, case.places, case.condition)
+    domains: Sequence[list[Row]] = [few(space.tuples()) for space in case.spaces]
+    oracle.assert_sound(expected(case, anti), operation, data.draw(prefixes(case)), domains)
+
+
+ITEM, BID = Schema.parse("id INT, seller STRING"), Schema.parse("item INT, price INT")
+
+
+def test_semi_table() -> None:
+    """Items with a bid. Item 1 comes through at its first bid; item 2 is given up once its bids are closed."""
+    operator = SemiJoin(ITEM, BID, [("id", "item")])
+    check_table(
+        operator,
+        """
+        1: 1 ann; 2 bob       ->
+        2: 1 10; 1 12         -> 1 ann
+        1: P([1,2], *)        ->
+        2: P(2, *)            -> P([1,2], *); P(2, *)
+        2: 1 13; 3 5          ->
+        1: 3 cid; P(3, *)     -> 3 cid; P(3, *)
+        2: P(*, 99)           ->
+        2: P(*, *)            -> P(*, *)
+        """,
+    )
+    assert operator.rows == 0
+
+
+def test_anti_table() -> None:
+    """Items nobody bid for, each once its bids are closed. The right's punctuations are not passed on."""
+    operator = SemiJoin(ITEM, BID, [("id", "item")], anti=True)
+    check_table(
+        operator,
+        """
+        1: 1 ann; 2 bob; null eve  -> null eve
+        2: 1 10                    ->
+        2: P({1,2}, *)             -> 2 bob
+        1: P({1,2}, *)             -> P([1,2], *)
+        1: 3 cid; P(3, *)          ->
+        2: P(3, [0,99])            ->
+        2: P(*, *)                 -> 3 cid; P(3, *)
+        1: P(*, *)                 -> P(*, *)
+        """,
+    )
+    assert (operator.rows, operator.held) == (0, 0)
