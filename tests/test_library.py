@@ -23,11 +23,10 @@ def test_results_come_as_tuples_and_punctuations() -> None:
 
 
 def test_a_failing_source_gives_what_was_certain_before() -> None:
-    found = []
+    found = xmlpunct.query(COUNT, t=io.BytesIO(FEED))
+    assert [str(next(found)), str(next(found))] == ["(5, 1)", "<5, *>"]
     with pytest.raises(SourceError, match="cut short"):
-        for element in xmlpunct.query(COUNT, t=io.BytesIO(FEED)):
-            found.append(str(element))
-    assert found == ["(5, 1)", "<5, *>"]
+        next(found)
 
 
 def test_rejects_are_logged(caplog: pytest.LogCaptureFixture) -> None:
