@@ -22,8 +22,10 @@ from xmlpunct.patterns import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
 
-OPTIONS = ("source", "element")
+OPTIONS = ("source", "element", "connections", "follow")
 """The keys that WITH (...) of a CREATE STREAM knows."""
+UNQUOTED = ("connections", "follow")
+"""Those whose values may stand without quotes: a number, true or false."""
 
 
 class PunctSQL(Dialect):
@@ -58,7 +60,16 @@ class PunctSQL(Dialect):
                 self._fail(f"an option of CREATE STREAM is one of {', '.join(OPTIONS)}", token)
             if not self._match(TokenType.EQ):
                 self._fail("key = value")
-            value = self._parse_string() or self._fail(f"{key.name} wants a quoted value")
+            value = self._parse_string()
+            plain = self._curr and self._curr.token_type in (
+                TokenType.NUMBER,
+                TokenType.TRUE,
+                TokenType.FALSE,
+            )
+            if value is None and plain and key.name.lower() in UNQUOTED:
+                self._advance()
+                value = exp.Literal.string(self._prev.text)
+            value = value or self._fail(f"{key.name} wants a quoted value")
             option = exp.Property(this=exp.var(key.name.lower()), value=value)
             option.meta.update(start=token.start, end=self._prev.end)
             return option

@@ -185,3 +185,16 @@ def test_every_command_says_what_it_does(cli: Cli) -> None:
     for command in ("run", "parse", "explain", "generate"):
         assert command in shown
         assert len(cli(command, "--help").out.splitlines()) > 3
+
+
+def test_an_order_is_kept_and_a_limit_ends_the_run(cli: Cli, tmp_path: Path) -> None:
+    rows = "".join(f"<t><hour>{h}</hour><x>{x}</x></t>\n" for h, x in [(1, 5), (2, 9), (3, 5), (4, 1)])
+    given = feed(tmp_path / "t.xml", rows)
+    options = ["-s", f"t={given}", "--engine", "local", "--format", "csv"]
+    ran = cli("run", "-q", STREAM + "SELECT hour, x FROM t ORDER BY x DESC, hour", *options)
+    assert ran.out == "hour,x\n2,9\n1,5\n3,5\n4,1\n"
+    endless = feed(tmp_path / "endless.xml", rows, end="")  # cut short, but nobody reads that far
+    options[1] = f"t={endless}"
+    ran = cli("run", "-q", STREAM + "SELECT hour FROM t LIMIT 2", *options, "--slice", "60")
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "hour")
+    assert len(ran.out.splitlines()) == 3

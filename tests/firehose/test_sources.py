@@ -65,12 +65,6 @@ def test_unreadable(tmp_path: Path) -> None:
         source.open()
 
 
-def test_no_sockets_yet() -> None:
-    for spec in ("tcp://localhost:1", "tcp-listen://localhost:1"):
-        with pytest.raises(UsageError, match="not supported yet"):
-            open_source(spec)
-
-
 @pytest.mark.parametrize("wrong", [io.StringIO("<r/>"), 5, None])
 def test_what_is_no_source(wrong: object) -> None:
     with pytest.raises(UsageError):

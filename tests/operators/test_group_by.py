@@ -39,6 +39,7 @@ CASES = (
     (Space.of(v=SMALL, w=LETTER), ()),
     (Space.of(v=WIDE, w=(FLAG, "NOT NULL")), ()),
     (Space.of(v=SMALL), ("v",)),
+    (Space.of(k=SMALL, u=(FLAG, "NOT NULL"), v=(FLAG, "NOT NULL")), ("k",)),
 )
 
 
@@ -69,7 +70,7 @@ def test_against_the_oracle(space: Space, keys: tuple[str, ...], data: st.DataOb
     for _ in range(2):
         outcome = drive(
             lambda: make(space.schema, keys, aggregates),
-            oracle.group_by(space.schema, keys, aggregates),
+            oracle.group_by(space.schema, keys, aggregates, space.tuples()),
             data.draw(cuts([stream])),
             probes(key_space, len(aggregates)),
             data.draw(st.sets(st.integers(0, 8))),
@@ -323,3 +324,44 @@ def test_state_is_what_is_open() -> None:
         assert output.tuples.rows() == [(hour, 3, 15)]
         assert [str(p) for p in output.punctuations] == [f"<{hour}, *, *>"]
         assert operator.rows == 0
+
+
+def test_several_punctuations_close_a_group_together() -> None:
+    """As senders in order by themselves do: each its own hours, one after the other."""
+    schema = Schema.parse("sid STRING CHECK (sid IN ('S1', 'S2', 'S3')), hour INT, temp INT")
+    operator = GroupBy(schema, ("hour",), [Aggregate("MAX", "temp", False, "m")])
+    check_table(
+        operator,
+        """
+        S1 5 70; S2 5 71; S1 6 72    ->
+        P(S1, 5, *); P(S2, (,5], *)  ->
+        P({S3,S4}, *, *)             -> 5 71; P(5, *)
+        P(S2, 6, *)                  ->
+        P(S1, [4,9], *)              -> 6 72; P([4,5], *); P(6, *)
+        P(*, *, *)                   -> P(*, *)
+        """,
+    )
+
+
+def test_complements_close_a_not_null_attribute() -> None:
+    schema = Schema.parse("k INT, v INT NOT NULL, w INT")
+    operator = GroupBy(schema, ("k",), [Aggregate("COUNT", None, False, "n")])
+    check_table(
+        operator,
+        """
+        1 5 null; 1 30 null  ->
+        P(1, (,20], *)       ->
+        P(1, (20,), *)       -> 1 2; P(1, *)
+        P(2, *, (,20])       ->
+        P(2, *, (20,))       ->
+        """,
+    )
+    assert operator.held == 0
+
+
+def test_items_that_close_one_by_one_take_one_interval() -> None:
+    schema = Schema.parse("hour INT, item INT NOT NULL")
+    operator = GroupBy(schema, ("hour",), [Aggregate("COUNT", None, False, "n")])
+    for item in range(200):
+        give(operator, 0, [Punctuation.of(schema, item=item)])
+        assert operator.held == 1

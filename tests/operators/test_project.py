@@ -38,7 +38,9 @@ def test_against_the_oracle(space: Space, data: st.DataObject) -> None:
     stream = data.draw(streams(space))
     columns = columns_of(space, choice)
     probes = st_product(space, choice)
-    expected = oracle.project(space.schema, [i if i is not None else (lambda t: 7) for i in choice])
+    expected = oracle.project(
+        space.schema, [i if i is not None else (lambda t: 7) for i in choice], space.tuples()
+    )
     outcomes = [
         drive(
             lambda: Project(space.schema, columns),
@@ -104,6 +106,20 @@ def test_one_promise_for_each_choice_of_carrying_columns() -> None:
         P(1, *, *)     -> P(1, *, *); P(*, 1, *)
         P(1, 2, *)     -> P(1, *, 2); P(*, 1, 2)
         P(*, *, *)     -> P(*, *, *)
+        """,
+    )
+
+
+def test_dropped_attributes_may_be_covered_together() -> None:
+    schema = Schema.parse("sid STRING CHECK (sid IN ('S1', 'S2')), m INT NOT NULL, hour INT")
+    check_table(
+        project(schema, hour="hour"),
+        """
+        P(S1, *, 5)        ->
+        P(S2, (,20], 5)    ->
+        P(S2, (20,), *)    -> P(5)
+        P(S2, *, *)        ->
+        P(S1, *, [6,7])    -> P([6,7])
         """,
     )
 

@@ -100,7 +100,7 @@ def test_against_the_oracle(space: Space) -> None:
             assert outcome.rejected == 0
             ranks = list(map(order.ranker(space.schema, keys), outcome.tuples))
             assert ranks == sorted(ranks)
-            sequences.append(list(map(oracle.same, outcome.tuples)))
+            sequences.append([tuple(map(oracle.same, t)) for t in outcome.tuples])
             tally.add(outcome)
         assert sequences[0] == sequences[1]
 

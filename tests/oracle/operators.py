@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from tests.oracle.aggregates import NotRepresentable, aggregate
@@ -83,12 +84,31 @@ def select(predicate: Callable[[Row], Any]) -> Oracle:
     )
 
 
-def project(schema: Schema, columns: Sequence[int | Callable[[Row], Any]]) -> Oracle:
+def lasting(
+    ps: Sequence[Punctuation], places: Sequence[int], conceivable: Sequence[Row]
+) -> Callable[[Row], bool]:
+    """Whether values of the attributes at ``places`` are closed: no conceivable tuple that has them may come.
+
+    So one punctuation may close the other attributes, or several together; null is closed by ``*`` alone.
+    """
+    still_open = {tuple(same(t[i]) for i in places) for t in conceivable if not set_match(t, ps)}
+    return lambda key: tuple(map(same, key)) not in still_open
+
+
+def project(
+    schema: Schema,
+    columns: Sequence[int | Callable[[Row], Any]],
+    conceivable: Sequence[Row] | None = None,
+) -> Oracle:
     """project: each column is the place of the attribute that it carries, or a function of the tuple.
 
     A punctuation is promised once for each choice of a carrying column per attribute that it constrains. One
-    that constrains an attribute which no column carries says nothing, unless it closes that attribute.
+    that constrains an attribute which no column carries says nothing, unless it closes that attribute. With all
+    ``conceivable`` tuples given, several punctuations may close it together.
     """
+    places = [
+        i for i in range(len(schema)) if any(c is i or (isinstance(c, int) and c == i) for c in columns)
+    ]
 
     def row(t: Row) -> Row:
         return tuple(t[c] if isinstance(c, int) else c(t) for c in columns)
@@ -100,11 +120,14 @@ def project(schema: Schema, columns: Sequence[int | Callable[[Row], Any]]) -> Or
                 return False
         return True
 
-    return Oracle(
-        cpass=lambda ports: [row(t) for t in ports[0].ts],
-        cprop=lambda ports: lambda u: any(said(p, u) for p in ports[0].ps),
-        ckeep=nothing,
-    )
+    def cprop(ports: Ports) -> Promise:
+        if conceivable is None:
+            return lambda u: any(said(p, u) for p in ports[0].ps)
+        closes = lasting(ports[0].ps, places, conceivable)
+        carrying = [[k for k, c in enumerate(columns) if isinstance(c, int) and c == i] for i in places]
+        return lambda u: any(closes([u[k] for k in choice]) for choice in product(*carrying))
+
+    return Oracle(cpass=lambda ports: [row(t) for t in ports[0].ts], cprop=cprop, ckeep=nothing)
 
 
 def dupelim() -> Oracle:
@@ -137,14 +160,17 @@ def union() -> Oracle:
 
 
 def group_by(
-    schema: Schema, keys: Sequence[str], aggregates: Sequence[tuple[str, str | None, bool]]
+    schema: Schema,
+    keys: Sequence[str],
+    aggregates: Sequence[tuple[str, str | None, bool]],
+    conceivable: Sequence[Row] | None = None,
 ) -> Oracle:
     """group-by: an aggregate is (function, argument or None for COUNT(*), distinct).
 
     groupPs are the punctuations that close every attribute which is not a key; they alone close groups, and
     they alone are promised. A null key matches ``*`` alone, so that the null group ends last. A group whose
     result does not fit is rejected, and is no part of cpass. Without keys there is one group even if no
-    tuple came.
+    tuple came. With all ``conceivable`` tuples given, several punctuations may close a group together.
     """
     places = [schema.index(k) for k in keys]
     arguments = [None if a is None else schema.index(a) for _, a, _ in aggregates]
@@ -160,8 +186,11 @@ def group_by(
             )
         ]
 
-    def is_closed(key: Row, patterns: list[list[Pattern]]) -> bool:
-        return any(all(x.matches(v) for v, x in zip(key, row, strict=True)) for row in patterns)
+    def closer(port: Port) -> Callable[[Row], bool]:
+        if conceivable is not None:
+            return lasting(port.ps, places, conceivable)
+        patterns = group_ps(port)
+        return lambda key: any(all(x.matches(v) for v, x in zip(key, row, strict=True)) for row in patterns)
 
     def result(key: Row, ts: list[Row]) -> Row:
         found = [
@@ -176,10 +205,10 @@ def group_by(
         groups: dict[tuple[Hashable, ...], list[Row]] = {} if keys else {(): []}
         for t in ports[0].ts:
             groups.setdefault(tuple(same(t[i]) for i in places), []).append(t)
-        patterns, found = group_ps(ports[0]), []
+        is_closed, found = closer(ports[0]), []
         for ts in groups.values():
             key = tuple(ts[0][i] for i in places) if ts else ()
-            if is_closed(key, patterns):
+            if is_closed(key):
                 try:
                     found.append(result(key, ts))
                 except NotRepresentable:
@@ -187,11 +216,11 @@ def group_by(
         return found
 
     def cprop(ports: Ports) -> Promise:
-        patterns = group_ps(ports[0])
-        return lambda u: is_closed(u[: len(places)], patterns)
+        is_closed = closer(ports[0])
+        return lambda u: is_closed(u[: len(places)])
 
     def ckeep(ports: Ports) -> list[list[Row]]:
-        patterns = group_ps(ports[0])
-        return [[t for t in ports[0].ts if not is_closed(tuple(t[i] for i in places), patterns)]]
+        is_closed = closer(ports[0])
+        return [[t for t in ports[0].ts if not is_closed(tuple(t[i] for i in places))]]
 
     return Oracle(cpass, cprop, ckeep)

@@ -14,6 +14,7 @@ from xmlpunct.cli.check import check_command
 from xmlpunct.cli.explain import explain_command
 from xmlpunct.cli.generate import generate_command
 from xmlpunct.cli.parse import parse_command
+from xmlpunct.cli.replay import replay_command
 from xmlpunct.cli.run import run_command
 from xmlpunct.errors import XmlPunctError
 
@@ -35,6 +36,7 @@ cli.add_command(parse_command)
 cli.add_command(check_command)
 cli.add_command(explain_command)
 cli.add_command(generate_command)
+cli.add_command(replay_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

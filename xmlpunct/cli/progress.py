@@ -44,5 +44,11 @@ class Progress:
         rate = tuples / max(now - self._started, 0.001)
         self._status.update(
             f"{tuples:,} tuples  {rate:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
-            f"  results {stats.tuples_out:,}"
+            f"  results {stats.tuples_out:,}{_waiting(stats)}"
         )
+
+
+def _waiting(stats: RunStats) -> str:
+    """The silent inputs that hold others up, the worst first."""
+    idle = sorted(stats.idle, key=lambda i: -i.holds_up)
+    return "".join(f"  waiting for {i.input} since {i.seconds:.0f} s: {i.holds_up:,} tuples" for i in idle)

@@ -13,6 +13,7 @@ from xmlpunct.engine.plan import (
     GroupBy,
     Intersect,
     Join,
+    Limit,
     Merge,
     Node,
     NotIn,
@@ -21,6 +22,7 @@ from xmlpunct.engine.plan import (
     Scan,
     Select,
     SemiJoin,
+    Sort,
     Union,
 )
 from xmlpunct.operators import Aggregate
@@ -71,11 +73,16 @@ def describe(node: Node) -> str:
         parameters = str(node.predicate)
     if isinstance(node, Project):
         parameters = ", ".join(name if str(e) == name else f"{name} = {e}" for name, e in node.columns)
+        parameters += "".join(f"; {name} follows {e}" for name, e in node.derived)
     if isinstance(node, GroupBy):
         parameters = f"{', '.join(node.keys) or 'nothing'}: {', '.join(map(_aggregate, node.aggregates))}"
         parameters = parameters.removesuffix(": ")
     if isinstance(node, Join | SemiJoin):
         return _describe_join(node)
+    if isinstance(node, Sort):
+        parameters = f"by {', '.join(map(str, node.keys))}"
+    if isinstance(node, Limit):
+        parameters = str(node.count)
     if isinstance(node, NotIn):
         parameters = f"{node.left_column} NOT IN {node.right_column}"
     return f"{_name(node)} {parameters}".rstrip()
@@ -119,6 +126,8 @@ def unblocking(root: Node) -> Iterator[str]:
         text = ""
         if isinstance(node, GroupBy):
             text = _group(node)
+        elif isinstance(node, Project) and node.derived:
+            text = _derived(node)
         elif isinstance(node, DupElim | Union):
             text = f"a tuple is forgotten once {_closes_tuple(node)}"
         elif isinstance(node, Merge):
@@ -127,6 +136,10 @@ def unblocking(root: Node) -> Iterator[str]:
             text = _compared(node)
         elif isinstance(node, Join | SemiJoin):
             text = _join(node)
+        elif isinstance(node, Sort):
+            text = _sort(node)
+        elif isinstance(node, Limit):
+            text = f"after {node.count} {'tuple' if node.count == 1 else 'tuples'} nothing more is read"
         elif isinstance(node, NotIn):
             end = _all(_streams(node.right))
             text = f"nothing is released before the end of {end}, on one shard; a null there leaves nothing"
@@ -147,7 +160,10 @@ def trace(node: Node, name: str) -> list[Place] | None:
         return [(node.stream.name, node.columns[node.names.index(name)])]
     if isinstance(node, Project):
         expression = dict(node.columns)[name]
-        return trace(node.input, expression.name) if isinstance(expression, Column) else None
+        if not isinstance(expression, Column):
+            return None
+        source = dict(node.derived).get(expression.name)
+        return trace(node.input, next(source.columns()) if source is not None else expression.name)
     if isinstance(node, GroupBy):
         return trace(node.input, name) if name in node.keys else None
     if isinstance(node, Binary) and not isinstance(node, Intersect | Difference):
@@ -184,6 +200,33 @@ def _group(node: GroupBy) -> str:
     if nulls:
         text += f"; where {' or '.join(nulls)} is null, at the end of {_all(_streams(node))}"
     return text
+
+
+def _derived(node: Project) -> str:
+    """Which columns punctuations speak about by way of others."""
+    texts = []
+    for name, e in node.derived:
+        places = _places(node.input, e.columns())
+        if places:
+            texts.append(
+                f"a value of {name} is closed once {_closed(node.input, places, 'its')}, by fused ranges"
+            )
+    return "; ".join(texts)
+
+
+def _sort(node: Sort) -> str:
+    """What closes a prefix of the order: its first key, from the first value on."""
+    key = node.keys[0]
+    end = _all(_streams(node))
+    if key.nulls_first and node.schema[key.column].nullable:
+        return f"nulls come first, so nothing is released before the end of {end}, on one shard"
+    places = _places(node.input, [key.column])
+    if not places:
+        return f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
+    first = "highest" if key.descending else "lowest"
+    text = f"a tuple is released once {_closed(node.input, places, 'its')}, from the {first} value on"
+    nulls = f"; nulls, at the end of {end}" if node.schema[key.column].nullable else ""
+    return f"{text}; on one shard{nulls}"
 
 
 def _join(node: Join | SemiJoin) -> str:

@@ -8,7 +8,7 @@ or fragment and the next fragment lies an *exchange*. The last fragment's shards
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from xmlpunct.engine.build import Receive
@@ -18,6 +18,7 @@ from xmlpunct.engine.plan import (
     GroupBy,
     Intersect,
     Join,
+    Limit,
     Merge,
     Node,
     NotIn,
@@ -25,6 +26,7 @@ from xmlpunct.engine.plan import (
     Scan,
     Select,
     SemiJoin,
+    Sort,
     Unary,
 )
 from xmlpunct.operators.expression import Column
@@ -103,6 +105,14 @@ def choices(node: Node) -> list[Choice] | None:
 
     An empty list: by nothing, it runs on one shard. None: the node has no state.
     """
+    if isinstance(node, Project) and node.derived:
+        # Not by a source: each shard has to hear of all of its values, for they are fused.
+        sources = {source for _, e in node.derived for source in e.columns()}
+        return [
+            Choice((e.name,), name, (name,))
+            for name, e in node.columns
+            if isinstance(e, Column) and e.name not in sources
+        ]
     if isinstance(node, Scan | Select | Project | Receive | _Exchange):
         return None
     if isinstance(node, GroupBy):
@@ -118,7 +128,7 @@ def choices(node: Node) -> list[Choice] | None:
         ]
     if isinstance(node, SemiJoin):
         return [Choice(pair, pair[0], pair[:1]) for pair in node.keys]
-    if isinstance(node, NotIn):
+    if isinstance(node, NotIn | Sort | Limit):
         return []
     raise TypeError(f"no partitioning for {type(node).__name__}")
 
@@ -130,7 +140,7 @@ def cut(root: Node, streams: Sequence[str]) -> Fragments:
 
     def edge(node: Node) -> int:
         (scan,) = (n for n in node.walk() if isinstance(n, Scan))
-        edges.append(Edge(node, streams.index(scan.stream.name)))
+        edges.append(Edge(_forgetful(node), streams.index(scan.stream.name)))
         return len(edges) - 1
 
     def fragment(top: Node) -> int:
@@ -163,6 +173,12 @@ def cut(root: Node, streams: Sequence[str]) -> Fragments:
     planned = _place(root)
     (edge if _available(planned) is None else fragment)(planned)
     return Fragments(tuple(edges), tuple(fragments), root.schema)
+
+
+def _forgetful(node: Node) -> Node:
+    """A stateless part as it can run where it is rebuilt for every slice."""
+    node = node.over([_forgetful(below) for below in node.inputs])
+    return replace(node, memory=False) if isinstance(node, Scan | Project) else node
 
 
 def _place(node: Node) -> Node:

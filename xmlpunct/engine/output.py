@@ -18,13 +18,14 @@ from xmlpunct.slice import Slice
 class Output:
     """Turns result slices into bytes.
 
-    Inside a slice the output is sorted, so that the same slices give the same bytes. A tuple that matches a
+    Inside a slice the output is sorted, so that the same slices give the same bytes, unless the tuples are
+    ``ordered``: then their order is the query's. A tuple that matches a
     punctuation written earlier is dropped and counted as ``late``: results already given never change. The
     end of the stream is said by the writer's end, never by a punctuation.
     """
 
-    def __init__(self, schema: Schema, writer: Writer) -> None:
-        self.schema, self.writer = schema, writer
+    def __init__(self, schema: Schema, writer: Writer, ordered: bool = False) -> None:
+        self.schema, self.writer, self.ordered = schema, writer, ordered
         self.tuples = self.punctuations = self.late = 0
         self._written = Coverage(schema)
 
@@ -40,7 +41,9 @@ class Output:
         self._written.add(fresh)
         self.tuples += tuples.height
         self.punctuations += len(fresh)
-        return Slice(tuples.sort(tuples.columns, nulls_last=True), sorted(fresh, key=sort_key))
+        if not self.ordered:
+            tuples = tuples.sort(tuples.columns, nulls_last=True)
+        return Slice(tuples, sorted(fresh, key=sort_key))
 
     def body(self, given: Slice) -> bytes:
         """The bytes of a slice."""

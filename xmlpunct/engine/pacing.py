@@ -29,7 +29,7 @@ def starved(
     """The candidate that most of what is retained waits for.
 
     Among equals it is the one with the largest part still to read, so that finite inputs all end together;
-    one of unknown size counts as not read at all.
+    one of unknown size counts as not read at all. Then it is the first.
     """
 
     def urgency(candidate: T) -> tuple[int, float]:
@@ -46,6 +46,10 @@ class Pace:
     def __init__(self, fixed: int | None) -> None:
         self.fixed, self.bytes = fixed, fixed or FIRST_BYTES
         self._last: float | None = None
+
+    def pause(self) -> None:
+        """Note that there was nothing to read: waiting is not being slow."""
+        self._last = None
 
     def measure(self) -> None:
         """Note that a slice was read. Slices grow while they are quick, and shrink when they are slow."""

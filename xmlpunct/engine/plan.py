@@ -54,14 +54,18 @@ class Node:
 
 @dataclass(frozen=True)
 class Scan(Node):
-    """Reads a stream. ``columns`` are the attributes read, ``names`` what they are called from here on."""
+    """Reads a stream. ``columns`` are the attributes read, ``names`` what they are called from here on.
+
+    Without ``memory`` punctuations pass one by one only: this scan is rebuilt for every slice.
+    """
 
     stream: Stream
     columns: tuple[str, ...]
     names: tuple[str, ...]
+    memory: bool = True
 
     def operator(self) -> ops.Operator:
-        operator = ops.Project.rename(self.stream.schema, self.columns, self.names)
+        operator = ops.Project.rename(self.stream.schema, self.columns, self.names, self.memory)
         operator.name = "scan"
         return operator
 
@@ -92,12 +96,18 @@ class Select(Unary):
 
 @dataclass(frozen=True)
 class Project(Unary):
-    """Computes new tuples: for each column its name and its expression."""
+    """Computes new tuples: for each column its name and its expression.
+
+    ``derived`` says of columns of the input which monotone expressions over other columns they are: this project
+    is the upper half of a split one, and has state. Without ``memory`` there is none.
+    """
 
     columns: tuple[tuple[str, Expression], ...]
+    derived: tuple[tuple[str, Expression], ...] = ()
+    memory: bool = True
 
     def operator(self) -> ops.Operator:
-        return ops.Project(self.input.schema, self.columns)
+        return ops.Project(self.input.schema, self.columns, self.derived, self.memory)
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,26 @@ class GroupBy(Unary):
 
     def operator(self) -> ops.Operator:
         return ops.GroupBy(self.input.schema, self.keys, self.aggregates)
+
+
+@dataclass(frozen=True)
+class Sort(Unary):
+    """All tuples in order of ``keys``, ties in order of the other columns."""
+
+    keys: tuple[ops.SortKey, ...]
+
+    def operator(self) -> ops.Operator:
+        return ops.Sort(self.input.schema, self.keys)
+
+
+@dataclass(frozen=True)
+class Limit(Unary):
+    """The first ``count`` tuples."""
+
+    count: int
+
+    def operator(self) -> ops.Operator:
+        return ops.Limit(self.input.schema, self.count)
 
 
 @dataclass(frozen=True)
@@ -234,3 +264,11 @@ class Query:
     root: Node
     streams: tuple[Stream, ...]
     sql: str
+
+    @property
+    def ordered(self) -> bool:
+        """Whether results come in an order that the query asks for: a sort, under nothing that would break it."""
+        node = self.root
+        while isinstance(node, Project | Select | Limit):
+            node = node.input
+        return isinstance(node, Sort)

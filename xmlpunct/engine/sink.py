@@ -55,7 +55,7 @@ def reject_line(reject: Reject) -> bytes:
 
 
 @contextmanager
-def open_sink(options: RunOptions, schema: Schema, stats: RunStats) -> Iterator[Sink]:
+def open_sink(options: RunOptions, schema: Schema, stats: RunStats, ordered: bool = False) -> Iterator[Sink]:
     """The sink that the options ask for. Raises `UsageError` if a file cannot be written."""
     if options.dataset:
         raise UsageError(f"{options.output} is a dataset directory, which takes --engine spark")
@@ -70,4 +70,4 @@ def open_sink(options: RunOptions, schema: Schema, stats: RunStats) -> Iterator[
 
         out = sys.stdout.buffer if options.output in (None, "-") else create(str(options.output))
         rejects = create(options.rejects) if options.rejects else None
-        yield Sink(out, rejects, Output(schema, writer), stats)
+        yield Sink(out, rejects, Output(schema, writer, ordered), stats)

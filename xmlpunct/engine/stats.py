@@ -34,6 +34,19 @@ class InputStats:
     bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Idle:
+    """An input that has been silent for some ``seconds``, and how much that is retained waits for it.
+
+    That is tuples, or where no tuples are retained (UNION ALL) punctuations. ``input`` is the stream's name,
+    with ``#1``, ``#2``... where it has several senders.
+    """
+
+    input: str
+    seconds: float
+    holds_up: int
+
+
 @dataclass
 class OperatorStats(Counters):
     """An operator's counters, summed over shards, behind its number and name in the plan."""
@@ -67,6 +80,7 @@ class RunStats:
     punctuations_out: int = 0
     late: int = 0
     operators: list[OperatorStats] = field(default_factory=list)
+    idle: list[Idle] = field(default_factory=list)
 
     def result(self, tuples: int, punctuations: int) -> None:
         """Count what was written just now."""
@@ -103,4 +117,5 @@ class RunStats:
             "inputs": {name: asdict(i) for name, i in self.inputs.items()},
             "output": {"tuples": self.tuples_out, "punctuations": self.punctuations_out, "late": self.late},
             "operators": [o.as_dict() for o in self.operators],
+            "idle": [{**asdict(i), "seconds": round(i.seconds, 1)} for i in self.idle],
         }

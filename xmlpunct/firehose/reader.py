@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import deque
 from collections.abc import Sequence
 
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose.parser import Parsed, parse_split
+from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec, elements_of
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.slice import Slice
 
+AHEAD_BYTES = 2**20
+"""How much of a source may be read before anyone takes it; whoever sends more has to wait."""
+_CHUNK_BYTES = 2**16
+_JOIN_SECONDS = 1.0
+
 
 class FirehoseReader:
     """Reads the streams of a source, slice by slice.
+
+    With ``bell``, parts of unknown length (sockets, pipes, files that grow) are read ahead by a thread each,
+    which notifies ``bell`` of all that happens, so that one can wait for several readers: see `is_ready`.
+    Without, `read` waits for them itself.
 
     >>> from xmlpunct.schema import Schema
     >>> source = Source.of(b"<r><t><a>1</a></t><t><a>2</a></t></r>")
@@ -32,7 +45,10 @@ class FirehoseReader:
         specs: Sequence[StreamSpec],
         punct_namespace: str = PUNCT_NAMESPACE,
         limits: Limits = Limits(),  # noqa: B008 - immutable
+        bell: threading.Condition | None = None,
     ) -> None:
+        if source.senders:
+            raise UsageError(f"{source.name} has several senders, which only a query can merge")
         self.source, self.specs = source, tuple(specs)
         self.punct_namespace, self.limits = punct_namespace, limits
         self.ended = False
@@ -42,8 +58,10 @@ class FirehoseReader:
         self._elements = elements_of(specs, punct_namespace)
         self._part = 0
         self._before = 0  # bytes of the parts already read
-        self._file: PartReader | None = None
+        self._bell = bell
+        self._file: PartReader | ReadAhead | None = None
         self._splitter: Splitter | None = None
+        self._cut: Split | None = None  # what is to be parsed next, if it is known
 
     @property
     def bytes_read(self) -> int:
@@ -75,6 +93,20 @@ class FirehoseReader:
             return parsed
         return None
 
+    def is_ready(self) -> bool:
+        """Whether `read` would not have to wait for anyone. To be asked while holding ``bell``."""
+        if self._bell is None or self._cut is not None or self.ended or self.error:
+            return True
+        if self.source.parts[self._part][1] is not None:
+            return True
+        file, _ = self._open()
+        return not isinstance(file, ReadAhead) or file.ready
+
+    @property
+    def silent(self) -> float:
+        """For how many seconds nothing has come from what is read ahead; 0 for all else."""
+        return self._file.silent if isinstance(self._file, ReadAhead) and not self._file.ready else 0.0
+
     def close(self) -> None:
         """Close the file being read."""
         if self._file:
@@ -84,27 +116,37 @@ class FirehoseReader:
 
     def _step(self, size: int) -> Parsed | None:
         """One split; None if a part has ended."""
-        if self._file is None or self._splitter is None:
-            self._file = self.source.open(self._part)
-            self._splitter = Splitter(self._file.name, self._elements, limits=self.limits)
-        split = self._splitter.cut()  # several documents may have come with one read
-        if split is None:
-            data = self._file.read(size)
+        file, splitter = self._open()
+        if self._cut is None:
+            data = file.read(size)
             if data:
-                self._splitter.feed(data)
+                splitter.feed(data)
             else:
-                self._splitter.end()
-            split = self._splitter.cut()
+                splitter.end()
+            self._cut = splitter.cut()
+        # Several documents may have come with one read: the next one needs no further bytes.
+        split, self._cut = self._cut, splitter.cut()
         if split is None:
             return self._nothing()
         parsed = parse_split(split, self.specs, self.punct_namespace, self.limits)
-        if self._splitter.finished and not parsed.error:
+        if splitter.finished and self._cut is None and not parsed.error:
             if not split.final:
                 here = split.start
                 parsed.error = SourceError(split.source, "malformed or too large", here.line, here.byte)
             else:
                 self._next_part()
         return parsed
+
+    def _open(self) -> tuple[PartReader | ReadAhead, Splitter]:
+        """What the bytes of this part come from and go to."""
+        if self._file is None or self._splitter is None:
+            name, size = self.source.parts[self._part]
+            if size is None and self._bell is not None:
+                self._file = ReadAhead(self.source, self._part, self._bell)
+            else:
+                self._file = self.source.open(self._part)
+            self._splitter = Splitter(name, self._elements, limits=self.limits)
+        return self._file, self._splitter
 
     def _next_part(self) -> None:
         self.close()
@@ -116,3 +158,92 @@ class FirehoseReader:
         count = len(self.specs)
         slices = [Slice(spec.schema.empty()) for spec in self.specs]
         return Parsed(slices, [[] for _ in range(count)], [0] * count, [0] * count)
+
+
+class ReadAhead:
+    """Reads a part in a thread of its own, up to `AHEAD_BYTES` ahead; like a `PartReader` for who takes it.
+
+    ``bell`` is notified when there is something to take, or an end.
+    """
+
+    def __init__(self, source: Source, part: int, bell: threading.Condition) -> None:
+        self.name = source.parts[part][0]
+        self.consumed = 0
+        self._source, self._part, self._bell = source, part, bell
+        self._reader: PartReader | None = None
+        self._chunks: deque[tuple[bytes, int]] = deque()  # with how much was consumed after each
+        self._held = 0
+        self._ended = self._closed = False
+        self._failure: Exception | None = None
+        self._last = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"read {self.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def ready(self) -> bool:
+        """Whether `read` would come back at once."""
+        return bool(self._chunks) or self._ended
+
+    @property
+    def silent(self) -> float:
+        """The seconds since the last bytes came."""
+        return time.monotonic() - self._last
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes, as soon as there are any; none only at the end. Raises `SourceError`."""
+        found: list[bytes] = []
+        with self._bell:
+            self._bell.wait_for(lambda: self.ready)
+            was_full = self._held >= AHEAD_BYTES
+            left = size
+            while self._chunks and left:
+                data, consumed = self._chunks.popleft()
+                if len(data) > left:
+                    self._chunks.appendleft((data[left:], consumed))
+                    data, consumed = data[:left], self.consumed
+                found.append(data)
+                left -= len(data)
+                self._held -= len(data)
+                self.consumed = consumed
+            if was_full:
+                self._bell.notify_all()
+            if not found and self._failure is not None:
+                raise self._failure
+        return b"".join(found)
+
+    def close(self) -> None:
+        """Read no more. What cannot be interrupted is left waiting, in a thread that keeps nobody."""
+        with self._bell:
+            self._closed = True
+            self._bell.notify_all()
+            reader = self._reader
+        if reader is not None and (reader.stop() or self._ended):
+            self._thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        failure: Exception | None = None
+        try:
+            with self._source.reader(self._part) as reader:
+                with self._bell:
+                    self._reader = reader
+                    if self._closed:
+                        return
+                reader.begin()
+                while (data := reader.read(_CHUNK_BYTES)) and self._put(data, reader.consumed):
+                    pass
+        except Exception as error:  # whatever it is, it must not look like an end
+            failure = error
+        finally:
+            with self._bell:
+                self._failure, self._ended = failure, True
+                self._bell.notify_all()
+
+    def _put(self, data: bytes, consumed: int) -> bool:
+        """Hold some bytes out; whether more are wanted."""
+        with self._bell:
+            self._last = time.monotonic()
+            self._chunks.append((data, consumed))
+            self._held += len(data)
+            self._bell.notify_all()
+            self._bell.wait_for(lambda: self._held < AHEAD_BYTES or self._closed)
+            return not self._closed

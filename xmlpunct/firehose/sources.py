@@ -1,4 +1,4 @@
-"""Where bytes come from: files, directories, standard input, and anything that can be read. Always as UTF-8.
+"""Where bytes come from: files, directories, standard input, sockets, and what can be read. Always as UTF-8.
 
 UTF-8 (with or without a byte order mark) and US-ASCII pass as they are, so that byte offsets are those of the
 file. Other encodings are turned into UTF-8 on the way, and offsets then count bytes of that.
@@ -18,6 +18,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.firehose import tcp
+from xmlpunct.firehose.follow import GrowingFile
+
+FOLLOW = "follow:"
+"""Before the path of a file that is to be followed while it grows."""
 
 _HEAD = 1024  # by then a declaration must have ended
 _SKIPPED = 1 << 20
@@ -37,7 +42,10 @@ _ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9
 
 
 class PartReader:
-    """Reads one part of a source from its beginning on, as UTF-8. A context manager."""
+    """Reads one part of a source from its beginning on, as UTF-8. A context manager.
+
+    Nothing is read, and nothing waited for, before `begin`.
+    """
 
     def __init__(self, name: str, file: BinaryIO, owned: bool) -> None:
         self.name, self._file, self._owned = name, file, owned
@@ -48,12 +56,28 @@ class PartReader:
         self._ready = b""
         self.consumed = 0
         """How many bytes of the part, as it is stored, have been read."""
+
+    def begin(self, offset: int = 0) -> None:
+        """Find out about the encoding, and go to a UTF-8 byte offset.
+
+        Raises `SourceError` for an encoding that is not known and an offset that is not there.
+        """
         self._detect()
+        if offset:
+            self.skip(offset)
 
     @property
     def transcoded(self) -> bool:
         """Whether the part is stored in another encoding than UTF-8, so that offsets are not the file's."""
         return self._decoder is not None
+
+    @property
+    def seekable(self) -> bool:
+        """Whether one can go to any offset without reading what comes before, or read it again if need be."""
+        try:
+            return self._owned and self._file.seekable()
+        except (OSError, AttributeError):
+            return False
 
     def read(self, size: int) -> bytes:
         """At most about ``size`` further bytes, as soon as there are any; none only at the end.
@@ -83,6 +107,13 @@ class PartReader:
             if not data:
                 raise SourceError(self.name, f"shorter than it was: {count:,} bytes are missing")
             count -= len(data)
+
+    def stop(self) -> bool:
+        """Let a read that waits in another thread come back, with nothing; whether that can be done."""
+        stop = getattr(self._file, "stop", None)
+        if stop is not None:
+            stop()
+        return stop is not None
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
@@ -151,12 +182,14 @@ def _why(error: BaseException) -> str:
 class Source:
     """A source: ``parts`` are the names and sizes (None: unknown) of its files, in order.
 
-    Each part holds documents of its own. Parts read from a stream can be opened once.
+    Each part holds documents of its own. Parts read from a stream can be opened once. ``senders`` are other
+    sources that this one is the merge of: it has no bytes of its own, and each sender has an order of its own.
     """
 
     name: str
     parts: tuple[tuple[str, int | None], ...]
     opener: Callable[[int], tuple[BinaryIO, bool]]
+    senders: tuple[Source, ...] = ()
 
     @classmethod
     def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
@@ -178,34 +211,39 @@ class Source:
 
     def open(self, part: int = 0, offset: int = 0) -> PartReader:
         """Read a part from a UTF-8 byte offset on. Raises `SourceError` if it cannot be."""
-        name = self.parts[part][0]
+        reader = self.reader(part)
         try:
-            file, owned = self.opener(part)
-        except OSError as error:
-            raise SourceError(name, f"cannot be opened: {_why(error)}") from None
-        try:
-            reader = PartReader(name, file, owned)
-            if offset:
-                reader.skip(offset)
-        except SourceError:
-            if owned:
-                file.close()
+            reader.begin(offset)
+        except BaseException:
+            reader.close()
             raise
         return reader
 
+    def reader(self, part: int = 0) -> PartReader:
+        """The reader of a part, which is yet to begin. Raises `SourceError` if there can be none."""
+        name = self.parts[part][0]
+        try:
+            return PartReader(name, *self.opener(part))
+        except OSError as error:
+            raise SourceError(name, f"cannot be opened: {_why(error)}") from None
+
 
 def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source:
-    """The source that a path names: a file, a directory (its files, listed now), or ``-``, standard input.
+    """The source that a text names.
 
+    It is a path, of a file or a directory (its files, listed now); ``-``, standard input; ``tcp://host:port``
+    or ``tcp-listen://host:port`` (see `tcp`); or ``follow:`` and the path of a file that grows (see `follow`).
     In a directory, at any depth, names beginning with ``_`` or ``.`` and ending in ``.crc`` are passed over;
     the others come in the order of their names. Raises `SourceError` for what is missing, empty (a directory)
-    or unreadable and `UsageError` for what is no file.
+    or unreadable and `UsageError` for what is no file, or no address.
     """
     path = os.fspath(spec)
     if path.startswith(("tcp://", "tcp-listen://")):
-        raise UsageError(f"{path}: sockets are not supported yet")
+        return _socket(path, name or path)
     if path == "-":
-        return Source(name or "-", (("-", None),), lambda _: (sys.stdin.buffer, False))
+        return Source(name or "-", (("-", None),), lambda _: _standard_input())
+    if isinstance(spec, str) and path.startswith(FOLLOW):
+        return _followed(path.removeprefix(FOLLOW), name)
     try:
         if os.path.isdir(path):
             files = list(_files(path))
@@ -217,6 +255,46 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
     except OSError as error:
         raise SourceError(str(error.filename or path), f"cannot be opened: {_why(error)}") from None
     return Source(name or path, parts, lambda i: (open(files[i], "rb", buffering=0), True))
+
+
+def _socket(spec: str, name: str) -> Source:
+    address = tcp.Address.parse(spec)
+    if not address.listen:
+        return Source(name, ((name, None),), lambda _: (_binary(tcp.connect(address, name)), True))
+    listener = tcp.Listener(address, name)
+
+    def peer(called: str) -> Source:
+        return Source(called, ((called, None),), lambda _: (_binary(listener.peer()), True))
+
+    if address.connections == 1:
+        return peer(name)
+
+    def refuse(_: int) -> tuple[BinaryIO, bool]:
+        raise UsageError(f"{name} has several senders, which only a query can merge")
+
+    senders = tuple(peer(f"{name}#{number}") for number in range(1, address.connections + 1))
+    return Source(name, ((name, None),), refuse, senders)
+
+
+def _followed(path: str, name: str | None) -> Source:
+    try:
+        if _size(path) is None:
+            raise UsageError(f"{path} cannot be followed: it is no file")
+    except OSError as error:
+        raise SourceError(path, f"cannot be opened: {_why(error)}") from None
+    return Source(name or path, ((path, None),), lambda _: (_binary(GrowingFile(path)), True))
+
+
+def _binary(file: io.RawIOBase) -> BinaryIO:
+    return file  # type: ignore[return-value] # what is read here are raw files, one call a read
+
+
+def _standard_input() -> tuple[BinaryIO, bool]:
+    """Standard input without Python's buffer, whose lock a waiting thread would hold when Python ends."""
+    try:
+        return _binary(io.FileIO(sys.stdin.fileno(), "rb", closefd=False)), False
+    except (OSError, AttributeError, ValueError):  # something else has been put in its place
+        return sys.stdin.buffer, False
 
 
 def _size(file: str) -> int | None:

@@ -8,11 +8,13 @@ from xmlpunct.operators.group_by import GroupBy
 from xmlpunct.operators.intersect import Intersect
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join import Join
+from xmlpunct.operators.limit import Limit
 from xmlpunct.operators.merge import Merge
 from xmlpunct.operators.not_in import NotIn
 from xmlpunct.operators.project import Project
 from xmlpunct.operators.select import Select
 from xmlpunct.operators.semijoin import SemiJoin
+from xmlpunct.operators.sort import Sort, SortKey
 from xmlpunct.operators.union import Union
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "GroupBy",
     "Intersect",
     "Join",
+    "Limit",
     "Merge",
     "NotIn",
     "Operator",
@@ -30,6 +33,8 @@ __all__ = [
     "Project",
     "Select",
     "SemiJoin",
+    "Sort",
+    "SortKey",
     "Union",
     "run",
 ]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.cover import JointCover
 from xmlpunct.operators.aggregate import Accumulator, Aggregate
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.patterns import WILDCARD
-from xmlpunct.punctset import PunctuationSet, closing
+from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -22,9 +23,9 @@ class GroupBy(Operator):
     - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, groupPs(ps))]
 
     groupPs are the punctuations that say something about grouping attributes alone: ``<hour=5, sid=S1>``
-    closes no hour. The null group is closed by ``*`` alone. Without grouping attributes there is one group,
-    from the start, released once. Retained are not the tuples but each group's partial aggregates, and for a
-    DISTINCT aggregate the group's distinct values.
+    closes no hour, unless others close it for all other values that sid can have. The null group is closed by ``*``
+    alone. Without grouping attributes there is one group, from the start, released once. Retained are not the
+    tuples but each group's partial aggregates, and for a DISTINCT aggregate the group's distinct values.
     """
 
     name = "group-by"
@@ -45,6 +46,8 @@ class GroupBy(Operator):
         self._groups = self._aggregate(schema.empty(), self._plain)
         self._values = {a: self._pairs(schema.empty(), a) for a in self._arguments}
         self._released = False
+        self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
+        self._closed = PunctuationSet(self._keys)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         fresh = self._aggregate(tuples, self._plain)
@@ -60,7 +63,7 @@ class GroupBy(Operator):
         return self.schema.empty()
 
     def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
-        closed = self._closed(punctuations)
+        closed = self._closed = self._close(punctuations)
         if not len(closed) or (self._released and not len(self._keys)):
             return self.schema.empty()
         groups = self._groups.filter(closed.mask(self._groups))
@@ -74,18 +77,18 @@ class GroupBy(Operator):
         return self._finish(groups)
 
     def keep(self, port: int, punctuations: list[Punctuation]) -> None:
-        closed = self._closed(punctuations)
+        closed = self._closed
         if len(closed):
             self._groups = self._groups.filter(~closed.mask(self._groups))
             self._values = {a: seen.filter(~closed.mask(seen)) for a, seen in self._values.items()}
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         rest = [WILDCARD] * (len(self.schema) - len(self._keys))
-        return [Punctuation(self.schema, [*p.patterns, *rest]) for p in self._closed(punctuations)]
+        return [Punctuation(self.schema, [*p.patterns, *rest]) for p in self._closed]
 
-    def _closed(self, punctuations: list[Punctuation]) -> PunctuationSet:
-        """groupPs, as punctuations of the grouping attributes."""
-        found = closing(punctuations, self._places)
+    def _close(self, punctuations: list[Punctuation]) -> PunctuationSet:
+        """groupPs that these punctuations add, as punctuations of the grouping attributes."""
+        found = self._joint.add(punctuations)
         return PunctuationSet(self._keys, (p.rebase(self._keys, self._places) for p in found))
 
     @property
@@ -127,11 +130,17 @@ class GroupBy(Operator):
     def rows(self) -> int:
         return max([self._groups.height, *(seen.height for seen in self._values.values())])
 
+    @property
+    def held(self) -> int:
+        return len(self._joint)
+
     def snapshot(self) -> Snapshot:
-        state = {"groups": self._groups, "released": pl.DataFrame({"released": [self._released]})}
+        state = {f"joint.{k}": v for k, v in self._joint.snapshot().items()}
+        state |= {"groups": self._groups, "released": pl.DataFrame({"released": [self._released]})}
         return state | {f"values.{a}": seen for a, seen in self._values.items()}
 
     def restore(self, snapshot: Snapshot) -> None:
+        self._joint.restore({k: snapshot[f"joint.{k}"] for k in ("open", "found")})
         self._groups = snapshot["groups"]
         self._released = snapshot["released"].item()
         self._values = {a: snapshot[f"values.{a}"] for a in self._values}

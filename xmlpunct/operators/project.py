@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import product
 
 import polars as pl
 
+from xmlpunct import patterns as pt
+from xmlpunct.cover import Fused, JointCover, Part
 from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Column, Expression
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.monotone import Monotone, without
+from xmlpunct.patterns import EMPTY, WILDCARD, Pattern
+from xmlpunct.punctset import closing
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
+
+Carrier = tuple[int, Monotone | None]
+"""An output column that tells an attribute's value: the attribute itself, or a monotone expression of it."""
 
 
 class Project(Operator):
@@ -24,13 +32,25 @@ class Project(Operator):
     - ckeep(ts, ps)  = []
 
     projPs gives, for a punctuation, one punctuation for each choice of one carrying column per constrained
-    attribute; a column that is a plain attribute carries it. An attribute that no column carries must be
-    closed (``*``, or all its NOT NULL domain), else the punctuation stops here: projected, it would be a lie.
+    attribute. An attribute that no column carries must be closed (``*``, or all its NOT NULL domain, by several
+    punctuations together if need be), else the punctuation stops here: projected, it would be a lie. A plain
+    column carries its attribute. A monotone expression carries its one attribute by the images of *fused*
+    patterns: 3600 seconds that close one by one close ``ts / 3600 = 1`` together. What of an image is new goes out.
+
+    ``derived`` names input columns that a project below has computed, by expressions over other input columns.
+    Without ``memory`` (a part of a plan that is rebuilt for every slice) only single punctuations and plain
+    columns count.
     """
 
     name = "project"
 
-    def __init__(self, schema: Schema, columns: Sequence[tuple[str, Expression]]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        columns: Sequence[tuple[str, Expression]],
+        derived: Iterable[tuple[str, Expression]] = (),
+        memory: bool = True,
+    ) -> None:
         attributes = [
             replace(schema[e.name], name=name, path=name)
             if isinstance(e, Column)
@@ -38,24 +58,41 @@ class Project(Operator):
             for name, e in columns
         ]
         super().__init__((schema,), Schema.of(attributes))
-        self.columns = tuple(columns)
+        self.columns, self.memory = tuple(columns), memory
         found = [(name, evaluate(e)) for name, e in columns]
         self._values = [e.value.alias(name) for name, e in found]
         errors = [e.error for _, e in found if e.error is not None]
         self._error = reduce(lambda a, b: pl.coalesce(a, b), errors) if errors else None
-        self._carriers: list[list[int]] = [[] for _ in schema]
-        for place, (_, e) in enumerate(columns):
+        self._carriers = self._find_carriers(dict(derived))
+        self._fusing = {i for i, found in enumerate(self._carriers) if any(m for _, m in found)}
+        self._carried = [i for i, found in enumerate(self._carriers) if found]
+        dropped = [i for i, found in enumerate(self._carriers) if not found]
+        self._joint = JointCover(schema, dropped)
+        self._said = {i: Fused(schema) for i in sorted(self._fusing)}
+        self._given = {place: Fused(self.schema) for place in self._image_places()}
+
+    def _find_carriers(self, derived: dict[str, Expression]) -> list[list[Carrier]]:
+        schema = self.inputs[0]
+        carriers: list[list[Carrier]] = [[] for _ in schema]
+        for place, (_, e) in enumerate(self.columns):
             if isinstance(e, Column):
-                self._carriers[schema.index(e.name)].append(place)
+                carriers[schema.index(e.name)].append((place, None))
+                e = derived.get(e.name, e)
+            if self.memory and (monotone := Monotone.of(e)) is not None:
+                carriers[schema.index(monotone.source)].append((place, monotone))
+        return carriers
+
+    def _image_places(self) -> list[int]:
+        return sorted({place for found in self._carriers for place, m in found if m is not None})
 
     @classmethod
-    def rename(cls, schema: Schema, columns: Sequence[str], names: Sequence[str]) -> Project:
+    def rename(
+        cls, schema: Schema, columns: Sequence[str], names: Sequence[str], memory: bool = True
+    ) -> Project:
         """Some attributes of ``schema``, under new names."""
         sources = [schema[column] for column in columns]
-        return cls(
-            schema,
-            [(name, Column(a.type, a.nullable, a.name)) for name, a in zip(names, sources, strict=True)],
-        )
+        found = [(name, Column(a.type, a.nullable, a.name)) for name, a in zip(names, sources, strict=True)]
+        return cls(schema, found, (), memory)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._error is not None:
@@ -64,16 +101,75 @@ class Project(Operator):
         return tuples.with_columns(self._values).select(self.schema.names)
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
-        return list(dict.fromkeys(q for p in punctuations for q in self._project(p)))
+        closed = self._joint.add(punctuations) if self.memory else closing(punctuations, self._carried)
+        return list(dict.fromkeys(q for p in closed if not p.is_empty for q in self._project(p)))
 
     def _project(self, p: Punctuation) -> list[Punctuation]:
-        constrained = [
-            i
-            for i in p.constrained
-            if self._carriers[i] or not p.schema.attributes[i].closed_by(p.patterns[i])
-        ]
-        found = []
+        constrained = [i for i in p.constrained if self._carriers[i]]
+        for i in self._fusing.intersection(constrained):
+            self._said[i].add(p, i)
+        found: list[Punctuation] = []
         for choice in product(*(self._carriers[i] for i in constrained)):
-            source = dict(zip(choice, constrained, strict=True))
-            found.append(p.rebase(self.schema, [source.get(place) for place in range(len(self.schema))]))
+            by = dict(zip(constrained, choice, strict=True))
+            fused = [i for i, (_, monotone) in by.items() if monotone is not None]
+            if not fused:
+                source = {place: i for i, (place, _) in by.items()}
+                found.append(p.rebase(self.schema, [source.get(k) for k in range(len(self.schema))]))
+            elif len({place for place, _ in choice}) == len(choice):
+                found += (q for i in fused for q in self._images(p, by, i))
         return found
+
+    def _images(self, p: Punctuation, by: dict[int, Carrier], fused: int) -> list[Punctuation]:
+        """What ``p``, fused in one attribute with those that agree elsewhere, newly says about the output."""
+        attributes, said = self.inputs[0].attributes, self._said[fused]
+        row = (fused, (*p.patterns[:fused], WILDCARD, *p.patterns[fused + 1 :]))
+        mine = Part.of(attributes[fused], p.patterns[fused]).intervals
+        touched = [
+            (low, high)
+            for low, high in said.part(row, fused).intervals
+            if any(low <= end and start <= high for start, end in mine)
+        ]
+        pieces: list[list[tuple[int, Pattern]]] = []
+        for i, (place, monotone) in by.items():
+            if i == fused or monotone is None:
+                continue
+            parts = Part.of(attributes[i], p.patterns[i]).intervals
+            pieces.append([(place, monotone.image(attributes[i], *part)) for part in parts])
+        plain = [(place, p.patterns[i]) for i, (place, monotone) in by.items() if monotone is None]
+        at, monotone = by[fused]
+        assert monotone is not None
+        images = [monotone.image(attributes[fused], *interval) for interval in touched]
+        found = []
+        for others in product(*pieces):
+            patterns: list[Pattern] = [WILDCARD] * len(self.schema)
+            for place, pattern in (*plain, *others):
+                patterns[place] = pattern
+            if EMPTY not in patterns:
+                found += [q for image in images for q in self._fresh(patterns, at, image)]
+        return found
+
+    def _fresh(self, patterns: list[Pattern], at: int, image: Pattern) -> list[Punctuation]:
+        """What has not been said yet of an image, beside these patterns."""
+        found, type_, given = [], self.schema.attributes[at].type, self._given[at]
+        for interval in pt.cuts(image):
+            for low, high in without(interval, *given.intervals(at, patterns)):
+                whole = Punctuation(
+                    self.schema, [*patterns[:at], pt.between(type_, low, high), *patterns[at + 1 :]]
+                )
+                given.add(whole, at)
+                found.append(whole)
+        return found
+
+    @property
+    def held(self) -> int:
+        return len(self._joint) + sum(map(len, self._said.values())) + sum(map(len, self._given.values()))
+
+    def snapshot(self) -> Snapshot:
+        state = {f"joint.{k}": v for k, v in self._joint.snapshot().items()}
+        state |= {f"said.{i}": said.snapshot() for i, said in self._said.items()}
+        return state | {f"given.{i}": given.snapshot() for i, given in self._given.items()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._joint.restore({k: snapshot[f"joint.{k}"] for k in ("open", "found")})
+        self._said = {i: Fused.restored(self.inputs[0], snapshot[f"said.{i}"]) for i in self._said}
+        self._given = {i: Fused.restored(self.schema, snapshot[f"given.{i}"]) for i in self._given}

@@ -66,8 +66,8 @@ class Punctuate(Operator):
         if order.by is not None:
             listed = pl.Series(order.senders, dtype=self.schema[order.by].type.dtype).implode()
             known = pl.col(order.by).is_in(listed).fill_null(False)
-            reason = pl.when(~known).then(pl.lit(f"{order.by} is not a listed sender"))
-            tuples = self.reject_failures(tuples, reason)
+            stranger = pl.when(~known).then(pl.lit(f"{order.by} is not a listed sender"))
+            tuples = self.reject_failures(tuples, stranger)
         sender = pl.col(order.by) if order.by is not None else pl.lit(0, dtype=pl.Int32())
         seen = tuples.select(sender.alias("sender"), pl.col(order.attribute).alias("value"))
         both = pl.concat([self._reached, seen])
@@ -77,8 +77,8 @@ class Punctuate(Operator):
         reached = both.group_by("sender", maintain_order=True).agg(value=pl.col("highest").last())
         self._reached = reached.drop_nulls("value")
         late = self._is_late(tuples[order.attribute], earlier)
-        reason = f"late: {order.attribute} is out of order by more than its slack"
-        return self.reject_failures(tuples, pl.when(late).then(pl.lit(reason)))
+        told = f"late: {order.attribute} is out of order by more than its slack"
+        return self.reject_failures(tuples, pl.when(late).then(pl.lit(told)))
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         found = [Punctuation(self.schema, p.patterns) for p in punctuations]

@@ -19,6 +19,7 @@ from xmlpunct.engine.rules.merge_selects import merge_selects
 from xmlpunct.engine.rules.prune_columns import prune_columns
 from xmlpunct.engine.rules.push_residuals import push_residuals
 from xmlpunct.engine.rules.push_selects import push_selects
+from xmlpunct.engine.rules.split_projects import split_projects
 
 RULES: tuple[Callable[[Node], Node], ...] = (
     flatten_merges,
@@ -35,11 +36,11 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 
 
 def optimize(root: Node) -> Node:
-    """Apply all rules until none changes anything."""
+    """Apply all rules until none changes anything, then split the projects that have to remember."""
     while True:
         found = root
         for rule in RULES:
             found = rule(found)
         if found == root:
-            return root
+            return split_projects(root)
         root = found

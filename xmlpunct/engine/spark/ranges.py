@@ -93,6 +93,12 @@ def open_at(part: Part, byte: int) -> BinaryIO:
     return file
 
 
+def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
+    """How much of the part being read there is by now, and whether that is all; cheap, to be asked often."""
+    path = given.parts[cursor.part].path
+    return os.stat(path).st_size, end_marker(path).exists()
+
+
 def remaining(given: Input, cursor: Cursor) -> int | None:
     """How many bytes of an input are still to be read; None if nobody knows."""
     if cursor.done:

@@ -46,7 +46,7 @@ class Runner:
         if options.dataset and options.format != "xml":
             raise UsageError(f"a dataset such as {options.output} is written as xml, not {options.format}")
         writer = writer_for(options.format, query.root.schema, punct_namespace=options.punct_namespace)
-        self._output = Output(query.root.schema, writer)
+        self._output = Output(query.root.schema, writer, query.ordered)
 
     def run(self, session: SparkSession | None = None) -> None:
         """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
@@ -111,6 +111,8 @@ def _stream(session: SparkSession, job: Job, found: Found, sink: Sink, folder: P
         finally:
             with suppress(PySparkException):  # it may have come to an end by itself
                 running.stop()
+            for spool in found.spools:
+                spool.stop()
     except (PySparkException, Py4JError, ConnectionError) as error:
         raise SparkFailure(f"Spark failed: {gist(error)}") from error
     if isinstance(sink.failure, XmlPunctError):

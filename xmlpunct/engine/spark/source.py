@@ -12,13 +12,15 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
-from xmlpunct.engine.spark.ranges import Cursor, Range, advance, budgets, grouped, remaining
+from xmlpunct.engine.spark.ranges import Cursor, Range, advance, budgets, grouped, remaining, there_is
 
 NAME = "xmlpunct"
 FIRST_BYTES = 2**20
 MOST_BYTES = 64 * 2**20
 SHORT_SECONDS = 2.0
 """A micro-batch that takes less than this, a third of which is Spark's own, may be twice as large."""
+IDLE_SECONDS, GLANCE_SECONDS = 0.25, 0.005
+"""For how long to wait for anything to come before saying that nothing has, and how often to look."""
 LEAST_PIECE = 2**20
 """Less than this many bytes are not worth another task."""
 
@@ -66,22 +68,38 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         cursors = _cursors(start)
         open_ = {i: c for i, c in cursors.items() if not c.done}
         self._adapt()
-        found: dict[int, list[Range]] = {}
+        seen = self._there_is(open_)
         starved = _starved(self.job)
-        read = [starved] if starved in open_ else list(open_)
-        remains = {i: remaining(self.job.inputs[i], open_[i]) for i in read}
-        for i, budget in budgets(remains, self.bytes).items():
-            left = remains[i]
-            piece = self._piece(len(read), budget if left is None else min(budget, left))
-            given, elements = self.job.inputs[i], self.job.elements(i)
-            found[i], cursors[i] = advance(given, elements, open_[i], budget, piece)
+        found: dict[int, list[Range]] = {}
+        if starved in open_:
+            found = self._advance([starved], cursors)
+        if not any(found.values()):  # nobody waits for what is silent
+            found |= self._advance([i for i in open_ if i not in found], cursors)
         end = {str(i): c.to_json() for i, c in cursors.items()}
         if end == start:
             self._advanced = None  # waiting is not being slow
-            time.sleep(0.02)
+            until = time.monotonic() + (IDLE_SECONDS if seen else GLANCE_SECONDS)
+            while time.monotonic() < until and self._there_is(open_) == seen:
+                time.sleep(GLANCE_SECONDS)
         else:
             self._planned = (start, end, found)
         return end
+
+    def _advance(self, numbers: list[int], cursors: dict[int, Cursor]) -> dict[int, list[Range]]:
+        """Read some inputs on; ``cursors`` move."""
+        found: dict[int, list[Range]] = {}
+        remains = {i: remaining(self.job.inputs[i], cursors[i]) for i in numbers}
+        for i, budget in budgets(remains, self.bytes).items():
+            left = remains[i]
+            piece = self._piece(len(numbers), budget if left is None else min(budget, left))
+            given, elements = self.job.inputs[i], self.job.elements(i)
+            found[i], cursors[i] = advance(given, elements, cursors[i], budget, piece)
+        return found
+
+    def _there_is(self, cursors: dict[int, Cursor]) -> dict[int, tuple[int, bool]]:
+        """What there is of the inputs that may grow."""
+        given = {i: self.job.inputs[i] for i in cursors}
+        return {i: there_is(g, cursors[i]) for i, g in given.items() if g.parts[cursors[i].part].spooled}
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         found = self._planned[2] if self._planned and self._planned[:2] == (start, end) else None

@@ -10,7 +10,7 @@ from xmlpunct.ddl import about, parse_statements, refuse
 from xmlpunct.engine.plan import Query, Scan, numbered
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import declared, is_xml_name
-from xmlpunct.engine.sql.queries import Context, plan_query
+from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.errors import SqlError
 
@@ -43,7 +43,7 @@ def _plan(sql: str, sources: Mapping[str, str]) -> Query:
         if queries:
             refuse("more than one query: a second one begins here", queries[1])
         raise SqlError("there is no query: SELECT ... is missing")
-    relation = plan_query(queries[0], Context(streams, {}))
+    relation = plan_outermost(queries[0], Context(streams, {}))
     _check_output(relation)
     root = numbered(optimize(relation.node))
     used = dict.fromkeys(node.stream for node in root.walk() if isinstance(node, Scan))

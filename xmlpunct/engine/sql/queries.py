@@ -12,6 +12,7 @@ from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.grouping import Grouping
 from xmlpunct.engine.sql.joins import conditions
+from xmlpunct.engine.sql.ordering import Ordering, arranged
 from xmlpunct.engine.sql.scalars import AGGREGATES, FIELD, Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, matches, unique
 from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
@@ -19,7 +20,16 @@ from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
 from xmlpunct.operators import functions as fn
 from xmlpunct.operators.expression import Column, Expression
 
-__all__ = ["Context", "plan_query"]
+__all__ = ["Context", "plan_outermost", "plan_query"]
+
+
+def plan_outermost(node: exp.Expr, context: Context) -> Relation:
+    """The plan of a whole query, which alone may have ORDER BY and LIMIT."""
+    ordering = Ordering.of(node)
+    if isinstance(node, exp.Select):
+        return arranged(_plan_select(node, context, ordering), ordering)
+    relation = plan_query(node, context)
+    return arranged(ordering.over(relation), ordering)
 
 
 def plan_query(node: exp.Expr, context: Context) -> Relation:
@@ -85,7 +95,8 @@ def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
     return Relation((Intersect if isinstance(node, exp.Intersect) else Difference)(*nodes), a)
 
 
-def _plan_select(node: exp.Select, context: Context) -> Relation:
+def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> Relation:
+    """One SELECT. What ``ordering`` goes by and SELECT does not list becomes columns without fields."""
     items, group, having, distinct, with_ = take(
         node, "expressions", "group", "having", "distinct", "with_", unread=("from_", "joins", "where")
     )
@@ -96,21 +107,29 @@ def _plan_select(node: exp.Select, context: Context) -> Relation:
         grouping.add_key(key)
     scalars = Scalars(relation, "SELECT", grouping.add_aggregate)
     columns = [scalars.read(item) for _, item in listed]
+    keys = Scalars(relation, "ORDER BY", grouping.add_aggregate)
+    hidden = ordering.resolve(listed, columns, keys) if ordering is not None else []
     tests = Scalars(relation, "HAVING", grouping.add_aggregate)
     condition = tests.condition(only(having, "this")) if having is not None else None
     below: Node = relation.node
     if grouping.keys or grouping.aggregates or group is not None or having is not None:
         below = grouping.plan()
         columns = [grouping.above(column, scalars.places) for column in columns]
+        hidden = [grouping.above(column, keys.places) for column in hidden]
         if condition is not None:
             below = Select(below, grouping.above(condition, tests.places))
-    names = unique(name for name, _ in listed)
-    found: Node = Project(below, tuple(zip(names, columns, strict=True)))
+    names = unique([*(name for name, _ in listed), *(f"({column})" for column in hidden)])
+    found: Node = Project(below, tuple(zip(names, [*columns, *hidden], strict=True)))
     if distinct is not None:
+        if hidden and ordering is not None:
+            extra = next(
+                item for item, k in zip(ordering.items, ordering.places, strict=True) if k >= len(columns)
+            )
+            refuse("after SELECT DISTINCT, ORDER BY goes by columns that SELECT lists", extra)
         take(distinct)
         found = DupElim(found)
     fields = []
-    for (name, item), column in zip(listed, names, strict=True):
+    for (name, item), column in zip(listed, names, strict=False):
         alias = item.parent if isinstance(item.parent, exp.Alias) else item
         fields.append(Field(None, name, column, alias))
     return Relation(found, tuple(fields))

@@ -1,0 +1,275 @@
+"""The local engine over sources that are alive: sockets, files that grow, and pipes."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from xmlpunct.cli.progress import _waiting
+from xmlpunct.ddl import parse_statements
+from xmlpunct.engine.local import LocalRun, open_sources
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.sql.catalog import declared
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import SourceError, SqlError
+from xmlpunct.firehose import PUNCT_NAMESPACE
+
+BEGIN = f'<s xmlns:p="{PUNCT_NAMESPACE}">'
+UNION = """CREATE STREAM a (hour INT NOT NULL, x INT) WITH (element = 't');
+           CREATE STREAM b (hour INT NOT NULL, x INT) WITH (element = 't');
+           SELECT hour, MAX(x) AS top FROM (SELECT hour, x FROM a UNION SELECT hour, x FROM b) GROUP BY hour"""
+JOIN = """CREATE STREAM a (hour INT NOT NULL, x INT) WITH (element = 't');
+          CREATE STREAM b (hour INT NOT NULL, x INT) WITH (element = 't');
+          SELECT a.hour, a.x, b.x AS y FROM a JOIN b ON a.hour = b.hour"""
+COUNT = """CREATE STREAM a (hour INT NOT NULL, x INT) WITH (source = 'unset', element = 't');
+           SELECT hour, COUNT(*) AS n FROM a GROUP BY hour"""
+
+
+def t(hour: int, x: int) -> str:
+    return f"<t><hour>{hour}</hour><x>{x}</x></t>"
+
+
+def closed(hour: int) -> str:
+    return f"<p:t><hour>{hour}</hour></p:t>"
+
+
+class Server:
+    """A peer to connect to."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._made: socket.socket | None = None
+        self.name = f"tcp://127.0.0.1:{self._server.getsockname()[1]}"
+
+    def send(self, text: str) -> None:
+        if self._made is None:
+            self._made, _ = self._server.accept()
+        self._made.sendall(text.encode())
+
+    def close(self) -> None:
+        for used in (self._made, self._server):
+            if used is not None:
+                used.close()
+
+
+class Running:
+    """A query that runs in a thread; ``results`` are its tuples as they come."""
+
+    def __init__(self, sql: str, sources: dict[str, str]) -> None:
+        self.stats = RunStats("local")
+        self.query = plan(sql, sources)
+        self.results: list[tuple[object, ...]] = []
+        self.error: SourceError | None = None
+        self._stop = threading.Event()
+        self._run = LocalRun(self.query, open_sources(self.query), None, self.stats, PUNCT_NAMESPACE)
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self) -> None:
+        with closing(self._run) as run:
+            try:
+                while not self._stop.is_set() and (result := run.advance()) is not None:
+                    self.results += result.tuples.rows()
+            except SourceError as error:
+                self.error = error
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(5)
+
+    def end(self) -> list[tuple[object, ...]]:
+        """All results, once the query has ended by itself."""
+        self._thread.join(5)
+        assert not self._thread.is_alive()
+        return sorted(self.results)
+
+
+def until(is_so: Callable[[], bool], seconds: float = 5.0) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@contextmanager
+def two() -> Iterator[tuple[Server, Server]]:
+    with closing(Server()) as a, closing(Server()) as b:
+        yield a, b
+
+
+def test_a_silent_input_stops_nobody() -> None:
+    with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
+        a.send(BEGIN + t(1, 5) + closed(1))
+        until(lambda: run.stats.inputs["a"].punctuations == 1)
+        a.send(t(2, 6))
+        until(lambda: run.stats.inputs["a"].tuples == 2)
+        b.send(BEGIN + t(1, 7) + closed(1))  # the other that was silent is heard at once
+        until(lambda: run.results == [(1, 7)])
+        a.send("</s>")
+        a.close()
+        b.send("</s>")
+        b.close()
+        assert run.end() == [(1, 7), (2, 6)]
+        assert run.error is None
+        assert run.stats.idle == []
+
+
+def test_whom_others_wait_for_is_named() -> None:
+    with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
+        a.send(BEGIN + "".join(t(1, x) for x in range(5)) + closed(1))
+        b.send(BEGIN)
+        until(lambda: bool(run.stats.idle))
+        (idle,) = run.stats.idle
+        assert (idle.input, idle.holds_up) == ("b", 5)
+        assert idle.seconds >= 1
+        assert re.fullmatch(r"  waiting for b since [12] s: 5 tuples", _waiting(run.stats))
+        (found,) = run.stats.as_dict()["idle"]
+        assert set(found) == {"input", "seconds", "holds_up"}
+
+
+def test_a_file_beside_a_silent_socket(tmp_path: Path) -> None:
+    (tmp_path / "b.xml").write_text(BEGIN + t(1, 3) + "</s>")
+    with closing(Server()) as a:
+        with closing(Running(JOIN, {"a": a.name, "b": str(tmp_path / "b.xml")})) as run:
+            until(lambda: run.stats.inputs["b"].tuples == 1)
+            a.send(BEGIN + t(1, 4))
+            until(lambda: run.results == [(1, 4, 3)])
+        assert run.error is None
+
+
+def test_a_cut_connection_fails_and_releases_nothing() -> None:
+    with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
+        b.send(BEGIN + closed(1))
+        a.send(BEGIN + t(1, 5) + closed(1) + t(2, 1))
+        until(lambda: run.results == [(1, 5)])
+        a.close()
+        assert run.end() == [(1, 5)]
+        assert run.error is not None
+        assert run.error.source == a.name
+
+
+def test_several_senders_are_merged(caplog: pytest.LogCaptureFixture) -> None:
+    sql = COUNT.replace("'unset'", "'tcp-listen://127.0.0.1:0', connections = 2")
+    with closing(Running(sql, {})) as run:
+        until(lambda: bool(caplog.messages))
+        port = int(caplog.messages[0].split()[-1])
+        peers = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
+        peers[0].sendall((BEGIN + t(1, 1) + t(2, 1) + closed(1)).encode())
+        until(lambda: run.stats.inputs["a"].punctuations == 1)
+        assert run.results == []  # the other may still have some
+        peers[1].sendall((BEGIN + t(1, 2) + closed(1)).encode())
+        until(lambda: run.results == [(1, 2)])
+        for peer in peers:
+            peer.sendall(b"</s>")
+            peer.close()
+        assert run.end() == [(1, 2), (2, 1)]
+        assert run.stats.inputs["a"].tuples == 3
+        assert [o.operator for o in run.stats.operators][-1] == "merge"
+        assert run.error is None
+
+
+def test_a_file_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(BEGIN)
+    sql = COUNT.replace("'unset'", f"'{path}', follow = true")
+    with closing(Running(sql, {})) as run, open(path, "a", buffering=1) as file:
+        print(t(1, 1) + closed(1), file=file)
+        until(lambda: run.results == [(1, 1)])
+        print(t(2, 1) + "</s>", file=file)
+        path.unlink()
+        assert run.end() == [(1, 1), (2, 1)]
+
+
+def test_results_leave_at_once() -> None:
+    """From sending to the result, mostly far below a slice's second; the limit is for a busy machine."""
+    with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
+        a.send(BEGIN + closed(0))
+        b.send(BEGIN + closed(0))
+        took = []
+        for hour in range(1, 30):
+            a.send(t(hour, hour) + closed(hour))
+            sent = time.monotonic()
+            b.send(closed(hour))
+            until(lambda: len(run.results) == hour)  # noqa: B023
+            took.append(time.monotonic() - sent)
+        print(sorted(took))
+        assert sorted(took)[len(took) // 2] < 0.05
+
+
+def test_whoever_sends_too_much_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A buffer is bounded, and one that is full is emptied again."""
+    monkeypatch.setattr("xmlpunct.firehose.reader.AHEAD_BYTES", 1000)
+    with two() as (a, b), closing(Running(UNION, {"a": a.name, "b": b.name})) as run:
+        text = BEGIN + "".join(t(1, x) for x in range(20_000)) + "</s>"
+        b.send(BEGIN + t(1, 99_999) + "</s>")
+        b.close()
+        a.send(text)
+        a.close()
+        assert run.end() == [(1, 99_999)]
+        assert run.stats.inputs["a"].tuples == 20_000
+
+
+def test_busy_inputs_take_turns() -> None:
+    """Where nothing waits for anything, none is read twice before the other is read once."""
+    sql = UNION.split("SELECT", 1)[0] + "SELECT hour, x FROM a UNION ALL SELECT hour, x FROM b"
+    with two() as (a, b):
+        query = plan(sql, {"a": a.name, "b": b.name})
+        stats = RunStats("local")
+        with closing(LocalRun(query, open_sources(query), 40, stats, PUNCT_NAMESPACE)) as run:
+            run.advance()  # nothing there yet: it connects
+            for server in (a, b):
+                server.send(BEGIN + "".join(t(1, x) for x in range(20)))
+            time.sleep(0.05)
+            seen = []
+            for _ in range(20):
+                run.advance()
+                seen.append((stats.inputs["a"].bytes, stats.inputs["b"].bytes))
+        assert all(abs(x - y) <= 80 for x, y in seen)
+
+
+def test_pipes_are_read_beside_each_other(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in "ab"]
+    for path in paths:
+        os.mkfifo(path)
+    with closing(Running(UNION, {"a": str(paths[0]), "b": str(paths[1])})) as run:
+        with open(paths[1], "w") as b:
+            b.write(BEGIN + t(1, 1))
+            b.flush()
+            until(lambda: run.stats.inputs["b"].tuples == 1)
+            with open(paths[0], "w") as a:
+                a.write(BEGIN + t(1, 2) + "</s>")
+            b.write("</s>")
+        assert run.end() == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("source = 'a.xml', connections = 2", "tcp-listen"),
+        ("source = 'tcp-listen://:7', connections = 0", "no address"),
+        ("source = 'tcp://h:7', follow = true", "path of a file"),
+        ("source = 'a.xml', follow = 1", "true or false"),
+    ],
+)
+def test_options_that_do_not_fit(options: str, says: str) -> None:
+    with pytest.raises(SqlError, match=says):
+        plan(f"CREATE STREAM a (x INT) WITH ({options}); SELECT x FROM a")
+
+
+def test_what_options_go_with() -> None:
+    def source(options: str, given: str | None = None) -> str | None:
+        created = parse_statements(f"CREATE STREAM a (x INT) WITH ({options})")
+        return declared(created, {"a": given} if given else {})["a"].source
+
+    assert source("source = 'x', follow = true") == "follow:x"
+    assert source("source = 'x', follow = true", "y") == "y"  # what is given replaces all of it
+    assert source("follow = 'true'", "y") == "follow:y"
+    assert source("source = 'tcp-listen://:7', connections = 3") == "tcp-listen://:7?connections=3"

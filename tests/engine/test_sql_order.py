@@ -1,0 +1,44 @@
+"""ORDER BY and LIMIT from SQL to results: the sequence, whatever runs below."""
+
+from __future__ import annotations
+
+import pytest
+
+from xmlpunct import query
+from xmlpunct.engine.output import Output
+from xmlpunct.firehose import writer_for
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+STREAM = "CREATE STREAM e (k STRING, n INT, m INT NOT NULL);"
+DATA = b"""<stream xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct">
+<e><k>b</k><n>2</n><m>61</m></e><e><k>a</k><m>5</m></e><e><k>c</k><n>2</n><m>59</m></e><e><k>a</k><n>-1</n><m>130</m></e>
+<punct:e><m>(,60)</m></punct:e><e><k>d</k><n>9</n><m>60</m></e><punct:e><m>[60,120)</m></punct:e>
+</stream>"""
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT k, n FROM e ORDER BY n, k DESC", "a -1; c 2; b 2; d 9; a None"),
+        ("SELECT k, n FROM e ORDER BY n DESC NULLS FIRST LIMIT 3", "a None; d 9; b 2"),
+        ("SELECT k FROM e ORDER BY m / 60 DESC, n", "a; b; d; c; a"),
+        ("SELECT k, COUNT(*) AS c FROM e GROUP BY k ORDER BY 2 DESC, MAX(m) LIMIT 2", "a 2; c 1"),
+        ("SELECT m / 60 AS h, COUNT(*) AS c FROM e GROUP BY h ORDER BY h DESC", "2 1; 1 2; 0 2"),
+        ("SELECT k FROM e UNION SELECT k FROM e ORDER BY k DESC", "d; c; b; a"),
+        ("SELECT DISTINCT k FROM e ORDER BY k LIMIT 0", ""),
+    ],
+)
+def test_sequence(sql: str, expected: str) -> None:
+    found = [e for e in query(STREAM + sql, e=DATA) if isinstance(e, tuple)]
+    assert "; ".join(" ".join(map(str, t)) for t in found) == expected
+
+
+def test_output_keeps_a_given_order() -> None:
+    schema = Schema.parse("n INT")
+    given = Slice(schema.frame([(3,), (1,), (2,)]))
+    found = [
+        Output(schema, writer_for("jsonl", schema), o).prepare(given).tuples["n"].to_list()
+        for o in (True, False)
+    ]
+    assert found == [[3, 1, 2], [1, 2, 3]]

@@ -1,0 +1,78 @@
+"""Files that grow."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.firehose.harness import spec
+from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.firehose import FirehoseReader, open_source
+
+
+def followed(path: Path, then: Callable[[], object]) -> tuple[list[object], SourceError | None]:
+    """What is read of a file, to which something is done as soon as it has been read for the first time."""
+    found: list[object] = []
+    thread: threading.Thread | None = None
+    with closing(FirehoseReader(open_source(f"follow:{path}"), [spec("a INT")])) as reader:
+        while (parsed := reader.read(1 << 16)) is not None:
+            found += [a for (a,) in parsed.slices[0].tuples.rows()]
+            if thread is None:
+                thread = threading.Thread(target=lambda: (time.sleep(0.01), then()))
+                thread.start()
+        assert thread is not None
+        thread.join()
+        return found, reader.error
+
+
+def append(path: Path, text: str) -> None:
+    with open(path, "a") as file:
+        file.write(text)
+
+
+def test_it_grows_and_goes_away(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<r><t><a>1</a></t><t>")
+
+    def then() -> None:
+        append(path, "<a>2</a></t></r>")
+        time.sleep(0.02)  # the root has closed, and that is not the end
+        append(path, "<r><t><a>3</a></t></r>")
+        path.unlink()
+
+    assert followed(path, then) == ([1, 2, 3], None)
+
+
+def test_its_name_is_given_to_another(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<r><t><a>1</a></t></r>")
+    (tmp_path / "b.xml").write_text("<r><t><a>2</a></t></r>")
+    assert followed(path, lambda: (tmp_path / "b.xml").rename(path)) == ([1], None)
+
+
+def test_it_goes_away_inside_a_document(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<r><t><a>1</a></t>")
+    found, error = followed(path, path.unlink)
+    assert found == [1]
+    assert "cut short" in str(error)
+
+
+def test_it_becomes_shorter(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<r><t><a>1</a></t></r>")
+    found, error = followed(path, lambda: path.write_text("<r>"))
+    assert found == [1]
+    assert "shorter" in str(error)
+
+
+def test_what_cannot_be_followed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no file"):
+        open_source(f"follow:{tmp_path}")
+    with pytest.raises(SourceError, match="No such file"):
+        open_source(f"follow:{tmp_path}/none")

@@ -1,0 +1,90 @@
+"""A file as a live firehose: where it is cut, how fast it goes, and who may leave."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.firehose.harness import ROOT
+from xmlpunct.errors import UsageError
+from xmlpunct.firehose import Source, open_source
+from xmlpunct.firehose.replay import Replay, tuples
+from xmlpunct.firehose.tcp import Address
+
+LOOPBACK = Address("127.0.0.1", 0, True)
+SAMPLE = Path(__file__).parents[2] / "samples" / "sensor1.xml"
+
+
+def pieces(document: str) -> list[str]:
+    with Source.of(document.encode()).open() as reader:
+        found = list(tuples(reader))
+    assert b"".join(found).decode() == document
+    return [piece.decode() for piece in found]
+
+
+def test_pieces_begin_with_tuples() -> None:
+    head = f"<?xml version='1.0'?>{ROOT}<!-- <t> -->"
+    first, second = "<t><t>1</t></t>\n<p:t><a>1</a></p:t>", "<u/>"
+    assert pieces(f"{head}{first}{second}</r>") == [head + first, second + "</r>"]
+    assert pieces("<r/>") == ["<r/>"]
+    assert pieces("<r><t/></r><r><t/></r>") == ["<r><t/></r><r>", "<t/></r>"]
+    assert pieces("<r><t>1</t><t a=<>2</t><t/></r>") == ["<r><t>1</t><t a=<>2</t><t/></r>"]
+
+
+def test_pieces_of_a_larger_file() -> None:
+    lines = "".join(f"<t><a>{a}</a></t>\n" for a in range(10_000))
+    found = pieces(f"<r>{lines}</r>")
+    assert len(found) == 10_000
+    assert found[5000] == "<t><a>5000</a></t>\n"
+
+
+def received(replay: Replay, most: int = 1 << 30) -> bytes:
+    """What a peer gets that takes no more than ``most`` bytes."""
+    data = b""
+    with socket.create_connection((replay.address.host, replay.address.port)) as peer:
+        while len(data) < most and (some := peer.recv(1 << 16)):
+            data += some
+    return data
+
+
+@pytest.mark.parametrize("rate", [None, 1e6])
+def test_all_of_it(rate: float | None) -> None:
+    with Replay(open_source(SAMPLE), LOOPBACK, rate) as replay:
+        thread = threading.Thread(target=replay.run)
+        thread.start()
+        assert received(replay) == SAMPLE.read_bytes()
+        thread.join()
+    assert replay.tuples == (0 if rate is None else SAMPLE.read_text().count("<tempdata>"))
+
+
+def test_so_many_a_second() -> None:
+    document = f"<r>{'<t/>' * 50}</r>".encode()
+    with Replay(Source.of(document), LOOPBACK, 200) as replay:
+        thread = threading.Thread(target=replay.run)
+        thread.start()
+        began = time.monotonic()
+        assert received(replay) == document
+        thread.join()
+    assert 0.2 < time.monotonic() - began < 2
+
+
+def test_a_peer_that_leaves() -> None:
+    document = f"<r>{'<t>1234567890</t>' * 500_000}</r>".encode()
+    done: list[bool] = []
+    with Replay(Source.of(document), LOOPBACK) as replay:
+        thread = threading.Thread(target=lambda: done.append(replay.run()))
+        thread.start()
+        received(replay, 1000)
+        thread.join()
+    assert done == [False]
+
+
+def test_only_utf_8() -> None:
+    with Replay(Source.of("<r/>".encode("utf-16")), LOOPBACK) as replay:
+        peer = socket.create_connection((replay.address.host, replay.address.port))
+        with peer, pytest.raises(UsageError, match="UTF-8"):
+            replay.run()

@@ -1,0 +1,73 @@
+"""split_projects: what a project remembers of punctuations is kept where it can be remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xmlpunct.engine.plan import Binary, Difference, GroupBy, Intersect, Node, Project, Scan
+from xmlpunct.engine.rules.walk import plain, substitute
+from xmlpunct.operators.expression import Column, Expression
+from xmlpunct.operators.monotone import Monotone
+
+
+def split_projects(root: Node) -> Node:
+    """Project(x, h = f(a)) -> Project(Project(x, h = f(a), a), h), which knows that h = f(a), for monotone f.
+
+    The lower half is stateless: it computes, and keeps the sources, on which punctuations pass. The upper half
+    fuses these, and drops them. An exchange between the two goes by h, so that all shards hear of all of a.
+    Applied once and last, for other rules would put the halves together again.
+    """
+    return _split(root, None)
+
+
+def _split(node: Node, wanted: Collection[str] | None) -> Node:
+    """``wanted`` are the columns on which punctuations are of use above (None: all)."""
+    keys = node.keys if isinstance(node, GroupBy) else None
+    inputs = [_split(below, keys) for below in node.inputs]
+    node = node.over(inputs) if list(node.inputs) != inputs else node
+    if not isinstance(node, Project) or node.derived or not node.memory:
+        return node
+    found = {name: m for name, e in node.columns if (m := Monotone.of(e)) is not None}
+    found = {
+        name: m
+        for name, m in found.items()
+        if (wanted is None or name in wanted) and _is_constrained(node.input, m.source)
+    }
+    if not found:
+        return node
+    there = {e.name: name for name, e in node.columns if isinstance(e, Column)}
+    sources = dict.fromkeys(m.source for m in found.values() if m.source not in there)
+    taken = {name for name, _ in node.columns}
+    for source in sources:
+        fresh, number = source, 1
+        while fresh in taken:
+            number += 1
+            fresh = f"{source}#{number}"
+        taken.add(fresh)
+        there[source] = fresh
+    below = node.input.schema
+    kept = tuple((there[s], Column(below[s].type, below[s].nullable, s)) for s in sources)
+    lower = Project(node.input, (*node.columns, *kept), memory=False)
+    renamed: dict[str, Expression] = {
+        s: Column(below[s].type, below[s].nullable, there[s]) for s in {m.source for m in found.values()}
+    }
+    derived = tuple((name, substitute(m.expression, renamed)) for name, m in found.items())
+    return Project(lower, plain(lower, [name for name, _ in node.columns]), derived)
+
+
+def _is_constrained(node: Node, name: str) -> bool:
+    """Whether a punctuation can speak about a column of a node's output: no aggregate's, nothing else computed."""
+    if isinstance(node, Scan):
+        return True
+    if isinstance(node, GroupBy):
+        return name in node.keys and _is_constrained(node.input, name)
+    if isinstance(node, Project):
+        e = dict(node.columns)[name]
+        if isinstance(e, Column):
+            source = dict(node.derived).get(e.name)
+            return _is_constrained(node.input, e.name if source is None else next(source.columns()))
+        return False
+    if isinstance(node, Binary) and not isinstance(node, Intersect | Difference):
+        return _is_constrained(node.left if name in node.left.schema else node.right, name)
+    place = node.schema.index(name)
+    return all(_is_constrained(below, below.schema.names[place]) for below in node.inputs)

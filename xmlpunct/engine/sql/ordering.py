@@ -1,0 +1,118 @@
+"""ORDER BY and LIMIT of the outermost query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from xmlpunct import operators as ops
+from xmlpunct.ddl import PunctSQL, refuse
+from xmlpunct.engine.plan import Limit, Node, Project, Sort
+from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.scalars import Scalars
+from xmlpunct.engine.sql.scope import Relation, column, matches, unique
+from xmlpunct.operators.expression import Expression
+
+# Else an ORDER BY without NULLS would read as NULLS FIRST, as some databases have it.
+PunctSQL.NULL_ORDERING = "nulls_are_last"
+
+
+@dataclass
+class Ordering:
+    """What a query's ORDER BY and LIMIT say.
+
+    ``places`` are, once resolved, the places of the sort keys among the columns that the query computes.
+    """
+
+    items: list[exp.Expr]
+    limit: int | None
+    places: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, node: exp.Expr) -> Ordering:
+        """Take ORDER BY and LIMIT out of a query's syntax."""
+        order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))
+        if offset is not None:
+            refuse("OFFSET is not supported here", offset)
+        if isinstance(limit, exp.Fetch):
+            refuse("FETCH is not supported: say LIMIT", limit)
+        node.set("order", None)
+        node.set("limit", None)
+        items = take(order, "expressions")[0] if order is not None else []
+        return cls(items, None if limit is None else _count(limit))
+
+    def resolve(
+        self, listed: list[tuple[str, exp.Expr]], columns: list[Expression], scalars: Scalars
+    ) -> list[Expression]:
+        """Find each item among a query's columns; return what it has to compute besides.
+
+        A position or the name of an output column means that column; anything else is an expression over what
+        the query reads.
+        """
+        hidden: list[Expression] = []
+        for item in self.items:
+            place = _listed(_expression(item), [name for name, _ in listed])
+            if place is None:
+                found = scalars.read(_expression(item))
+                there = [*columns, *hidden]
+                place = there.index(found) if found in there else len(there)
+                hidden += [] if found in there else [found]
+            self.places.append(place)
+        return hidden
+
+    def over(self, relation: Relation) -> Relation:
+        """A query whose output is all there is to go by, with the columns that ORDER BY computes from it."""
+        names = list(relation.node.schema.names)
+        own = [column(relation.node, name) for name in names]
+        reader = Scalars(relation, "ORDER BY")
+        hidden = self.resolve([(f.name, f.origin) for f in relation.fields], list(own), reader)
+        if not hidden:
+            return relation
+        more = unique([f"({e})" for e in hidden], names)
+        columns = [*zip(names, own, strict=True), *zip(more, hidden, strict=True)]
+        return Relation(Project(relation.node, tuple(columns)), relation.fields)
+
+
+def arranged(relation: Relation, ordering: Ordering) -> Relation:
+    """A query's output in order, cut off, and without the columns that only ORDER BY needs."""
+    node: Node = relation.node
+    names = node.schema.names
+    if ordering.items:
+        keys = []
+        for item, place in zip(ordering.items, ordering.places, strict=True):
+            _, desc, nulls_first = take(item, "this", "desc", "nulls_first")
+            keys.append(ops.SortKey(names[place], bool(desc), bool(nulls_first)))
+        node = Sort(node, tuple(keys))
+    if ordering.limit is not None:
+        node = Limit(node, ordering.limit)
+    shown = [f.column for f in relation.fields]
+    if list(names) != shown:
+        node = Project(node, tuple((name, column(node, name)) for name in shown))
+    return Relation(node, relation.fields)
+
+
+def _expression(item: exp.Expr) -> exp.Expr:
+    found = take(item, "this", "desc", "nulls_first")[0]
+    assert isinstance(found, exp.Expr)
+    return found
+
+
+def _listed(node: exp.Expr, names: list[str]) -> int | None:
+    """The place of the output column that an item of ORDER BY names, by position or by name."""
+    if isinstance(node, exp.Literal):
+        if node.is_string or not node.name.isdigit() or not 1 <= int(node.name) <= len(names):
+            refuse(f"ORDER BY {node.sql()}: positions are 1 to {len(names)}", node)
+        return int(node.name) - 1
+    if isinstance(node, exp.Column) and not node.table:
+        found = matches(node.this, names)
+        return found[0] if len(found) == 1 else None
+    return None
+
+
+def _count(limit: exp.Expr) -> int:
+    """The number that LIMIT gives."""
+    (number,) = take(limit, "expression")
+    if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
+        refuse("LIMIT wants a whole number", number if isinstance(number, exp.Expr) else limit)
+    return int(number.name)

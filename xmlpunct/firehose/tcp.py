@@ -1,0 +1,201 @@
+"""TCP connections as sources: ``tcp://host:port`` connects, ``tcp-listen://host:port`` waits for peers.
+
+What a peer sends is read as a file is: it ends in order where the peer closes the connection between two
+documents, and fails where the connection is reset, or closed inside a document.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from xmlpunct.errors import SourceError, UsageError
+
+CONNECT_SECONDS = 10.0
+_GLANCE_SECONDS = 0.2  # how often someone who waits for a peer looks whether they still should
+_LOOPBACK = "127.0.0.1"
+_log = logging.getLogger("xmlpunct")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to connect to or (``listen``) be connected to, by how many peers."""
+
+    host: str
+    port: int
+    listen: bool = False
+    connections: int = 1
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, spec: str) -> Address:
+        """Read ``tcp://host:port`` or ``tcp-listen://host:port?connections=N``. Raises `UsageError`.
+
+        Without a host, or an empty one, only this machine can connect; port 0 is any free one.
+
+        >>> Address.parse("tcp-listen://:7000?connections=2")
+        Address(host='127.0.0.1', port=7000, listen=True, connections=2)
+        """
+        wanted = (
+            "tcp://host:port, or tcp-listen://host:port with ?connections=N where there are several peers"
+        )
+        try:
+            url = urlsplit(spec)
+            host, port = url.hostname or "", url.port
+            options = dict(parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query)))
+        except ValueError:
+            raise UsageError(f"{spec} is no address: write {wanted}") from None
+        listen = url.scheme == "tcp-listen"
+        count = options.pop("connections", "1")
+        wrong = (
+            port is None
+            or options
+            or url.path
+            or url.fragment
+            or url.username is not None
+            or not count.isdecimal()
+            or not 0 < int(count) <= 1000
+            or (not listen and (not host or not port or "connections" in url.query))
+        )
+        if wrong or port is None:
+            raise UsageError(f"{spec} is no address: write {wanted}")
+        return cls(host or _LOOPBACK, port, listen, int(count))
+
+
+class Peer(io.RawIOBase):
+    """What one peer sends. The connection is made by the first read.
+
+    ``connect`` makes it, given an event that is set when nobody wants it any more.
+    """
+
+    def __init__(self, connect: Callable[[threading.Event], socket.socket]) -> None:
+        self._connect = connect
+        self._stopped = threading.Event()
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Wait for some bytes; 0 when the peer has closed the connection, or after `stop`.
+
+        Raises `SourceError` if there is no connection to be had and OSError if it breaks.
+        """
+        if self._socket is None:
+            if self._stopped.is_set():
+                return 0
+            found = self._connect(self._stopped)
+            with self._lock:
+                self._socket = found
+        if self._stopped.is_set():
+            return 0
+        return self._socket.recv_into(buffer)
+
+    def stop(self) -> None:
+        """Let a read that waits in another thread come back, with nothing."""
+        self._stopped.set()
+        with self._lock:
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stopped.set()
+            if self._socket is not None:
+                self._socket.close()
+        super().close()
+
+
+def connect(address: Address, name: str) -> Peer:
+    """A peer to connect to."""
+
+    def now(stopped: threading.Event) -> socket.socket:
+        try:
+            made = socket.create_connection((address.host, address.port), CONNECT_SECONDS)
+        except OSError as error:
+            raise SourceError(name, f"cannot connect: {error.strerror or error}") from None
+        made.settimeout(None)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return made
+
+    return Peer(now)
+
+
+class Listener:
+    """A port, from when the first peer is waited for until the last one of ``address.connections`` is there.
+
+    Where the port asked for is 0, the one that was free is logged, since nobody could know it otherwise.
+    """
+
+    def __init__(self, address: Address, name: str) -> None:
+        self.address, self.name = address, name
+        self._left = address.connections
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def peer(self) -> Peer:
+        """The next peer to connect."""
+        return Peer(self._accept)
+
+    def _accept(self, stopped: threading.Event) -> socket.socket:
+        with self._lock:
+            if self._socket is None:
+                self._socket = listen(self.address, self.name)
+                if not self.address.port:
+                    _log.warning("%s: listening on port %d", self.name, self._socket.getsockname()[1])
+            waiting = self._socket
+        try:
+            found = wait_for_peer(waiting, stopped)
+        except OSError as error:
+            raise SourceError(self.name, f"nobody can connect: {error.strerror or error}") from None
+        finally:
+            with self._lock:
+                self._left -= 1
+                if not self._left:
+                    waiting.close()
+                    self._socket = None
+        if found is None:
+            raise SourceError(self.name, "nobody connected")
+        return found
+
+
+def listen(address: Address, name: str) -> socket.socket:
+    """A socket that peers can connect to. Raises `SourceError`."""
+    try:
+        family, *_, where = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(where)
+            made.listen(max(address.connections, 1))
+            made.settimeout(_GLANCE_SECONDS)
+        except BaseException:
+            made.close()
+            raise
+    except OSError as error:
+        raise SourceError(name, f"cannot listen on {address}: {error.strerror or error}") from None
+    return made
+
+
+def wait_for_peer(waiting: socket.socket, stopped: threading.Event) -> socket.socket | None:
+    """The next peer of a socket that `listen` made; None once ``stopped`` is set. Raises OSError."""
+    while not stopped.is_set():
+        with suppress(TimeoutError):
+            found, _ = waiting.accept()
+            found.settimeout(None)
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            return found
+    return None
