@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 import polars as pl
 
-from xmlpunct.patterns import cuts
+from xmlpunct.patterns import cuts, fuse
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
@@ -38,7 +37,7 @@ class Coverage:
             if len(places) == 1 and self.schema.attributes[places[0]].type in _NUMBERED:
                 lows, highs = self._intervals.setdefault(places[0], ([], []))
                 for low, high in cuts(p.patterns[places[0]]):
-                    _fuse(lows, highs, low[1], high[1])
+                    fuse(lows, highs, low[1], high[1])
             else:
                 self._others.add(p)
         while len(self._others) > self.most:
@@ -87,13 +86,3 @@ class Coverage:
             highs.append(int(high))
         self._others = PunctuationSet(self.schema, from_frame(self.schema, snapshot["others"]))
         self.forgotten = snapshot["forgotten"].item()
-
-
-def _fuse(lows: list[int], highs: list[int], low: int, high: int) -> None:
-    """Add the interval from ``low`` up to but not including ``high`` to sorted disjoint ones."""
-    first = bisect_left(highs, low)
-    last = bisect_right(lows, high)
-    if first < last:
-        low, high = min(low, lows[first]), max(high, highs[last - 1])
-    lows[first:last] = [low]
-    highs[first:last] = [high]

@@ -31,6 +31,9 @@ UNQUOTED = ("connections", "follow")
 class PunctSQL(Dialect):
     """Standard SQL, CREATE STREAM, and PATH in column lists."""
 
+    # Else an ORDER BY without NULLS would read as NULLS FIRST, as some databases have it.
+    NULL_ORDERING = "nulls_are_last"
+
     class Parser(Parser):
         def _parse_create(self) -> exp.Create | exp.Command:
             start = self._prev

@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from xmlpunct.types import SPACE, Type, Value
 
@@ -403,7 +403,10 @@ def jointly_cover(pieces: Iterable[Pattern], whole: Pattern) -> bool:
     return True
 
 
-def fuse(lows: list[Cut], highs: list[Cut], low: Cut, high: Cut) -> None:
+Place = TypeVar("Place", Cut, int)
+
+
+def fuse(lows: list[Place], highs: list[Place], low: Place, high: Place) -> None:
     """Add the interval between two places to sorted disjoint ones."""
     first = bisect_left(highs, low)
     last = bisect_right(lows, high)

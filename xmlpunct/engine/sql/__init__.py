@@ -9,10 +9,11 @@ from sqlglot import exp
 from xmlpunct.ddl import about, parse_statements, refuse
 from xmlpunct.engine.plan import Query, Scan, numbered
 from xmlpunct.engine.rules import optimize
-from xmlpunct.engine.sql.catalog import declared, is_xml_name
+from xmlpunct.engine.sql.catalog import declared
 from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.errors import SqlError
+from xmlpunct.firehose import is_xml_name
 
 __all__ = ["plan"]
 

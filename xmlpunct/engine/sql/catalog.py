@@ -10,23 +10,9 @@ from sqlglot import exp
 from xmlpunct.ddl import refuse, schema_of
 from xmlpunct.engine.plan import Stream
 from xmlpunct.errors import UsageError
+from xmlpunct.firehose import is_xml_name
 from xmlpunct.firehose.sources import FOLLOW
 from xmlpunct.firehose.tcp import Address
-
-_START = (
-    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
-    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-)
-_NAME = re.compile(f"[{_START}][{_START}0-9.\u00b7\u0300-\u036f\u203f\u2040-]*")
-
-
-def is_xml_name(name: str) -> bool:
-    """Whether an element can have this name (an NCName: no colon).
-
-    >>> is_xml_name("max-temp"), is_xml_name("2nd"), is_xml_name("a b")
-    (True, False, False)
-    """
-    return bool(_NAME.fullmatch(name))
 
 
 def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict[str, Stream]:

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from xmlpunct import operators as ops
-from xmlpunct.ddl import PunctSQL, refuse
+from xmlpunct.ddl import refuse
 from xmlpunct.engine.plan import Limit, Node, Project, Sort
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Relation, column, matches, unique
 from xmlpunct.operators.expression import Expression
-
-# Else an ORDER BY without NULLS would read as NULLS FIRST, as some databases have it.
-PunctSQL.NULL_ORDERING = "nulls_are_last"
 
 
 @dataclass
