@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from sqlglot import exp
+from sqlglot import exp, parser
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from xmlpunct import patterns as pt
@@ -34,7 +33,7 @@ class PunctSQL(Dialect):
     # Else an ORDER BY without NULLS would read as NULLS FIRST, as some databases have it.
     NULL_ORDERING = "nulls_are_last"
 
-    class Parser(Parser):
+    class Parser(parser.Parser):
         def _parse_create(self) -> exp.Create | exp.Command:
             start = self._prev
             if not self._match_text_seq("STREAM"):
@@ -48,13 +47,27 @@ class PunctSQL(Dialect):
             options = []
             if self._match_text_seq("WITH"):
                 options = self._parse_wrapped_csv(self._parse_stream_option)
-            if self._match_text_seq("PUNCTUATE"):
-                self._fail("PUNCTUATE is not supported yet", self._prev)
-            if self._curr and self._curr.token_type != TokenType.SEMICOLON:
-                self._fail("CREATE STREAM ends here, or goes on with WITH (...)")
             create = exp.Create(this=schema, kind="STREAM", properties=exp.Properties(expressions=options))
+            if self._match_text_seq("PUNCTUATE"):
+                create.meta["order"] = self._parse_access_order()
+            if self._curr and self._curr.token_type != TokenType.SEMICOLON:
+                self._fail("CREATE STREAM ends here, or goes on with WITH (...) or PUNCTUATE ORDER BY ...")
             create.meta.update(start=start.start, end=self._prev.end)
             return create
+
+        def _parse_access_order(self) -> dict[str, exp.Expr | None]:
+            """ORDER BY a [SLACK s] [FROM 'file' BY b] as its parts, by the names attribute, slack, file, by."""
+            if not self._match(TokenType.ORDER_BY):
+                self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
+            found: dict[str, exp.Expr | None] = {"attribute": self._parse_id_var() or self._fail("a column")}
+            slack = self._parse_unary() if self._match_text_seq("SLACK") else None
+            file = by = None
+            if self._match(TokenType.FROM):
+                file = self._parse_string() or self._fail("FROM wants the quoted path of a list of senders")
+                if not self._match_text_seq("BY"):
+                    self._fail("BY and the column that names the sender")
+                by = self._parse_id_var() or self._fail("a column")
+            return {**found, "slack": slack, "file": file, "by": by}
 
         def _parse_stream_option(self) -> exp.Expr:
             token = self._curr

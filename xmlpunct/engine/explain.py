@@ -18,6 +18,7 @@ from xmlpunct.engine.plan import (
     Node,
     NotIn,
     Project,
+    Punctuate,
     Query,
     Scan,
     Select,
@@ -81,6 +82,9 @@ def describe(node: Node) -> str:
         return _describe_join(node)
     if isinstance(node, Sort):
         parameters = f"by {', '.join(map(str, node.keys))}"
+    if isinstance(node, Punctuate):
+        parameters = f"by {node.order.attribute}, slack {node.order.slack:g}"
+        parameters += f", each of {len(node.order.senders)} {node.order.by}" if node.order.by else ""
     if isinstance(node, Limit):
         parameters = str(node.count)
     if isinstance(node, NotIn):

@@ -23,6 +23,7 @@ from xmlpunct.engine.plan import (
     Node,
     NotIn,
     Project,
+    Punctuate,
     Scan,
     Select,
     SemiJoin,
@@ -128,7 +129,7 @@ def choices(node: Node) -> list[Choice] | None:
         ]
     if isinstance(node, SemiJoin):
         return [Choice(pair, pair[0], pair[:1]) for pair in node.keys]
-    if isinstance(node, NotIn | Sort | Limit):
+    if isinstance(node, Punctuate | NotIn | Sort | Limit):
         return []
     raise TypeError(f"no partitioning for {type(node).__name__}")
 

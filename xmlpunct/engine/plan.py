@@ -9,17 +9,22 @@ from itertools import count
 
 from xmlpunct import operators as ops
 from xmlpunct.operators.expression import Expression
+from xmlpunct.operators.punctuate import AccessOrder
 from xmlpunct.schema import Schema
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A declared stream: ``source`` as written in WITH or given by ``-s``, relative to the current directory."""
+    """A declared stream: ``source`` as written in WITH or given by ``-s``, relative to the current directory.
+
+    ``order`` is what PUNCTUATE says of its access order, if anything.
+    """
 
     name: str
     schema: Schema
     element: str
     source: str | None
+    order: AccessOrder | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,16 @@ class Project(Unary):
 
     def operator(self) -> ops.Operator:
         return ops.Project(self.input.schema, self.columns, self.derived, self.memory)
+
+
+@dataclass(frozen=True)
+class Punctuate(Unary):
+    """Promises what a stream's access order allows, and drops what comes too late."""
+
+    order: AccessOrder
+
+    def operator(self) -> ops.Operator:
+        return ops.Punctuate(self.input.schema, self.order)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from xmlpunct.operators.limit import Limit
 from xmlpunct.operators.merge import Merge
 from xmlpunct.operators.not_in import NotIn
 from xmlpunct.operators.project import Project
+from xmlpunct.operators.punctuate import Punctuate
 from xmlpunct.operators.select import Select
 from xmlpunct.operators.semijoin import SemiJoin
 from xmlpunct.operators.sort import Sort, SortKey
@@ -31,6 +32,7 @@ __all__ = [
     "Operator",
     "Pipeline",
     "Project",
+    "Punctuate",
     "Select",
     "SemiJoin",
     "Sort",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from sqlglot import exp
 
-from xmlpunct.ddl import refuse, schema_of
+from xmlpunct.ddl import at, refuse, schema_of
 from xmlpunct.engine.plan import Stream
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import is_xml_name
 from xmlpunct.firehose.sources import FOLLOW
 from xmlpunct.firehose.tcp import Address
+from xmlpunct.operators.punctuate import AccessOrder, slack_of
+from xmlpunct.schema import Schema
+from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
 
 
 def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict[str, Stream]:
@@ -30,7 +34,8 @@ def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict
         if not is_xml_name(re.sub(r"^\{[^{}]*\}", "", element)):
             refuse(f"{element} is no name of an XML element: name or {{uri}}name", statement)
         source = _source(options, sources.get(name), statement)
-        streams[name] = Stream(name, schema_of(statement), element, source)
+        schema = schema_of(statement)
+        streams[name] = Stream(name, schema, element, source, _access_order(statement, schema))
     for name in sources:
         if name not in streams:
             there = ", ".join(streams) or "none"
@@ -57,6 +62,54 @@ def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) 
             refuse("follow = true goes with a source that is the path of a file", statement)
         source = FOLLOW + source.removeprefix(FOLLOW)
     return source if given is None or "source" not in options else given
+
+
+def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
+    """What PUNCTUATE says. The list of senders is read now: a value per line, read as the column's type."""
+    parts = statement.meta.get("order")
+    if parts is None:
+        return None
+    for part in ("attribute", "by"):
+        if parts[part] is not None and parts[part].name not in schema:
+            there = ", ".join(schema.names)
+            refuse(
+                f"no column {parts[part].name} in {statement.this.this.name}: there are {there}", parts[part]
+            )
+    attribute = schema[parts["attribute"].name]
+    slack: float = 0
+    if parts["slack"] is not None:
+        with at(parts["slack"]):
+            slack = _slack(attribute.type, parts["slack"])
+    if parts["by"] is None:
+        return AccessOrder(attribute.name, slack)
+    by, file = schema[parts["by"].name], parts["file"]
+    try:
+        lines = Path(file.name).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        refuse(f"cannot read {file.name}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}", file)
+    with at(file):
+        senders = tuple(dict.fromkeys(by.type.parse(line.strip()) for line in lines if line.strip()))
+    if not senders:
+        refuse(f"{file.name} lists no sender", file)
+    return AccessOrder(attribute.name, slack, by.name, senders)
+
+
+_MICROSECONDS = {"SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6, "DAY": 86400 * 10**6}
+
+
+def _slack(type_: Type, node: exp.Expr) -> float:
+    """SLACK in the attribute's steps. Raises ValueError."""
+    if type_ is STRING:
+        raise ValueError("SLACK makes no sense over STRING")
+    if type_ not in (DATE, TIMESTAMP):
+        if not isinstance(node, exp.Literal) or node.is_string:
+            raise ValueError(f"SLACK over {type_} is a number, 0 or more")
+        return slack_of(type_, node.name)
+    unit = node.text("unit").upper().removesuffix("S") if isinstance(node, exp.Interval) else ""
+    if unit not in _MICROSECONDS or (type_ is DATE and unit != "DAY"):
+        units = "DAY" if type_ is DATE else ", ".join(_MICROSECONDS)
+        raise ValueError(f"SLACK over {type_} is INTERVAL '1' DAY or the like, in {units}")
+    return slack_of(INT, node.this.name) * (1 if type_ is DATE else _MICROSECONDS[unit])
 
 
 def _options(statement: exp.Expr) -> dict[str, str]:

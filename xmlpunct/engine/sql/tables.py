@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from xmlpunct.ddl import refuse
-from xmlpunct.engine.plan import Scan, Stream
+from xmlpunct.engine.plan import Node, Punctuate, Scan, Stream
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
 from xmlpunct.engine.sql.scalars import Scalars
@@ -237,7 +237,12 @@ def _scan(stream: Stream, label: str, origin: exp.Expr) -> Relation:
     columns = stream.schema.names
     names = tuple(f"{label}.{column}" for column in columns)
     fields = (Field(label, column, name, origin) for column, name in zip(columns, names, strict=True))
-    return Relation(Scan(stream, columns, names), tuple(fields))
+    node: Node = Scan(stream, columns, names)
+    if stream.order is not None:
+        by = stream.order.by and f"{label}.{stream.order.by}"
+        order = replace(stream.order, attribute=f"{label}.{stream.order.attribute}", by=by)
+        node = Punctuate(node, order)
+    return Relation(node, tuple(fields))
 
 
 def relabel(relation: Relation, table: str | None, columns: tuple[exp.Expr, ...]) -> Relation:

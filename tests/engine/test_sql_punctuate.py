@@ -1,0 +1,108 @@
+"""PUNCTUATE in CREATE STREAM: an ordinary feed, without one punctuation, gives results before its end."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from xmlpunct import SqlError, UsageError
+from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.local import LocalRun, open_sources
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.firehose import PUNCT_NAMESPACE
+
+ROWS = [
+    ("S1", 1),
+    ("S2", 1),
+    ("S1", 2),
+    ("S2", 3),
+    ("S1", 1),
+    ("S1", 3),
+    ("S3", 9),
+    ("S1", 4),
+    ("S2", 4),
+    ("S1", 3),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = "\n".join(f"<t><sid>{sid}</sid><hour>{hour}</hour></t>" for sid, hour in ROWS)
+    (tmp_path / "t.xml").write_text(f"<s>\n{rows}\n</s>")
+    (tmp_path / "senders.txt").write_text("S1\n\nS2\n")
+    return tmp_path
+
+
+def sql(folder: Path, clause: str, columns: str = "sid STRING, hour INT NOT NULL") -> str:
+    return f"""CREATE STREAM t ({columns}) WITH (source = '{folder / "t.xml"}') PUNCTUATE ORDER BY {clause};
+               SELECT hour, COUNT(*) AS n FROM t GROUP BY hour"""
+
+
+def run(folder: Path, clause: str, size: int) -> tuple[list[tuple[int, int]], list[str], int]:
+    """All results, the rejects, and how many results were there before the end of the stream was read."""
+    query = plan(sql(folder, clause))
+    found: list[tuple[int, int]] = []
+    early = 0
+    with closing(LocalRun(query, open_sources(query), size, RunStats("local"), PUNCT_NAMESPACE)) as running:
+        while (result := running.advance()) is not None:
+            if not any(p.is_everything for p in result.punctuations):
+                early += result.tuples.height
+            found += result.tuples.rows()
+        rejects = [f"{json.loads(r.text)['t.sid']} {json.loads(r.text)['t.hour']}" for r in running.rejects]
+    return sorted(found), rejects, early
+
+
+@pytest.mark.parametrize(
+    ("clause", "results", "rejects", "early"),
+    [
+        ("hour", [(1, 2), (2, 1), (3, 2), (9, 1)], ["S1 1", "S1 4", "S2 4", "S1 3"], 2),
+        ("hour SLACK 2", [(1, 3), (2, 1), (3, 2), (9, 1)], ["S1 4", "S2 4", "S1 3"], 0),
+        ("hour SLACK 9", [(1, 3), (2, 1), (3, 3), (4, 2), (9, 1)], [], 0),
+        ("hour FROM '{0}/senders.txt' BY sid", [(1, 2), (2, 1), (3, 2), (4, 2)], ["S1 1", "S3 9", "S1 3"], 3),
+    ],
+)
+def test_the_same_for_every_slicing(
+    folder: Path, clause: str, results: list[tuple[int, int]], rejects: list[str], early: int
+) -> None:
+    for size in (1, 60, 10**6):
+        found = run(folder, clause.format(folder), size)
+        assert sorted(found[0]) == results
+        assert sorted(found[1]) == sorted(rejects)
+    assert run(folder, clause.format(folder), 1)[2] >= early
+
+
+def test_it_runs_on_one_shard_in_document_order(folder: Path) -> None:
+    found = cut(plan(sql(folder, "hour")).root, ["t"])
+    assert [f.single for f in found.fragments] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("clause", "says"),
+    [
+        ("hours", "no column hours in t"),
+        ("hour SLACK -1", "0 or more"),
+        ("sid SLACK 1", "STRING"),
+        ("at SLACK 5", "INTERVAL"),
+        ("day SLACK INTERVAL '5' MINUTE", "in DAY"),
+        ("hour FROM 'no-such-file' BY sid", "cannot read no-such-file"),
+        ("hour FROM '{0}/senders.txt' BY zid", "no column zid"),
+        ("hour FROM '{0}/senders.txt' BY hour", "'S1' is not of type INT"),
+        ("hour FROM '{0}/senders.txt'", "BY"),
+        ("hour SLACK 2 MORE", "ends here"),
+    ],
+)
+def test_refused(folder: Path, clause: str, says: str) -> None:
+    columns = "sid STRING, hour INT NOT NULL, day DATE, at TIMESTAMP"
+    with pytest.raises((SqlError, UsageError), match=says):
+        plan(sql(folder, clause.format(folder), columns))
+
+
+def test_slack_over_time_is_an_interval(folder: Path) -> None:
+    columns = "sid STRING, hour INT NOT NULL, day DATE, at TIMESTAMP"
+    (stream,) = plan(sql(folder, "at SLACK INTERVAL '5' MINUTE", columns)).streams
+    assert stream.order is not None
+    assert stream.order.slack == 300 * 10**6
