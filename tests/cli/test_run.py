@@ -72,7 +72,7 @@ def test_rejects_are_kept_and_the_run_goes_on(cli: Cli, tmp_path: Path) -> None:
     ran = cli("run", "-q", query, *options, "--rejects", rejects, "--stats", stats)
     assert ran.code == 0
     assert [json.loads(line) for line in ran.out.splitlines()] == [{"hour": 3, "q": 2}]
-    assert "reject" in ran.err
+    assert "2 tuples rejected" in ran.err
     found = [json.loads(line) for line in rejects.read_text().splitlines()]
     assert [(r["line"], r["byte"]) for r in found] == [(2, given.read_text().index("<t>")), (None, None)]
     assert found[0]["source"] == str(given)

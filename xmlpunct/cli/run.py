@@ -135,10 +135,9 @@ def write_text(path: str, text: str) -> None:
 
 def report(stats: RunStats, rejects: str | None) -> None:
     """Say on standard error what was left out, if anything."""
-    rejected = sum(i.rejected for i in stats.inputs.values())
-    if rejected:
+    if stats.rejected:
         where = f"see {rejects}" if rejects else "--rejects FILE keeps them"
-        click.echo(f"xmlpunct: {rejected:,} tuples were rejected; {where}", err=True)
+        click.echo(f"xmlpunct: {stats.rejected:,} tuples rejected; {where}", err=True)
     if stats.late:
         click.echo(
             f"xmlpunct: {stats.late:,} results came after a punctuation that excluded them: dropped", err=True

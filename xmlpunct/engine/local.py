@@ -232,6 +232,7 @@ def run(query: Query, options: RunOptions, stats: RunStats, on_progress: Progres
             if result is None:
                 break
             sink.rejects(running.rejects)
+            stats.rejected += len(running.rejects)
             if options.strict and running.rejects:
                 raise StrictError(f"--strict: {running.rejects[0]}")
             running.rejects.clear()

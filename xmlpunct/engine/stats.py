@@ -79,6 +79,8 @@ class RunStats:
     tuples_out: int = 0
     punctuations_out: int = 0
     late: int = 0
+    rejected: int = 0
+    """All rejects: those that `inputs` counts, and those of operators."""
     operators: list[OperatorStats] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
 

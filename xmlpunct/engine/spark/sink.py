@@ -127,6 +127,7 @@ class Sink:
         stats.result(output.tuples - before[0], output.punctuations - before[1])
         stats.late = output.late
         stats.slices += 1
+        stats.rejected += len(rejects)
         new = Commit(batch, length, rejects_length, ended, failure, self._tally.as_dict())
         new.output = output.snapshot()
         new.gather = dict(self._gather.snapshot()) if self._gather is not None else {}

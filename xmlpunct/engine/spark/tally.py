@@ -12,7 +12,7 @@ from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, 
 from xmlpunct.engine.stats import InputStats, OperatorStats, RunStats
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
-_TOTALS = ("slices", "tuples_out", "punctuations_out", "late")
+_TOTALS = ("slices", "tuples_out", "punctuations_out", "late", "rejected")
 
 
 class Tally:
