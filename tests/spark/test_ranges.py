@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
+from xmlpunct.engine.durable.inputs import find_inputs, unfinished
+from xmlpunct.engine.durable.parts import Input, Part
+from xmlpunct.engine.durable.ranges import Cursor, Range, advance, budgets, end_marker, grouped
 from xmlpunct.engine.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.edge import Task, read
-from xmlpunct.engine.spark.inputs import find_inputs, unfinished
-from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Input, Job, Part, Row
+from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Job, Row
 from xmlpunct.engine.spark.processor import Shard
-from xmlpunct.engine.spark.ranges import Cursor, Range, advance, budgets, end_marker, grouped
 from xmlpunct.engine.spark.source import QueryReader
 from xmlpunct.slice import Slice, concat
 

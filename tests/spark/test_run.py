@@ -20,9 +20,9 @@ from tests.spark.support import (
     read_back,
     split,
 )
+from xmlpunct.engine.durable.files import Appender
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.spark import run
-from xmlpunct.engine.spark.files import Appender
 from xmlpunct.engine.spark.keys import shard_keys, spark_hash
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError

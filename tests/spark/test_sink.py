@@ -11,12 +11,12 @@ import pytest
 
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import job_of
+from xmlpunct.engine.durable.checkpoint import Checkpoint
+from xmlpunct.engine.durable.commit import Commit, load
+from xmlpunct.engine.durable.files import Appender
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
-from xmlpunct.engine.spark.checkpoint import Checkpoint
-from xmlpunct.engine.spark.commit import Commit, load
 from xmlpunct.engine.spark.edge import rejects_to_bytes
-from xmlpunct.engine.spark.files import Appender
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, OPERATORS, RESULT, Job, Row, task_seq
 from xmlpunct.engine.spark.sink import FileTarget, Sink
 from xmlpunct.engine.spark.tally import Tally
@@ -185,9 +185,9 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     ):
         pass
     with Checkpoint(tmp_path / "checkpoint", query, options) as mine:
-        mine.job(mine.find(), 3)
+        mine.settle(mine.find(), 3)
     with Checkpoint(tmp_path / "checkpoint", query, options) as mine:
-        assert mine.job(mine.find(), 5).shards == 3, "the number of shards stays"
+        assert mine.settle(mine.find(), 5) == 3, "the number of shards stays"
     other = RunOptions(output=str(tmp_path / "elsewhere"))
     with Checkpoint(tmp_path / "checkpoint", query, other) as mine, pytest.raises(UsageError, match="output"):
         mine.find()

@@ -16,9 +16,9 @@ import pytest
 
 from tests.spark.support import SCHEMA, Warehouse, everything, locally, on_spark, read_back, split
 from tests.spark.test_ranges import job_of
+from xmlpunct.engine.durable.inputs import find_inputs, unfinished
+from xmlpunct.engine.durable.ranges import end_marker
 from xmlpunct.engine.plan import Query, Stream
-from xmlpunct.engine.spark.inputs import find_inputs, unfinished
-from xmlpunct.engine.spark.ranges import end_marker
 from xmlpunct.engine.spark.source import IDLE_SECONDS, QueryReader
 from xmlpunct.errors import UsageError
 

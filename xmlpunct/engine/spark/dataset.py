@@ -18,8 +18,8 @@ from typing import Any
 import polars as pl
 from pyspark.sql import SparkSession
 
+from xmlpunct.engine.durable.commit import Commit
 from xmlpunct.engine.output import Output
-from xmlpunct.engine.spark.commit import Commit
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.formats import text
 from xmlpunct.punctuation import to_frame

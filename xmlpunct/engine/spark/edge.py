@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from xmlpunct.engine.build import build
+from xmlpunct.engine.durable.ranges import Range, open_at
 from xmlpunct.engine.exchange import route
 from xmlpunct.engine.spark.job import (
     COUNTS,
@@ -19,7 +20,6 @@ from xmlpunct.engine.spark.job import (
     task_seq,
 )
 from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.spark.ranges import Range, open_at
 from xmlpunct.engine.stats import InputStats
 from xmlpunct.errors import Reject, SourceError
 from xmlpunct.firehose.parser import parse_split

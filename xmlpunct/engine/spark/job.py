@@ -7,6 +7,7 @@ import pickle
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from xmlpunct.engine.durable.parts import Input
 from xmlpunct.engine.fragments import Fragments
 from xmlpunct.engine.plan import Query
 from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
@@ -37,29 +38,6 @@ class Row(NamedTuple):
 def task_seq(number: int, ordinal: int) -> int:
     """The ``seq`` of what task ``ordinal`` of input ``number`` says."""
     return number << 32 | ordinal
-
-
-@dataclass(frozen=True)
-class Part:
-    """A piece of an input: the file at ``path``, of ``size`` bytes, called ``name``.
-
-    A ``spooled`` one stands in for something that cannot be read twice, or is not in UTF-8. It may still
-    grow, so its size is None; other machines may not see it, so its bytes travel inside tasks.
-    """
-
-    name: str
-    path: str
-    size: int | None
-    spooled: bool = False
-
-
-@dataclass(frozen=True)
-class Input:
-    """A source, the numbers of the streams that it carries, and its parts in order."""
-
-    source: str
-    streams: tuple[int, ...]
-    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)

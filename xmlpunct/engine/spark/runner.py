@@ -10,13 +10,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from xmlpunct.engine.durable.checkpoint import Checkpoint, Found
+from xmlpunct.engine.durable.commit import Commit, load
+from xmlpunct.engine.durable.files import Appender
+from xmlpunct.engine.fragments import cut
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.spark.checkpoint import Checkpoint, Found
-from xmlpunct.engine.spark.commit import Commit, load
 from xmlpunct.engine.spark.dataset import DatasetTarget
-from xmlpunct.engine.spark.files import Appender
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.processor import FragmentProcessor
 from xmlpunct.engine.spark.scratch import Scratch
@@ -66,7 +67,7 @@ class Runner:
                 own = shared.newSession()  # so that our settings are nobody else's
                 if isinstance(target, DatasetTarget):
                     target.session = own
-                job = checkpoint.job(found, own.sparkContext.defaultParallelism)
+                job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
                 sink = Sink(
                     job,
                     checkpoint.record,
@@ -140,6 +141,15 @@ def _taker(sink: Sink) -> Callable[[DataFrame, int], None]:
         sink.take(map(Row._make, zip(*columns, strict=True)), batch)
 
     return take
+
+
+def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
+    """The job of a run, with ``shards`` shards if it is a new one."""
+    query, options = checkpoint.query, checkpoint.options
+    shards = checkpoint.settle(found, shards)
+    fragments = cut(query.root, [s.name for s in query.streams])
+    size, pacing = options.slice_bytes, str(checkpoint.pacing)
+    return Job(query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing)
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+from xmlpunct.engine.durable.commit import Commit, save
+from xmlpunct.engine.durable.files import Appender
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.sink import reject_line
-from xmlpunct.engine.spark.commit import Commit, save
 from xmlpunct.engine.spark.edge import counts, rejects_from_bytes, voided
-from xmlpunct.engine.spark.files import Appender
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, EDGE_REJECTS, FAILURE, REJECTS, RESULT, Job, Row
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.spark.tally import Tally

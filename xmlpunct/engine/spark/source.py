@@ -10,9 +10,9 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from xmlpunct.engine.durable.ranges import Cursor, Range, advance, budgets, grouped, remaining, there_is
 from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
-from xmlpunct.engine.spark.ranges import Cursor, Range, advance, budgets, grouped, remaining, there_is
 
 NAME = "xmlpunct"
 FIRST_BYTES = 2**20

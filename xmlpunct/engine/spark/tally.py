@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from xmlpunct.engine.durable.parts import Input
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Input, Row
+from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Row
 from xmlpunct.engine.stats import InputStats, OperatorStats, RunStats
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")

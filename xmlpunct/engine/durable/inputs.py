@@ -8,9 +8,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from xmlpunct.engine.durable.parts import Input, Part
+from xmlpunct.engine.durable.ranges import end_marker
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.spark.job import Input, Part
-from xmlpunct.engine.spark.ranges import end_marker
 from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose import PartReader, Source, open_source
 

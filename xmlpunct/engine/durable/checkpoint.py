@@ -19,13 +19,12 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
-from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.durable.commit import save
+from xmlpunct.engine.durable.inputs import Spool, find_inputs, unfinished
+from xmlpunct.engine.durable.parts import Input, Part
 from xmlpunct.engine.hashing import VERSION as HASH_VERSION
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Node, Query
-from xmlpunct.engine.spark.commit import save
-from xmlpunct.engine.spark.inputs import Spool, find_inputs, unfinished
-from xmlpunct.engine.spark.job import Input, Job, Part
 from xmlpunct.errors import UsageError
 from xmlpunct.patterns import ENUMERABLE
 
@@ -51,7 +50,7 @@ class Checkpoint:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
-        self.record, self.spark = self.path / "commit", self.path / "spark"
+        self.record, self.spark, self.pacing = (self.path / name for name in ("commit", "spark", "pacing"))
         self._job, self._spool = self.path / "job", self.path / "spool"
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
@@ -94,17 +93,14 @@ class Checkpoint:
         inputs = [_input(values) for values in saved["inputs"]]
         return Found(inputs, unfinished(inputs), saved["shards"])
 
-    def job(self, found: Found, shards: int) -> Job:
-        """The job of a run, with ``shards`` shards if it is a new one; and put down what it is."""
+    def settle(self, found: Found, shards: int) -> int:
+        """Put down what a new run works on; the number of its shards, ``shards`` if it is a new one."""
         if found.shards is None:
             found.shards = shards
             inputs = [asdict(i) for i in found.inputs]
             saved = {"made_by": self._made_by, **self._asked, "shards": shards, "inputs": inputs}
             save(self._job, json.dumps(saved).encode())
-        fragments = cut(self.query.root, [s.name for s in self.query.streams])
-        namespace = self.options.punct_namespace
-        size, pacing = self.options.slice_bytes, str(self.path / "pacing")
-        return Job(self.query, fragments, tuple(found.inputs), found.shards, size, namespace, pacing)
+        return found.shards
 
 
 def _place(path: str | None) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from xmlpunct.engine.spark.job import Input, Part
+from xmlpunct.engine.durable.parts import Input, Part
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName
 from xmlpunct.firehose.splitter import Splitter

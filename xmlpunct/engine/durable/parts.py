@@ -1,0 +1,28 @@
+"""A query's inputs, as files that can be read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of an input: the file at ``path``, of ``size`` bytes, called ``name``.
+
+    A ``spooled`` one stands in for something that cannot be read twice, or is not in UTF-8. It may still
+    grow, so its size is None; other machines may not see it, so its bytes travel inside tasks.
+    """
+
+    name: str
+    path: str
+    size: int | None
+    spooled: bool = False
+
+
+@dataclass(frozen=True)
+class Input:
+    """A source, the numbers of the streams that it carries, and its parts in order."""
+
+    source: str
+    streams: tuple[int, ...]
+    parts: tuple[Part, ...]
