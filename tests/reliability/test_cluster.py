@@ -6,7 +6,6 @@ The long form (``pytest -m long tests/reliability/test_cluster.py``) does so wit
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -20,11 +19,10 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.cli.harness import WAREHOUSE
+from tests.reliability.support import bag, ends_well, processes_below, start, wait_for_results
 from xmlpunct.firehose import generate
 
 SPARK_HOME = Path(pyspark.__file__).parent
-MOST_SECONDS = 240
 
 
 @pytest.fixture
@@ -33,45 +31,6 @@ def feeds(tmp_path: Path) -> list[str]:
     lines = generate.warehouse(sensors=2, hours=12, readings=10, punctuations=1, seed=7)
     written = generate.write(lines, str(tmp_path))
     return [word for path in written for word in ("-s", f"{path.stem}={path}")]
-
-
-def start(*options: str) -> subprocess.Popen[bytes]:
-    """A run in a process of its own."""
-    command = [sys.executable, "-m", "xmlpunct", "run", str(WAREHOUSE), *options]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"})
-
-
-def bag(output: Path) -> list[str]:
-    """The tuples of an output, sorted."""
-    return sorted(re.findall("<result>.*</result>", output.read_text()))
-
-
-def processes_below(pid: int, naming: str) -> list[int]:
-    """The processes that descend from ``pid`` and have ``naming`` in their command."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except (OSError, ProcessLookupError):
-            continue
-    found, at = [], [pid]
-    while at:
-        at = [child for child, parent in parents.items() if parent in at]
-        found += at
-    return [p for p in found if naming.encode() in Path(f"/proc/{p}/cmdline").read_bytes()]
-
-
-def wait_for_results(output: Path, run: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + MOST_SECONDS
-    while not output.exists() or b"<result>" not in output.read_bytes():
-        assert run.poll() is None, "it ended without results"
-        assert time.monotonic() < until, "no results"
-        time.sleep(0.1)
-
-
-def ends_well(run: subprocess.Popen[bytes]) -> None:
-    _, said = run.communicate(timeout=MOST_SECONDS)
-    assert run.returncode == 0, said.decode()
 
 
 @pytest.fixture

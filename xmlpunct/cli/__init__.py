@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    logging.basicConfig(format="xmlpunct: %(message)s", level=logging.WARNING)
+    _log_to_terminal()
     try:
         result = cli.main(args=arguments, prog_name="xmlpunct", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -55,9 +55,7 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.exceptions.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has left. Python would complain once more when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read our output has left
         return 0
     except XmlPunctError as error:
         _say(str(error))
@@ -69,6 +67,24 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
             f"internal error: {type(error).__name__}: {error}\nXMLPUNCT_DEBUG=1 shows where. Please report it."
         )
         return 1
+    finally:
+        _give_up_output()
+
+
+def _log_to_terminal() -> None:
+    """Show what xmlpunct logs, and nothing of what the libraries below do: py4j logs whole tracebacks."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("xmlpunct: %(message)s"))
+    logging.getLogger("xmlpunct").handlers = [handler]
+    logging.getLogger().addHandler(logging.NullHandler())
+
+
+def _give_up_output() -> None:
+    """Drop what standard output does not take, lest Python complain once more when it closes it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -44,7 +47,7 @@ def spark_session(master: str) -> Iterator[SparkSession]:
     Raises `UsageError` if there is no Java and `XmlPunctError` if Spark does not start; the latter says which
     log tells why, and that log stays.
     """
-    scratch = Scratch()
+    scratch, quiet = Scratch(), ExitStack()
     session = gateway = None
     try:
         with open(scratch.log, "ab") as log, _environment(master, java_home(scratch.path)):
@@ -56,9 +59,11 @@ def spark_session(master: str) -> Iterator[SparkSession]:
             except Exception as error:  # whatever py4j or pyspark find to raise
                 kept = scratch.keep_log()
                 raise XmlPunctError(f"Spark did not start on {master}; its log is {kept}") from error
+        quiet.enter_context(_quiet(session, scratch.log))
         yield session
     except SparkFailure as error:
-        error.args = (f"{error}; its log is {scratch.keep_log()}",)
+        said = "Spark failed: its Java process has died" if _has_died(gateway) else str(error)
+        error.args = (f"{said}; its log is {scratch.keep_log()}",)
         raise
     finally:
         with _uninterrupted():
@@ -66,7 +71,27 @@ def spark_session(master: str) -> Iterator[SparkSession]:
                 with suppress(Exception):  # the JVM may be gone already
                     session.stop()
             _end_jvm(gateway)
+            quiet.close()
             scratch.remove()
+
+
+@contextmanager
+def _quiet(session: SparkSession, log: Path) -> Iterator[None]:
+    """What pyspark says, at length, of workers and a JVM that are gone goes into the log, not on the terminal."""
+
+    def note(*_: object) -> None:
+        root.exception("while a worker was heard")
+
+    root, handler = logging.getLogger(), logging.FileHandler(log)
+    root.addHandler(handler)
+    heard = getattr(session.sparkContext, "_accumulatorServer", None)
+    if heard is not None:
+        heard.handle_error = note
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
 
 
 class SparkFailure(XmlPunctError):
@@ -162,6 +187,16 @@ def _uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _has_died(gateway: Any) -> bool:
+    """Whether the JVM is gone; one that was just killed takes a moment."""
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return False
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(1)
+    return process.poll() is not None
 
 
 def _end_jvm(gateway: Any) -> None:

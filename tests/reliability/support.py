@@ -1,0 +1,54 @@
+"""Runs in processes of their own, to be watched and killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.cli.harness import WAREHOUSE
+
+MOST_SECONDS = 240
+"""What nothing here takes, whatever else the machine does."""
+
+
+def start(*options: str) -> subprocess.Popen[bytes]:
+    """A run in a process of its own."""
+    command = [sys.executable, "-m", "xmlpunct", "run", str(WAREHOUSE), *options]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"})
+
+
+def bag(output: Path) -> list[str]:
+    """The tuples of an output, sorted."""
+    return sorted(re.findall("<result>.*</result>", output.read_text()))
+
+
+def processes_below(pid: int, naming: str) -> list[int]:
+    """The processes that descend from ``pid`` and have ``naming`` in their command."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ProcessLookupError):
+            continue
+    found, at = [], [pid]
+    while at:
+        at = [child for child, parent in parents.items() if parent in at]
+        found += at
+    return [p for p in found if naming.encode() in Path(f"/proc/{p}/cmdline").read_bytes()]
+
+
+def wait_for_results(output: Path, run: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + MOST_SECONDS
+    while not output.exists() or b"<result>" not in output.read_bytes():
+        assert run.poll() is None, "it ended without results"
+        assert time.monotonic() < until, "no results"
+        time.sleep(0.1)
+
+
+def ends_well(run: subprocess.Popen[bytes]) -> None:
+    _, said = run.communicate(timeout=MOST_SECONDS)
+    assert run.returncode == 0, said.decode()

@@ -1,0 +1,125 @@
+"""Runs on Spark that are killed, and go on as if nothing had happened.
+
+The long form kills 100 times, each at some moment between a life's first commit and its end::
+
+    pytest -m long tests/reliability/test_spark_recovery.py
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.support import MOST_SECONDS, bag, ends_well, processes_below, start
+from xmlpunct.engine.durable.commit import load
+from xmlpunct.firehose import generate
+
+VICTIMS = {"command": None, "JVM": "SparkSubmit", "worker": "pyspark.daemon"}
+"""What is killed, and how to tell it among the processes below the run's."""
+
+Run = subprocess.Popen[bytes]
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes by /proc"),
+]
+
+
+class Trial:
+    """The warehouse query in a folder of its own, run and killed until it is done."""
+
+    def __init__(self, folder: Path, seed: int, hours: int) -> None:
+        lines = generate.warehouse(sensors=2, hours=hours, readings=10, punctuations=1, seed=seed)
+        written = generate.write(lines, str(folder))
+        self.feeds = [word for path in written for word in ("-s", f"{path.stem}={path}")]
+        self.output, self.record = folder / "out.xml", folder / "checkpoint" / "commit"
+        self.committed = b""
+        ends_well(start("--engine", "local", *self.feeds, "-o", str(folder / "alone.xml")))
+        self.expected = bag(folder / "alone.xml")
+
+    def live(self) -> Run:
+        """Start, or go on."""
+        options = ["--master", "local[2]", "--slice", "64KiB", "--checkpoint", str(self.record.parent)]
+        return start(*options, *self.feeds, "-o", str(self.output))
+
+    def commits(self, run: Run, before: int) -> bool:
+        """Whether ``run`` gets as far as a commit after number ``before``, rather than to its end."""
+        until = time.monotonic() + MOST_SECONDS
+        while load(self.record).batch <= before:
+            assert time.monotonic() < until, "no commit"
+            if run.poll() is not None:
+                return False
+            time.sleep(0.05)
+        return run.poll() is None
+
+    def check(self) -> None:
+        """Nothing that was committed has changed, and all of it is there."""
+        length = load(self.record).length
+        found = self.output.read_bytes()[:length]
+        assert len(found) == length
+        assert found.startswith(self.committed)
+        self.committed = found
+
+
+def kill(run: Run, victim: str, chance: random.Random) -> bool:
+    """Kill ``victim``; False if there is none any more."""
+    naming = VICTIMS[victim]
+    found = [run.pid] if naming is None else processes_below(run.pid, naming)
+    java = processes_below(run.pid, "SparkSubmit")
+    if not found or run.poll() is not None:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(chance.choice(found), signal.SIGKILL)
+    if victim != "worker":  # after which Spark may well go on by itself
+        _, said = run.communicate(timeout=MOST_SECONDS)
+        assert b"Traceback" not in said, said.decode()
+        until = time.monotonic() + MOST_SECONDS
+        while any(Path(f"/proc/{pid}/stat").exists() for pid in java):
+            assert time.monotonic() < until, "the JVM outlives its run"
+            time.sleep(0.05)
+    return True
+
+
+def survive(folder: Path, victims: list[str], seed: int, hours: int) -> None:
+    """Kill all ``victims``, over as many trials as it takes."""
+    chance, trials = random.Random(seed), 0
+    while victims:
+        (folder / str(trials)).mkdir()
+        trial = Trial(folder / str(trials), seed + trials, hours)
+        trials += 1
+        run, fresh, before = trial.live(), True, -1
+        while True:
+            if trial.commits(run, before):
+                before = load(trial.record).batch
+                time.sleep(chance.uniform(0, 1))
+                if victims and (fresh or chance.random() < 0.3) and kill(run, victims[-1], chance):
+                    victims.pop()
+                fresh = False
+            if run.poll() is None:
+                continue
+            trial.check()
+            if load(trial.record).ended:
+                break
+            run, fresh, before = trial.live(), True, load(trial.record).batch
+        assert bag(trial.output) == trial.expected
+        assert trial.output.read_text().rstrip().endswith("</stream>")
+        done = trial.output.read_bytes()
+        ends_well(trial.live())
+        assert trial.output.read_bytes() == done, "a finished run is done over"
+
+
+def test_the_command_and_the_jvm_killed(tmp_path: Path) -> None:
+    survive(tmp_path, ["command", "JVM"], seed=1, hours=6)
+
+
+@pytest.mark.long
+def test_killed_a_hundred_times(tmp_path: Path) -> None:
+    chance = random.Random(2)
+    survive(tmp_path, [chance.choice(list(VICTIMS)) for _ in range(100)], seed=2, hours=30)
