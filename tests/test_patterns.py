@@ -316,3 +316,16 @@ def test_a_joint_cover_is_a_cover(pool: Pool, data: st.DataObject) -> None:
     assert pt.jointly_cover(pieces, whole) <= covered
     if pool.type.discrete:
         assert pt.jointly_cover(pieces, whole) == covered
+
+
+@every_pool
+@given(data=st.data())
+def test_a_complement_is_all_the_rest(pool: Pool, data: st.DataObject) -> None:
+    pattern = data.draw(patterns(pool))
+    found = pt.complement(pool.type, pattern)
+    for value in pool.domain:
+        assert [q.matches(value) for q in found].count(True) == (not pattern.matches(value))
+    assert not any(q.matches(None) for q in found)
+    assert EMPTY not in found
+    places = [cut for q in found for cut in pt.cuts(q)]
+    assert places == sorted(places), "in ascending order"

@@ -34,6 +34,15 @@ def test_concat_keeps_everything_in_order(space: Space, data: st.DataObject) -> 
     whole = [e for part in parts for e in part]
     assert found.tuples.equals(space.schema.frame(tuples_of(whole)), null_equal=True)
     assert found.punctuations == punctuations_of(whole)
+    before = [len(tuples_of(whole[:i])) for i, e in enumerate(whole) if isinstance(e, Punctuation)]
+    assert found.before == before
+
+
+def test_what_one_part_does_not_know_the_whole_does_not() -> None:
+    schema = Schema.parse("a INT")
+    said, rows = Punctuation.of(schema, a=1), schema.frame([(1,), (2,)])
+    assert concat(schema, [Slice(rows, [said], [1]), Slice(rows, [said], [0])]).before == [1, 2]
+    assert concat(schema, [Slice(rows, [said], [1]), Slice(rows, [said])]).before == []
 
 
 def test_truth_of_a_slice() -> None:

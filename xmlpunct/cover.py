@@ -16,7 +16,7 @@ from operator import and_
 import polars as pl
 
 from xmlpunct import patterns as pt
-from xmlpunct.patterns import WILDCARD, Cut, Pattern, Wildcard
+from xmlpunct.patterns import EMPTY, WILDCARD, Cut, Pattern, Wildcard
 from xmlpunct.punctset import PunctuationSet, jointly_cover
 from xmlpunct.punctuation import Punctuation, combine, covers, from_frame, to_frame
 from xmlpunct.schema import Attribute, Schema
@@ -198,11 +198,11 @@ class JointCover:
         found: dict[Punctuation, None] = {}
         for p in punctuations:
             attributes = self.schema.attributes
-            open_places = [
-                i
-                for i in self._dropped
-                if p.patterns[i] is not WILDCARD and not attributes[i].closed_by(p.patterns[i])
-            ]
+            said = [i for i in self._dropped if p.patterns[i] is not WILDCARD]
+            if not said and not len(self._open):  # the usual case
+                found[p] = None
+                continue
+            open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
             patterns = [
                 WILDCARD if i in self._dropped and i not in open_places else q
                 for i, q in enumerate(p.patterns)
@@ -210,8 +210,10 @@ class JointCover:
             whole = Punctuation(self.schema, patterns)
             if not open_places:
                 fresh = [whole]
-            elif any(attributes[i].nullable for i in open_places) or p.is_empty:
+            elif any(attributes[i].nullable for i in open_places):
                 continue  # only a * closes null, and whoever has it does not need this
+            elif any(a.reach(q) is EMPTY for a, q in zip(attributes, p.patterns, strict=True)):
+                continue  # it is about no tuple that can come
             else:
                 row = self._open.add(whole, open_places[0])
                 fresh = [c for c in self._closures(row) if c not in self._found]

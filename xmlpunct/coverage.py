@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from xmlpunct.patterns import cuts, fuse
-from xmlpunct.punctset import PunctuationSet
+from xmlpunct.patterns import cuts
+from xmlpunct.punctset import PunctuationSet, Signature
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
-from xmlpunct.schema import Schema
+from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DATE, INT, TIMESTAMP
 
+Ints = npt.NDArray[np.int64]
+
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _NUMBERED = (INT, DATE, TIMESTAMP)
 """Discrete types whose columns are ordinals, but for DATE's other epoch."""
 
@@ -21,68 +26,164 @@ class Coverage:
     """The tuples that any of the punctuations added so far matches.
 
     Punctuations that constrain one numbered attribute are fused into disjoint intervals, so a stream that closes
-    hour after hour, or item after item, is remembered in a few numbers. The others are kept one by one; past
-    ``most`` of them the oldest are forgotten (and ``forgotten`` counts them): a tuple they match is late unseen.
+    hour after hour, or item after item, is remembered in a few numbers. The others are kept one by one. There are
+    at most ``most`` intervals and punctuations; past that some are forgotten (and ``forgotten`` counts them), of
+    the attributes that have most of them: the lowest intervals, the oldest punctuations. A tuple they match is
+    late unseen.
     """
 
     def __init__(self, schema: Schema, most: int = 100_000) -> None:
         self.schema, self.most, self.forgotten = schema, most, 0
-        self._intervals: dict[int, tuple[list[int], list[int]]] = {}
-        self._others = PunctuationSet(schema)
+        self._spans: dict[int, _Spans] = {}
+        self._others: dict[Signature, PunctuationSet] = {}
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
         """Add some punctuations."""
         for p in punctuations:
             places = p.constrained
+            if not places:  # there is nothing that it does not say, and its scheme comes before all others
+                self._spans, self._others = {}, {}
+            elif self.complete:
+                continue
             if len(places) == 1 and self.schema.attributes[places[0]].type in _NUMBERED:
-                lows, highs = self._intervals.setdefault(places[0], ([], []))
+                spans = self._spans.setdefault(places[0], _Spans(self.schema.attributes[places[0]]))
                 for low, high in cuts(p.patterns[places[0]]):
-                    fuse(lows, highs, low[1], high[1])
+                    spans.add(low[1], high[1] - 1)
             else:
-                self._others.add(p)
-        while len(self._others) > self.most:
-            self._others.discard([next(iter(self._others))])
-            self.forgotten += 1
+                self._others.setdefault(places, PunctuationSet(self.schema)).add(p)
+        while (excess := len(self) - self.most) > 0:
+            groups: list[_Spans | PunctuationSet] = [*self._spans.values(), *self._others.values()]
+            most = max(groups, key=len)
+            count = min(excess, -(-len(most) // 2))
+            if isinstance(most, _Spans):
+                most.forget(count)
+            else:
+                most.discard(list(islice(most, count)))
+            self.forgotten += count
+
+    @property
+    def complete(self) -> bool:
+        """Whether no tuple at all was promised to come."""
+        return () in self._others
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether it was promised not to come."""
-        late = self._others.mask(tuples)
-        for place, (lows, highs) in self._intervals.items():
-            attribute = self.schema.attributes[place]
-            column = tuples[attribute.name]
-            values = column.to_physical().cast(pl.Int64).fill_null(0).to_numpy()
-            values = values + 719163 if attribute.type is DATE else values
-            # Bounds are clipped to int64; no value lies beyond, and the clipped ends stay exact.
-            starts = np.array([max(low, -(2**63)) for low in lows], dtype=np.int64)
-            lasts = np.array([min(high - 1, 2**63 - 1) for high in highs], dtype=np.int64)
-            found = np.searchsorted(starts, values, side="right") - 1
-            inside = (found >= 0) & (values <= lasts[np.maximum(found, 0)])
-            late = late | (pl.Series(inside) & column.is_not_null())
+        late = pl.Series([False]).new_from_index(0, tuples.height)
+        for _, found in self._masks(tuples):
+            late = late | found
         return late
 
+    def schemes(self, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple, the names of the attributes by which it was promised not to come, joined by commas.
+
+        Null if it was not; where several schemes of punctuations match, the first in the order of strings.
+        """
+        found = no_schemes(tuples.height)
+        for scheme, late in self._masks(tuples):
+            found = earliest(found, late, scheme)
+        return found
+
+    def _masks(self, tuples: pl.DataFrame) -> Iterator[tuple[str, pl.Series]]:
+        """For each scheme of punctuations, which tuples match one."""
+        for place, spans in self._spans.items():
+            yield scheme_of(self.schema, (place,)), spans.mask(tuples)
+        for places, others in self._others.items():
+            if len(others):
+                yield scheme_of(self.schema, places), others.mask(tuples)
+
     def __len__(self) -> int:
-        return len(self._others) + sum(len(lows) for lows, _ in self._intervals.values())
+        return sum(map(len, self._others.values())) + sum(map(len, self._spans.values()))
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """The contents as data frames."""
-        rows = [
-            (place, str(low), str(high))
-            for place, pair in self._intervals.items()
-            for low, high in zip(*pair, strict=True)
-        ]
-        schema = {"place": pl.Int64(), "low": pl.String(), "high": pl.String()}
+        schema = {"place": pl.Int64(), "start": pl.Int64(), "last": pl.Int64()}
+        found = [pl.DataFrame(schema=schema)]
+        for place, spans in self._spans.items():
+            starts, lasts = spans.bounds
+            found.append(pl.DataFrame([np.full(len(starts), place), starts, lasts], schema=schema))
         return {
-            "intervals": pl.DataFrame(rows, schema=schema, orient="row"),
-            "others": to_frame(self.schema, self._others),
+            "intervals": pl.concat(found),
+            "others": to_frame(self.schema, (p for others in self._others.values() for p in others)),
             "forgotten": pl.DataFrame({"forgotten": [self.forgotten]}),
         }
 
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
         """Take the contents of a snapshot."""
-        self._intervals = {}
-        for place, low, high in snapshot["intervals"].iter_rows():
-            lows, highs = self._intervals.setdefault(place, ([], []))
-            lows.append(int(low))
-            highs.append(int(high))
-        self._others = PunctuationSet(self.schema, from_frame(self.schema, snapshot["others"]))
+        self._spans, self._others = {}, {}
+        for place, start, last in snapshot["intervals"].iter_rows():
+            self._spans.setdefault(place, _Spans(self.schema.attributes[place])).add(start, last)
+        for p in from_frame(self.schema, snapshot["others"]):
+            self._others.setdefault(p.constrained, PunctuationSet(self.schema)).add(p)
         self.forgotten = snapshot["forgotten"].item()
+
+
+class _Spans:
+    """Disjoint intervals of the values of a numbered attribute, none next to another, in order."""
+
+    def __init__(self, attribute: Attribute) -> None:
+        self._attribute = attribute
+        self._starts, self._lasts = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._new: list[tuple[int, int]] = []
+
+    def add(self, start: int, last: int) -> None:
+        """Add an interval, whose bounds may lie beyond what a column can hold."""
+        self._new.append((max(start, _LOWEST), min(last, _HIGHEST)))
+
+    def forget(self, count: int) -> None:
+        """Forget the lowest ones."""
+        starts, lasts = self.bounds
+        self._starts, self._lasts = starts[count:], lasts[count:]
+
+    @property
+    def bounds(self) -> tuple[Ints, Ints]:
+        """Where they start, and their last values."""
+        if self._new:
+            new = np.array(self._new, np.int64)
+            starts = np.concatenate((self._starts, new[:, 0]))
+            order = np.argsort(starts, kind="stable")
+            starts, lasts = starts[order], np.concatenate((self._lasts, new[:, 1]))[order]
+            reached = np.maximum.accumulate(lasts)
+            # What starts behind a gap begins an interval; none but the first starts at the lowest value of all.
+            begins = np.concatenate(([True], (starts[1:] > reached[:-1]) & (starts[1:] - 1 > reached[:-1])))
+            self._starts, self._lasts = starts[begins], reached[np.append(begins[1:], True)]
+            self._new = []
+        return self._starts, self._lasts
+
+    def mask(self, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple, whether its value lies in one of them."""
+        column = tuples[self._attribute.name]
+        values = column.to_physical().cast(pl.Int64).fill_null(0).to_numpy()
+        values = values + 719163 if self._attribute.type is DATE else values
+        starts, lasts = self.bounds
+        if not len(starts):
+            return pl.Series([False]).new_from_index(0, tuples.height)
+        found = np.searchsorted(starts, values, side="right") - 1
+        inside = (found >= 0) & (values <= lasts[np.maximum(found, 0)])
+        return pl.Series(inside) & column.is_not_null()
+
+    def __len__(self) -> int:
+        return len(self.bounds[0])
+
+
+def scheme_of(schema: Schema, places: Iterable[int]) -> str:
+    """The names of the attributes at some places, joined by commas, which stand in no name."""
+    return ",".join(schema.names[i] for i in places)
+
+
+def no_schemes(count: int) -> pl.Series:
+    """So many nulls: of no tuple it is known that it is late."""
+    return pl.Series([None], dtype=pl.String()).new_from_index(0, count)
+
+
+def earliest(found: pl.Series, late: pl.Series, scheme: str | pl.Series) -> pl.Series:
+    """``found``, with ``scheme`` at the tuples that are ``late`` unless what is there comes before it."""
+    if not late.any():
+        return found
+    frame = pl.DataFrame({"found": found, "late": late}).with_columns(scheme=scheme_column(scheme))
+    better = pl.col("late") & (pl.col("found").is_null() | (pl.col("scheme") < pl.col("found")))
+    return frame.select(pl.when(better).then("scheme").otherwise("found").alias("found"))["found"]
+
+
+def scheme_column(scheme: str | pl.Series) -> pl.Series | pl.Expr:
+    """One scheme for all tuples, or one for each."""
+    return pl.lit(scheme, dtype=pl.String()) if isinstance(scheme, str) else scheme

@@ -117,6 +117,10 @@ class Reject:
     reason: str
     text: str
 
+    def place(self) -> tuple[bool, str, int]:
+        """What rejects are sorted by: their order in each source, those that were computed behind all others."""
+        return (self.byte is None, self.source, self.byte or 0)
+
     def __str__(self) -> str:
         place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
         return f"{self.source}{place}: {self.reason}"

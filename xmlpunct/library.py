@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from xmlpunct.firehose import Readable, Source, open_source
+from xmlpunct.firehose import Readable, Source
 from xmlpunct.firehose.library import log_reject, rows
 from xmlpunct.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
@@ -28,19 +28,17 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
     <5, *>
     (6, 2)
     """
-    from xmlpunct.engine.local import results
+    from xmlpunct.engine.local import open_sources, results
     from xmlpunct.engine.sql import plan
 
-    named = {name: os.fspath(s) if isinstance(s, str | os.PathLike) else name for name, s in sources.items()}
-    planned = plan(sql, named)
-    opened: dict[str, Source] = {}
-    for stream in planned.streams:
-        given = sources.get(stream.name)
-        if given is None or isinstance(given, str | os.PathLike):
-            opened[stream.name] = open_source(str(stream.source))
-        else:
-            opened[stream.name] = given if isinstance(given, Source) else Source.of(given, stream.name)
-    return _elements(results(planned, opened, log_reject), planned.root.schema)
+    named = {name: os.fspath(s) for name, s in sources.items() if isinstance(s, str | os.PathLike)}
+    given = {
+        name: s if isinstance(s, Source) else Source.of(s, name)
+        for name, s in sources.items()
+        if not isinstance(s, str | os.PathLike)
+    }
+    planned = plan(sql, named | {name: source.name for name, source in given.items()})
+    return _elements(results(planned, open_sources(planned, given), log_reject), planned.root.schema)
 
 
 def _elements(slices: Iterator[Slice], schema: Schema) -> Iterator[Tuple | Punctuation]:

@@ -378,6 +378,16 @@ def value_at(type_: Type, cut: Cut) -> Value:
     return cut[1][1] if type_.name == "DOUBLE" else cut[1]
 
 
+def complement(type_: Type, pattern: Pattern) -> list[Pattern]:
+    """The values that a pattern does not describe, as constants and ranges in ascending order."""
+    if isinstance(pattern, Wildcard):
+        return []
+    first, last = ends(type_)
+    marks = [first, *(cut for interval in cuts(pattern) for cut in interval), last]
+    gaps = (between(type_, low, high) for low, high in zip(marks[::2], marks[1::2], strict=True))
+    return [gap for gap in gaps if gap is not EMPTY]
+
+
 def jointly_cover(pieces: Iterable[Pattern], whole: Pattern) -> bool:
     """Whether every value of ``whole`` belongs to at least one of ``pieces``.
 

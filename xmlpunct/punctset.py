@@ -1,8 +1,9 @@
 """The set of punctuations that an operator holds.
 
-Punctuations are kept as received, in order. Beside them stands an index by *signature*, the attributes they
-constrain: where all of a signature's patterns are constants (an auction's "item 17 is closed"), matching a
-slice is one hash join of the slice with the constants, whatever their number.
+Punctuations are kept as received, in order. Beside them stand indexes by *signature*, the attributes they
+constrain: for those of constants alone (an auction's "item 17 is closed") one by hashing, for those with one
+range one by sorting. What it costs to match a slice, or to find what overlaps, then hardly depends on how many
+punctuations are held. Only lists, and ranges in several attributes, are gone through one by one.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from operator import and_, or_
 import polars as pl
 
 from xmlpunct import patterns as pt
+from xmlpunct.constants import Constants
 from xmlpunct.patterns import Constant, Empty, Pattern, Range, Values, Wildcard
 from xmlpunct.punctuation import Punctuation, Tuple, combine, covers, match
 from xmlpunct.schema import Schema
+from xmlpunct.spans import Spans
 
 Signature = tuple[int, ...]
 
@@ -61,23 +64,31 @@ class PunctuationSet:
     def __init__(self, schema: Schema, punctuations: Iterable[Punctuation] = ()) -> None:
         self.schema = schema
         self._held: dict[Punctuation, None] = {}
-        self._constants: dict[Signature, dict[Tuple, Punctuation]] = {}
+        self._constants: dict[Signature, Constants] = {}
+        self._spans: dict[tuple[Signature, int], Spans] = {}
         self._others: dict[Punctuation, None] = {}
-        self._frames: dict[Signature, pl.DataFrame] = {}
         self.update(punctuations)
 
     def add(self, p: Punctuation) -> bool:
         """Add one; False if it was there already or can match nothing."""
-        if p in self._held or p.is_empty:
+        if p in self._held:
             return False
-        self._held[p] = None
-        signature = p.constrained
-        key = _constants(p, signature)
-        if key is None:
-            self._others[p] = None
+        key = p.constants
+        if key is not None:
+            group = self._constants.get(p.constrained)
+            if group is None:
+                group = self._constants[p.constrained] = Constants(self.schema, p.constrained)
+            group.add(key, p)
+        elif p.is_empty:
+            return False
+        elif form := Spans.form(p):
+            spans = self._spans.get(form)
+            if spans is None:
+                spans = self._spans[form] = Spans(self.schema, *form)
+            spans.add(p)
         else:
-            self._constants.setdefault(signature, {})[key] = p
-            self._frames.pop(signature, None)
+            self._others[p] = None
+        self._held[p] = None
         return True
 
     def update(self, punctuations: Iterable[Punctuation]) -> list[Punctuation]:
@@ -90,15 +101,13 @@ class PunctuationSet:
             if p not in self._held:
                 continue
             del self._held[p]
-            self._others.pop(p, None)
-            signature = p.constrained
-            key = _constants(p, signature)
+            key = p.constants
             if key is not None:
-                group = self._constants[signature]
-                del group[key]
-                self._frames.pop(signature, None)
-                if not group:
-                    del self._constants[signature]
+                self._constants[p.constrained].discard(key, p)
+            elif form := Spans.form(p):
+                self._spans[form].discard(p)
+            else:
+                del self._others[p]
 
     def __len__(self) -> int:
         return len(self._held)
@@ -120,15 +129,8 @@ class PunctuationSet:
             return hit
         if self._others:
             hit = hit | tuples.select(reduce(or_, map(match_expression, self._others)).alias("hit"))["hit"]
-        for signature in self._constants:
-            keys = self._frame(signature)
-            names = keys.columns
-            if len(names) == 1:
-                found = tuples[names[0]].is_in(keys[names[0]].implode()).fill_null(False)
-            else:
-                rows = tuples.select(names).with_row_index("$row")
-                found = _where(rows.join(keys, on=names, how="semi")["$row"], tuples.height)
-            hit = hit | found
+        for group in self._indexes():
+            hit = hit | group.mask(tuples)
         return hit
 
     def unmatched(self, tuples: pl.DataFrame) -> list[Punctuation]:
@@ -140,27 +142,22 @@ class PunctuationSet:
             tests = [match_expression(p).any().alias(str(i)) for i, p in enumerate(self._others)]
             found = tuples.select(tests).row(0)
             stuck.update(p for p, hit in zip(self._others, found, strict=True) if hit)
-        for signature, group in self._constants.items():
-            keys = self._frame(signature)
-            hits = tuples.select(keys.columns).unique().join(keys, on=keys.columns, how="semi")
-            stuck.update(group[_key(self.schema, signature, row)] for row in hits.iter_rows())
-        return [p for p in self._held if p not in stuck]
+        for group in self._indexes():
+            stuck.update(group.matched(tuples))
+        return [p for p in self._held if p not in stuck] if stuck else list(self._held)
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """Those that some tuple could match together with ``p``."""
+        if not self._held or p.is_empty:
+            return []
         found = [q for q in self._others if combine(p, q) is not None]
-        for signature, group in self._constants.items():
-            key = _constants(p, signature)
-            if key is not None:
-                q = group.get(key)
-                found += [] if q is None or combine(p, q) is None else [q]
-            else:
-                found += [q for q in group.values() if combine(p, q) is not None]
+        for group in self._indexes():
+            found += group.overlapping(p)
         return found
 
     def combinations(self, p: Punctuation) -> list[Punctuation]:
         """Table 1's setCombine with one other: all combinations with ``p`` that are not psi."""
-        return [c for q in self.overlapping(p) if (c := combine(p, q)) is not None]
+        return [p if q == p else c for q in self.overlapping(p) if (c := combine(p, q)) is not None]
 
     def covers(self, p: Punctuation) -> bool:
         """Whether some one of them covers ``p``."""
@@ -170,16 +167,9 @@ class PunctuationSet:
         """What is held, for a checkpoint; a set made from it is the same set."""
         return list(self._held)
 
-    def _frame(self, signature: Signature) -> pl.DataFrame:
-        frame = self._frames.get(signature)
-        if frame is None:
-            dtypes = {(a := self.schema.attributes[i]).name: a.type.dtype for i in signature}
-            rows = [
-                [p.patterns[i].value for i in signature]  # type: ignore[attr-defined]
-                for p in self._constants[signature].values()
-            ]
-            frame = self._frames[signature] = pl.DataFrame(rows, schema=dtypes, orient="row")
-        return frame
+    def _indexes(self) -> list[Constants | Spans]:
+        found: list[Constants | Spans] = [*self._constants.values(), *self._spans.values()]
+        return [group for group in found if len(group)]
 
 
 def closing(punctuations: Iterable[Punctuation], places: Iterable[int]) -> list[Punctuation]:
@@ -192,28 +182,9 @@ def closing(punctuations: Iterable[Punctuation], places: Iterable[int]) -> list[
     return [
         p
         for p in punctuations
-        if all(i in kept or p.schema.attributes[i].closed_by(p.patterns[i]) for i in p.constrained)
+        if kept.issuperset(p.constrained)
+        or all(i in kept or p.schema.attributes[i].closed_by(p.patterns[i]) for i in p.constrained)
     ]
-
-
-def _constants(p: Punctuation, signature: Signature) -> Tuple | None:
-    """The keys of the constants at ``signature``, or None if not all patterns there are constants."""
-    found = []
-    for i in signature:
-        pattern = p.patterns[i]
-        if not isinstance(pattern, Constant):
-            return None
-        found.append(pattern.type.key(pattern.value))
-    return tuple(found) if found else None
-
-
-def _key(schema: Schema, signature: Signature, row: Tuple) -> Tuple:
-    return tuple(schema.attributes[i].type.key(v) for i, v in zip(signature, row, strict=True))
-
-
-def _where(rows: pl.Series, height: int) -> pl.Series:
-    mask = pl.Series("hit", [False]).new_from_index(0, height)
-    return mask.scatter(rows, True) if rows.len() else mask
 
 
 def jointly_cover(pieces: Iterable[Punctuation], whole: Punctuation) -> bool:
@@ -222,6 +193,9 @@ def jointly_cover(pieces: Iterable[Punctuation], whole: Punctuation) -> bool:
     Found are covers by one of them, and by several that differ in one attribute: those that cover ``whole``
     in all attributes but one, if in that one their patterns together do.
     """
+    pieces = list(pieces)
+    if whole in pieces:
+        return True
     schema = whole.schema
     by_attribute: dict[int, list[Pattern]] = {}
     for piece in pieces:

@@ -13,7 +13,7 @@ import polars as pl
 from xmlpunct import patterns as pt
 from xmlpunct.errors import PatternError
 from xmlpunct.pattern_text import parse_pattern, split_patterns
-from xmlpunct.patterns import EMPTY, WILDCARD, Pattern
+from xmlpunct.patterns import EMPTY, WILDCARD, Constant, Pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import SPACE, Value
 
@@ -21,11 +21,13 @@ from xmlpunct.types import SPACE, Value
 class Punctuation:
     """One pattern per attribute of ``schema``. Equal to another when the (canonical) patterns are."""
 
-    __slots__ = ("_hash", "patterns", "schema")
+    __slots__ = ("_constants", "_constrained", "_hash", "patterns", "schema")
 
     def __init__(self, schema: Schema, patterns: Sequence[Pattern]) -> None:
         self.schema, self.patterns = schema, tuple(patterns)
         self._hash = hash(self.patterns)
+        self._constrained: tuple[int, ...] | None = None
+        self._constants: Tuple | None = None
 
     @classmethod
     def parse(cls, schema: Schema, text: str) -> Punctuation:
@@ -88,17 +90,41 @@ class Punctuation:
     @property
     def is_everything(self) -> bool:
         """Whether every pattern is ``*``: the end of the stream."""
-        return all(p is WILDCARD for p in self.patterns)
+        return not self.constrained
 
     @property
     def is_empty(self) -> bool:
         """Whether no tuple can match, since one pattern is empty."""
-        return EMPTY in self.patterns
+        return self.constants is None and EMPTY in self.patterns
 
     @property
     def constrained(self) -> tuple[int, ...]:
         """The places of the attributes whose pattern is not ``*``."""
-        return tuple(i for i, p in enumerate(self.patterns) if p is not WILDCARD)
+        if self._constrained is None:
+            self._look()
+        return self._constrained  # type: ignore[return-value]
+
+    @property
+    def constants(self) -> Tuple | None:
+        """What to compare the attributes constrained with, if all by constants and there are any; else None."""
+        if self._constrained is None:
+            self._look()
+        return self._constants
+
+    def _look(self) -> None:
+        """Find out about the patterns, once."""
+        places, keys = [], []
+        for i, p in enumerate(self.patterns):
+            if p is not WILDCARD:
+                places.append(i)
+                if isinstance(p, Constant):
+                    keys.append(p.type.key(p.value))
+        self._constrained = tuple(places)
+        self._constants = tuple(keys) if keys and len(keys) == len(places) else None
+
+    def keys(self, places: Iterable[int]) -> Tuple:
+        """The keys of the constants at some places."""
+        return tuple([p.type.key(p.value) for i in places if isinstance(p := self.patterns[i], Constant)])
 
     def rebase(self, schema: Schema, places: Iterable[int | None]) -> Punctuation:
         """A punctuation of another schema: for each of its attributes the pattern at a place, or ``*``."""

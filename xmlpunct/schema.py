@@ -105,9 +105,13 @@ class Schema:
         except KeyError:
             raise SchemaError(f"no attribute {name}: there are {', '.join(self.names)}") from None
 
+    @cached_property
+    def _empty(self) -> pl.DataFrame:
+        return pl.DataFrame(schema=self.dtypes)
+
     def empty(self) -> pl.DataFrame:
         """No tuples."""
-        return pl.DataFrame(schema=self.dtypes)
+        return self._empty.clone()  # made once: every slice asks for several
 
     def frame(self, tuples: Iterable[tuple[object, ...]]) -> pl.DataFrame:
         """Tuples in schema order as a data frame."""

@@ -18,7 +18,7 @@ class Slice:
 
     In a grammatical stream no tuple after a punctuation matches it, so the order of tuples and punctuations
     inside a slice carries no information. Only lateness needs it: ``before`` says, for each punctuation, how
-    many of the slice's tuples came before it.
+    many of the slice's tuples came before it. It is empty where nobody knows, as behind an operator.
     """
 
     tuples: pl.DataFrame
@@ -49,11 +49,21 @@ class Slice:
         return cls(tuples, from_frame(schema, pl.read_ipc_stream(io.BytesIO(rest))) if rest else [])
 
 
+def without(tuples: pl.DataFrame, marked: pl.Series) -> pl.DataFrame:
+    """The tuples that are not marked. Mostly that is all of them, and costs nothing."""
+    return tuples.filter(~marked) if marked.any() else tuples
+
+
 def concat(schema: Schema, slices: Iterable[Slice]) -> Slice:
-    """Several slices as one: all tuples, then all punctuations."""
+    """Several slices as one: all tuples, then all punctuations. What came before what is kept if all know it."""
     found = list(slices)
     if len(found) == 1:
         return found[0]
     frames = [s.tuples for s in found if s.tuples.height]
     tuples = pl.concat(frames) if frames else schema.empty()
-    return Slice(tuples, [p for s in found for p in s.punctuations])
+    before, height = list[int](), 0
+    for s in found:
+        before += (height + n for n in s.before)
+        height += s.tuples.height
+    punctuations = [p for s in found for p in s.punctuations]
+    return Slice(tuples, punctuations, before if len(before) == len(punctuations) else [])

@@ -27,9 +27,9 @@ SPACE = " \t\r\n"
 """XML's white space."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Type(ABC):
-    """A type of attribute values.
+    """A type of attribute values. There is one object of each, so types compare and hash by identity.
 
     ``name`` is its SQL spelling, ``dtype`` the polars type of its columns, ``discrete`` whether values
     have ordinals, ``lowest`` and ``highest`` the ends of its order (None where there is none).
@@ -149,7 +149,7 @@ class _Double(Type):
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class DecimalType(Type):
     """DECIMAL(precision, scale): a step of 10^-scale."""
 

@@ -198,3 +198,40 @@ def test_an_order_is_kept_and_a_limit_ends_the_run(cli: Cli, tmp_path: Path) -> 
     ran = cli("run", "-q", STREAM + "SELECT hour FROM t LIMIT 2", *options, "--slice", "60")
     assert (ran.code, ran.out.splitlines()[0]) == (0, "hour")
     assert len(ran.out.splitlines()) == 3
+
+
+def test_late_tuples_are_rejects_of_their_source(cli: Cli, tmp_path: Path) -> None:
+    said = '<p:t xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><k>[1,2]</k></p:t>'
+    body = f"<t><k>1</k><v>4</v></t>\n{said}\n<t><k>2</k><v>9</v></t>\n<t><k>3</k><v>5</v></t>"
+    given, rejects, stats = feed(tmp_path / "t.xml", body), tmp_path / "rejects", tmp_path / "stats"
+    query = f"CREATE STREAM s (k INT, v INT) WITH (source='{given}', element='t'); SELECT SUM(v) AS n FROM s"
+    options = ["--engine", "local", "--format", "csv"]
+    assert cli("run", "-q", query, *options).out.split() == ["n", "18"], "nobody looks where nobody asks"
+    ran = cli("run", "-q", query, *options, "--rejects", rejects, "--stats", stats)
+    assert ran.out.split() == ["n", "9"]
+    (late,) = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert late == {
+        "source": str(given),
+        "line": given.read_text()[: given.read_text().index("<t><k>2")].count("\n") + 1,
+        "byte": given.read_text().index("<t><k>2"),
+        "reason": "late: <2, *> was closed before it",
+        "text": '{"k": 2, "v": 9}',
+    }
+    found = json.loads(stats.read_text())
+    assert (found["inputs"]["s"]["tuples"], found["inputs"]["s"]["rejected"]) == (2, 1)
+    assert found["forgotten"] == 0
+    strict = cli("run", "-q", query, *options, "--strict")
+    assert (strict.code, strict.out.split()) == (1, ["n"])
+    assert "late: <2, *> was closed before it" in strict.err
+
+
+def test_what_a_guard_forgets_is_told(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xmlpunct.operators.guard.MOST", 10)
+    closed = "".join(f"<p:t><k>{k}</k></p:t>" for k in range(0, 50, 2))
+    given, stats = feed(tmp_path / "t.xml", closed + "<t><k>0</k></t><t><k>48</k></t>"), tmp_path / "stats"
+    query = f"CREATE STREAM s (k INT) WITH (source='{given}', element='t'); SELECT COUNT(*) AS n FROM s"
+    options = ["--engine", "local", "--format", "csv", "--slice", "100"]
+    ran = cli("run", "-q", query, *options, "--rejects", tmp_path / "rejects", "--stats", stats)
+    assert ran.out.split() == ["n", "1"]
+    assert "15 punctuations had to be forgotten" in ran.err
+    assert json.loads(stats.read_text())["forgotten"] == 15

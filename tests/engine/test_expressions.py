@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import random
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -147,6 +149,24 @@ def test_functions_of_one(function: str) -> None:
         expression = typed(function, column("a", type_))
         if expression is not None:
             check(expression, every(type_), {"a": type_})
+
+
+@pytest.mark.parametrize("unit", fn.UNITS)
+def test_date_trunc(unit: str) -> None:
+    """Like DuckDB's, and the plain one."""
+    random_ = random.Random(unit)
+    rows: list[dict[str, Any]] = [{"a": None}, *({"a": value} for value in EDGES[TIMESTAMP])]
+    for _ in range(200):
+        at = datetime(1960, 1, 1, tzinfo=UTC) + timedelta(microseconds=random_.randrange(2 * 10**15))
+        rows += [{"a": at}, {"a": at.replace(hour=0, minute=0, second=0, microsecond=0)}]
+    expression = fn.call("DATE_TRUNC", fn.literal(STRING, unit.lower()), column("a", TIMESTAMP))
+    check(expression, rows, {"a": TIMESTAMP})
+    for row in rows:
+        known = row["a"] and row["a"].replace(tzinfo=None)
+        ((said,),) = duckdb.execute("SELECT DATE_TRUNC(?, CAST(? AS TIMESTAMP))", [unit, known]).fetchall()
+        assert (said and said.replace(tzinfo=UTC)) == evaluate_row(expression, row)
+    days = fn.call("DATE_TRUNC", fn.literal(STRING, unit), column("a", DATE))
+    check(days, every(DATE), {"a": DATE})
 
 
 @pytest.mark.parametrize("source", TYPES, ids=str)

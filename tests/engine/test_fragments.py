@@ -41,6 +41,9 @@ def shape(found: Fragments) -> list[tuple[bool, int]]:
             [(False, 1), (False, 1)],
         ),
         ("SELECT h, COUNT(*) FROM (SELECT x + 1 AS h FROM a) GROUP BY h", [(False, 1)]),
+        ("SELECT COUNT(*) FROM a UNION ALL SELECT COUNT(*) FROM b", [(True, 0)]),
+        ("SELECT COUNT(*) FROM a UNION SELECT COUNT(*) FROM b", [(True, 0), (True, 0), (False, 1)]),
+        ("SELECT COUNT(*) FROM a UNION ALL SELECT x FROM b", [(True, 0), (False, 1)]),
     ],
 )
 def test_one_fragment_as_long_as_partitionings_agree(sql: str, expected: list[tuple[bool, int]]) -> None:

@@ -70,6 +70,7 @@ class Running:
         self.error: SourceError | None = None
         self._stop = threading.Event()
         self._run = LocalRun(self.query, open_sources(self.query), None, self.stats, PUNCT_NAMESPACE)
+        self.rejects = self._run.rejects
         self._thread = threading.Thread(target=self._work)
         self._thread.start()
 
@@ -156,12 +157,19 @@ def test_a_cut_connection_fails_and_releases_nothing() -> None:
         assert run.error.source == a.name
 
 
+def connected(run: Running, caplog: pytest.LogCaptureFixture) -> list[socket.socket]:
+    """Two peers of the one port that a query listens on."""
+    until(lambda: bool(caplog.messages))
+    port = int(caplog.messages[0].split()[-1])
+    return [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
+
+
+LISTENING = "'tcp-listen://127.0.0.1:0', connections = 2"
+
+
 def test_several_senders_are_merged(caplog: pytest.LogCaptureFixture) -> None:
-    sql = COUNT.replace("'unset'", "'tcp-listen://127.0.0.1:0', connections = 2")
-    with closing(Running(sql, {})) as run:
-        until(lambda: bool(caplog.messages))
-        port = int(caplog.messages[0].split()[-1])
-        peers = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
+    with closing(Running(COUNT.replace("'unset'", LISTENING), {})) as run:
+        peers = connected(run, caplog)
         peers[0].sendall((BEGIN + t(1, 1) + t(2, 1) + closed(1)).encode())
         until(lambda: run.stats.inputs["a"].punctuations == 1)
         assert run.results == []  # the other may still have some
@@ -172,8 +180,41 @@ def test_several_senders_are_merged(caplog: pytest.LogCaptureFixture) -> None:
             peer.close()
         assert run.end() == [(1, 2), (2, 1)]
         assert run.stats.inputs["a"].tuples == 3
-        assert [o.operator for o in run.stats.operators][-1] == "merge"
+        assert run.stats.inputs["a"].bytes == len(BEGIN) * 2 + len(t(1, 1)) * 3 + len(closed(1)) * 2 + 8
+        assert "merge" in [o.operator for o in run.stats.operators]
         assert run.error is None
+
+
+def test_each_sender_has_an_order_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    """Who lags behind the others is waited for, and named; only who lags behind itself is late."""
+    sql = COUNT.replace("'unset'", LISTENING).replace("'t');", "'t') PUNCTUATE ORDER BY hour;")
+    with closing(Running(sql, {})) as run:
+        peers = connected(run, caplog)
+        peers[0].sendall((BEGIN + t(1, 1) + t(5, 1) + t(4, 1) + t(6, 1) + "</s>").encode())
+        peers[0].close()
+        until(lambda: run.stats.inputs["a"].tuples == 4)
+        peers[1].sendall((BEGIN + t(1, 2) + t(2, 2)).encode())
+        until(lambda: run.results == [(1, 2)])
+        until(lambda: bool(run.stats.idle))
+        assert run.stats.idle[0].input in ("a#1", "a#2")  # whoever was let in second
+        assert run.stats.idle[0].holds_up
+        peers[1].sendall(b"</s>")
+        peers[1].close()
+        assert run.end() == [(1, 2), (2, 1), (5, 1), (6, 1)]
+        assert len(run.rejects) == 1
+
+
+def test_every_sender_carries_all_streams(caplog: pytest.LogCaptureFixture) -> None:
+    sql = JOIN.replace("element = 't'", f"source = {LISTENING}, element = 't'", 1).replace(
+        "(element = 't')", f"(source = {LISTENING}, element = 'u')"
+    )
+    with closing(Running(sql, {})) as run:
+        peers = connected(run, caplog)
+        for x, peer in enumerate(peers):
+            peer.sendall((BEGIN + t(x, x) + t(1 - x, 5).replace("t>", "u>") + "</s>").encode())
+            peer.close()
+        assert run.end() == [(0, 0, 5), (1, 1, 5)]
+        assert (run.stats.inputs["a"].tuples, run.stats.inputs["b"].tuples) == (2, 2)
 
 
 def test_a_file_is_followed(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
-from xmlpunct import query
+from xmlpunct import SourceError, query
 from xmlpunct.engine.output import Output
-from xmlpunct.firehose import writer_for
+from xmlpunct.firehose import PUNCT_NAMESPACE, writer_for
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -42,3 +44,29 @@ def test_output_keeps_a_given_order() -> None:
         for o in (True, False)
     ]
     assert found == [[3, 1, 2], [1, 2, 3]]
+
+
+def test_the_paper_s_example() -> None:
+    """Hours 2 to 4 are closed first: nothing. Then 0 to 3: all through hour 4, 0 being the first there is."""
+    stream = """CREATE STREAM temp (sid STRING, hour INT CHECK (hour BETWEEN 0 AND 23), minute INT, currtemp INT)
+                  WITH (element = 't');"""
+    rows = [("S1", 4), ("S2", 1), ("S1", 3), ("S2", 5)]
+    tuples = [
+        f"<t><sid>{s}</sid><hour>{h}</hour><minute>0</minute><currtemp>70</currtemp></t>" for s, h in rows
+    ]
+    head = f'<stream xmlns:punct="{PUNCT_NAMESPACE}">' + "".join(tuples)
+    first = head + "<punct:t><hour>[2, 4]</hour></punct:t>"
+    second = first + "<punct:t><hour>[0, 3]</hour></punct:t>"
+    found = []
+    for text in (first, second, second + "</stream>"):
+        results = query(stream + "SELECT * FROM temp ORDER BY hour", temp=text.encode())
+        before: list[int | str] = []
+        with contextlib.suppress(SourceError):  # the first two are cut off, and so do not end
+            for e in results:
+                before.append(e[1] if isinstance(e, tuple) else str(e))
+        found.append(before)
+    hours = [[e for e in elements if isinstance(e, int)] for elements in found]
+    assert hours == [[], [1, 3, 4], [1, 3, 4, 5]]
+    promised = {"<*, [2,4], *, *>", "<*, [0,3], *, *>"}
+    assert not promised & set(found[0])
+    assert promised <= set(found[1][3:])

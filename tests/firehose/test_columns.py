@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.columns import column, convert
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
@@ -42,7 +42,7 @@ texts = st.one_of(
 
 @given(st.sampled_from([*TYPES, *DECIMALS]), st.lists(texts, max_size=8))
 def test_the_same_as_parse(type_: Type, given_texts: list[str | None]) -> None:
-    values, wrong = convert(type_, pl.Series("x", given_texts, dtype=pl.String()))
+    values, wrong = convert(type_, Cells.of(given_texts), "x")
     assert values.dtype == type_.dtype
     assert values.name == "x"
     for row, text in enumerate(given_texts):
@@ -81,16 +81,16 @@ def test_the_same_as_parse(type_: Type, given_texts: list[str | None]) -> None:
 )
 def test_reasons(columns: str, text: str | None, reason: str) -> None:
     (attribute,) = Schema.parse(columns)
-    values, wrong = column(attribute, [text])
+    values, wrong = column(attribute, Cells.of([text]))
     assert wrong[0].startswith(reason)
     assert values.dtype == attribute.type.dtype
 
 
 def test_minus_zero_is_zero() -> None:
-    values, _ = convert(DOUBLE, pl.Series(["-0", "-0.0e0"]))
+    values, _ = convert(DOUBLE, Cells.of(["-0", "-0.0e0"]), "x")
     assert list(map(str, values)) == ["0.0", "0.0"]
 
 
 def test_strings_keep_white_space() -> None:
-    values, _ = convert(STRING, pl.Series([" a\n", ""]))
+    values, _ = convert(STRING, Cells.of([" a\n", ""]), "x")
     assert values.to_list() == [" a\n", ""]

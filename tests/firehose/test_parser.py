@@ -329,9 +329,9 @@ def test_invalid_utf_8() -> None:
         ("<r><t b='xxxxxxxxx'/></r>", Limits(attribute=8), "an attribute value longer than 8"),
         ("<r><t b='1' c='2' d='3'/></r>", Limits(attributes=2), "more than 2 attributes"),
         (
-            "<r>" + "".join(f"<x{i}/>" for i in range(20)) + "</r>",
-            Limits(names=10),
-            "more than 10 different names",
+            "<r><t>" + "".join(f"<x{i}/>" for i in range(20)) + "</t></r>",
+            Limits(inside=10),
+            "more than 10 elements and attributes inside another",
         ),
         ("<r><xxxxxxxxxxxx/></r>", Limits(name=10), "a name longer than 10"),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import assume, given
@@ -12,6 +14,7 @@ from lxml import etree
 
 from tests.firehose.harness import ROOT, read, spec
 from xmlpunct.firehose import Limits, Position, Split, Splitter, elements_of
+from xmlpunct.firehose import splitter as splitting
 from xmlpunct.firehose.markup import exact_tokens, tokens
 
 WELL = [
@@ -96,13 +99,38 @@ bodies = st.one_of(
     st.integers(0, 30),
     st.sampled_from([1, 7, 64, 65536]),
     st.sampled_from([1, 17, 60, 300, None]),
+    st.sampled_from([30, 100, 1000, None]),
 )
 def test_any_pieces_give_the_same(
-    body: list[str], opened: bool, closed: bool, lost: int, feed: int, cut: int | None
+    body: list[str], opened: bool, closed: bool, lost: int, feed: int, cut: int | None, leap: int | None
 ) -> None:
     document = f"{ROOT if opened else ''}{''.join(body)}{'</r>' if closed else ''}".encode()
     document = document[: len(document) - lost] if lost > 20 else document
-    assert read(document, spec(), feed, cut) == read(document, spec())
+    with leaps_of(None):
+        expected = read(document, spec())
+    with leaps_of(leap):
+        assert read(document, spec(), feed, cut) == expected
+
+
+@contextmanager
+def leaps_of(size: int | None) -> Iterator[None]:
+    """Have splitters leap over so much of any XML at once, or not at all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splitting, "_LEAST_LEAP", 1 if size else 2**60)
+        patch.setattr(splitting, "_FIRST_LEAP", size or 1)
+        patch.setattr(splitting, "_LEAP", size or 1)
+        yield
+
+
+def test_a_leap_ends_where_the_same_is_open() -> None:
+    rows = b"".join(b"<t><a>%d</a></t>" % n for n in range(100))
+    splitter = Splitter("doc", elements_of([spec()]), Position(0, 1, ("<r>", "<s n='1'>"), True))
+    with leaps_of(4000):
+        splitter.feed(rows + b"</s><s n='2'>" + rows + b"<t><a>1")
+        split = splitter.cut()
+    assert split is not None
+    assert split.data == rows + b"</s><s n='2'>" + rows
+    assert splitter.position.open == ("<r>", "<s n='2'>")
 
 
 @given(bodies, st.sampled_from([1, 40, None]))

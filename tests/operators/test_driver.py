@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.operators import Aggregate, DupElim, GroupBy, Merge, Operator, Pipeline, run
+from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join, Merge, Operator, Pipeline, run
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -21,6 +21,9 @@ class Recorder(Operator):
     def __init__(self) -> None:
         super().__init__((X,), X)
         self.calls: list[str] = []
+
+    def opening(self) -> list[Punctuation]:
+        return [FIVE]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self.calls.append("step")
@@ -99,3 +102,34 @@ def test_a_pipeline_collects_rejects_once() -> None:
     for _ in range(2):
         query.push(0, Slice(X.frame([(1,)])))
     assert [r.reason for r in query.rejects] == ["for the test"] * 2
+
+
+def test_what_is_known_from_the_start_goes_up_through_the_operators_above() -> None:
+    """Both inputs of the merge have to know it; the operators above are asked in the order of the pipeline."""
+    stages: list[Operator] = [Recorder(), Recorder(), Merge([X, X]), Recorder()]
+    query = Pipeline(stages, [[(0, 0)], [(1, 0)]], [(2, 0), (2, 1), (3, 0), None])
+    output = query.open()
+    assert output.punctuations == [FIVE, FIVE], "the merge's, and that of the recorder above it"
+    assert [c.punctuations_out for c in query.counters] == [1, 1, 1, 2]
+    assert [operator.calls for operator in stages if isinstance(operator, Recorder)] == [
+        [],
+        [],
+        ["pass", "keep", "prop"],
+    ]
+    assert not pipeline().open()
+
+
+def test_an_output_ends_once_and_nothing_is_retained_behind_it() -> None:
+    """An inner join is over with the first of its inputs of which no tuple waits; the other may go on."""
+    y = Schema.parse("y INT")
+    inputs: list[list[tuple[int, int]]] = [[(0, 0)], [(0, 1)]]
+    query = Pipeline([Join(X, y, [("x", "y")])], inputs, [None])
+    query.push(1, Slice(y.frame([(1,), (2,)])))
+    over = Punctuation.everything(query.operators[0].schema)
+    assert query.push(0, Slice(X.empty(), [Punctuation.everything(X)])).punctuations == [over]
+    again = Pipeline([Join(X, y, [("x", "y")])], inputs, [None])
+    again.restore(query.snapshot())
+    for pipeline_ in (query, again):
+        (operator,) = pipeline_.operators
+        assert (operator.name, operator.rows, operator.held, pipeline_.waits()) == ("join", 0, 0, [0, 0])
+        assert not pipeline_.push(1, Slice(y.frame([(3,)]), [Punctuation.everything(y)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.operators.harness import FEWER, assert_proper
 from tests.oracle import bag
-from tests.plans.random_plans import cuts as cut_somehow
+from tests.plans.feeds import cuts as cut_somehow
 from tests.strategies import FLAG, SIGNED, Element, Space, slice_of, streams
 from xmlpunct.engine.exchange import owners_of, route
 from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join, Operator, run
@@ -140,3 +141,18 @@ def test_without_the_keys_all_shards_must_agree() -> None:
     gather = Gather(X, 2, [], owners_of(X, (), 2))
     assert gather.prop(0, [Punctuation.of(X, x=5)]) == []
     assert [str(p) for p in gather.prop(1, [Punctuation.of(X, x="[4,6]")])] == ["<5>"]
+
+
+def test_it_does_not_matter_which_shard_speaks_first() -> None:
+    """Combined are punctuations of which any two are alike; these three are not, though two pairs of them are."""
+    schema = Schema.parse("a INT, b INT")
+    one, both, other = (
+        Punctuation.of(schema, a="[0,5]"),
+        Punctuation.of(schema, a=1, b=1),
+        Punctuation.of(schema, b="[0,5]"),
+    )
+    for said, expected in (((one, both, other), []), ((one, both, one), [both])):
+        for order in permutations(range(3)):
+            gather = Gather(schema, 3, [], owners_of(schema, (), 3))
+            found = [p for shard in order for p in gather.prop(shard, [said[shard]])]
+            assert found == expected

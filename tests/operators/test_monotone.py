@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
+from datetime import date, timedelta
+from itertools import pairwise, product
 
 import polars as pl
 import pytest
@@ -21,7 +23,7 @@ from xmlpunct.pattern_text import parse_pattern
 from xmlpunct.patterns import EMPTY, Pattern
 from xmlpunct.punctuation import Punctuation, set_match
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import DOUBLE, INT, decimal
+from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, decimal
 
 A = Column(INT, True, "a")
 X = Column(DOUBLE, True, "x")
@@ -56,10 +58,11 @@ FALLING = {
 }
 
 
-def values(e: Expression, given: list[int]) -> list[object]:
+def values(e: Expression, given: Sequence[object], over: Column = A) -> list[object]:
     """What an expression gives, null where it fails."""
     compiled = evaluate(e)
-    frame = pl.DataFrame({"a": given}, schema={"a": pl.Int64()}).with_columns(compiled.value.alias("v"))
+    frame = pl.DataFrame({over.name: given}, schema={over.name: over.type.dtype})
+    frame = frame.with_columns(compiled.value.alias("v"))
     if compiled.error is not None:
         frame = frame.with_columns(pl.when(compiled.error.is_null()).then("v").alias("v"))
     return frame["v"].to_list()
@@ -144,12 +147,51 @@ def test_doubles(expression: Expression, pattern: str, expected: str) -> None:
         fn.call("/", A, n("0")),
         fn.call("+", A, A),
         fn.call("ABS", A),
+        fn.call("MONTH", Column(DATE, True, "day")),
         fn.call("+", X, fn.cast(fn.literal(fn.STRING, "NaN"), DOUBLE)),
     ],
     ids=str,
 )
 def test_what_is_not_monotone(expression: Expression) -> None:
     assert Monotone.of(expression) is None
+
+
+@pytest.mark.parametrize("unit", fn.UNITS)
+def test_images_of_dates(unit: str) -> None:
+    """Of all days around a year's end: exactly the results that days of the range alone give."""
+    day = Column(DATE, True, "day")
+    e = fn.call("DATE_TRUNC", fn.literal(fn.STRING, unit), day)
+    window = [date(2023, 9, 20) + timedelta(days=days) for days in range(500)]
+    results = values(e, window, day)
+    for low, high in product([None, *window[98:112:2]], [None, *window[98:200:5]]):
+        pattern = pt.interval(DATE, low, high, True, True)
+        if pattern is EMPTY:
+            continue
+        said = image(e, Attribute("day", DATE), pattern)
+        inside = {v for a, v in zip(window, results, strict=True) if pattern.matches(a)}
+        outside = {v for a, v in zip(window, results, strict=True) if not pattern.matches(a)}
+        for v in {*inside, *outside}:
+            assert said.matches(v) == (v in inside - outside), f"{pattern} -> {said}: {v}"
+
+
+@pytest.mark.parametrize(
+    ("unit", "pattern", "expected"),
+    [
+        ("HOUR", "(,2024-01-01T10:59:59.999999Z]", "(,2024-01-01T10:59:59.999999Z]"),
+        ("HOUR", "(,2024-01-01T10:59:59.999998Z]", "(,2024-01-01T09:59:59.999999Z]"),
+        (
+            "SECOND",
+            "[2024-01-01T10:00:00Z,2024-01-01T10:00:01Z)",
+            "(2024-01-01T09:59:59Z,2024-01-01T10:00:01Z)",
+        ),
+        ("YEAR", "[2024-01-01T00:00:00Z,)", "[2023-01-01T00:00:00.000001Z,)"),
+        ("WEEK", "(2024-01-02T00:00:00Z,2024-01-03T00:00:00Z]", "{}"),
+    ],
+)
+def test_images_of_moments(unit: str, pattern: str, expected: str) -> None:
+    e = fn.call("DATE_TRUNC", fn.literal(fn.STRING, unit), Column(TIMESTAMP, True, "at"))
+    said = image(e, Attribute("at", TIMESTAMP), parse_pattern(TIMESTAMP, pattern))
+    assert said == parse_pattern(TIMESTAMP, expected)
 
 
 def test_a_domain_s_end_is_an_end() -> None:

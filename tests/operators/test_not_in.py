@@ -71,10 +71,10 @@ def test_nothing_before_the_right_side_has_ended() -> None:
         """
         1: 1 ann; 2 bob; null eve   ->
         1: P(1, *)                  ->
-        2: 1 10; P([1,2], *)        -> P(1, *)
+        2: 1 10; 5 10; P([1,2], *)  -> P(1, *)
         1: P(2, *)                  ->
         2: P(*, *)                  -> 2 bob; P(2, *)
-        1: 3 cid; 1 dan; null fay   -> 3 cid
+        1: 3 cid; 5 dan; null fay   -> 3 cid
         1: P(*, *)                  -> P(*, *)
         """,
     )
@@ -85,8 +85,8 @@ def test_one_null_on_the_right_cancels_everything() -> None:
         NotIn(ITEM, BID, "id", "item"),
         """
         1: 1 ann; P(1, *)           ->
-        2: null 10                  ->
-        1: 2 bob; P(2, *)           -> P(1, *); P(2, *)
+        2: null 10                  -> P(1, *)
+        1: 2 bob; P(2, *)           -> P(2, *)
         2: P(*, *)                  ->
         1: 3 cid; P(*, *)           -> P(*, *)
         """,
@@ -102,3 +102,17 @@ def test_a_null_on_the_left_passes_if_the_right_was_empty() -> None:
         1: null fay                    -> null fay
         """,
     )
+
+
+def test_values_are_kept_until_the_left_side_has_closed_them() -> None:
+    """Also after the right side's end; and behind a null nothing else matters."""
+    operator = NotIn(ITEM, BID, "id", "item")
+    check_table(
+        operator, "2: 1 10; 2 10; 3 10; P(*, *) ->\n 1: 1 ann; 4 dan; P([1,2], *) -> 4 dan; P([1,2], *)"
+    )
+    assert operator.rows == 1
+    check_table(operator, "1: P(*, *) -> P(*, *)")
+    assert (operator.rows, operator.held) == (0, 0)
+    operator = NotIn(ITEM, BID, "id", "item")
+    check_table(operator, "2: 1 10; null 10; 2 10 ->")
+    assert operator.rows == 1

@@ -132,7 +132,7 @@ def test_an_item_s_punctuation_goes_out_in_the_slice_that_frees_it(kind: str) ->
 
 def test_punctuations_that_fuse_are_released_one_by_one() -> None:
     operator = made(f"join({ITEM}; {BID}; inner)")
-    check_table(operator, "1: 0 1; 1 1; P(0, *); P(1, *) ->\n 2: P(0, *) -> P(0, *, *)")
+    check_table(operator, "1: 0 1; 1 2; P(*, 1); P(*, 2) ->\n 2: P(0, *) -> P(0, *, *); P(*, 1, *)")
 
 
 def test_two_shards_do_not_fuse_into_what_nobody_else_asserts() -> None:
@@ -151,7 +151,7 @@ def test_an_empty_right_side_of_a_left_join_does_not_close_the_output() -> None:
     check_table(
         made(f"join({ITEM}; {BID}; left)"),
         """
-        2: P(*, *)           ->
+        2: P(*, *)           -> P(*, *, (,), *); P(*, *, *, (,))
         1: 1 10              -> 1 10 null null
         1: P(1, *)           -> P(1, *, *, *)
         1: 2 11; P(*, *)     -> 2 11 null null; P(*, *, *, *)

@@ -109,9 +109,9 @@ def join(left: Schema, right: Schema, pairs: Pairs, kind: str, residual: Residua
         def by(side: int, t: Row) -> bool:
             """Whether this side's punctuations say that no output tuple with its part ``t`` comes.
 
-            If the other side is preserved, ``*`` alone would also speak of tuples that come from there.
+            If the other side is preserved, tuples that come from there have nulls for ``t``: nobody spoke of them.
             """
-            mute = preserved[1 - side]
+            mute = preserved[1 - side] and all(v is None for v in t)
             if any(match(t, p) and not (mute and everything(p.patterns)) for p in free[side]):
                 return True
             if not preserved[side]:
@@ -165,7 +165,8 @@ def semijoin(
 
 def not_in(left: Schema, right: Schema, left_column: str, right_column: str) -> Oracle:
     """NOT IN where nulls can occur: nothing before the right side has ended; one null there cancels all."""
-    i, j = left.index(left_column), right.index(right_column)
+    keys = Keys(left, right, [(left_column, right_column)])
+    i, j = keys.pairs[0]
     result = relational.not_in(i, j)
 
     def ended(ports: Ports) -> bool:
@@ -176,7 +177,9 @@ def not_in(left: Schema, right: Schema, left_column: str, right_column: str) -> 
 
     def ckeep(ports: Ports) -> list[list[Row]]:
         values = relational.distinct([(u[j],) for u in ports[1].ts])
-        return [[] if ended(ports) else result(ports[0].ts, ports[1].ts), values]
+        asked = [v for v in values if not any(said(v, c) for c in keys.join_ps(0, ports[0]))]
+        nulls = [v for v in asked if v == (None,)]
+        return [[] if ended(ports) else result(ports[0].ts, ports[1].ts), nulls or asked]
 
     def cprop(ports: Ports) -> Promise:
         waiting, _ = ckeep(ports)

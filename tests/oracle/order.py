@@ -47,14 +47,28 @@ class _Down:
 def sort(schema: Schema, keys: Keys, conceivable: Sequence[Row]) -> Oracle:
     """sort: a tuple is released once it and all of ``conceivable`` before it are closed.
 
-    Promised are punctuations, as they came, that no unreleased tuple matches.
+    Promised are punctuations, as they came, that no unreleased tuple matches, and all before the first open
+    tuple, as far as punctuations can say that: null they cannot.
     """
     rank = ranker(schema, keys)
+    nulls_first = {schema.index(name) for name, _, first in keys if first and schema[name].nullable}
+    places = list(dict.fromkeys([*(schema.index(name) for name, _, _ in keys), *range(len(schema))]))
     ordered = sorted(conceivable, key=rank)
+
+    def first_open(ports: Ports) -> Row | None:
+        return next((u for u in ordered if not set_match(u, ports[0].ps)), None)
+
+    def is_said(u: Row, first: Row) -> bool:
+        for place, mine, its in zip(places, rank(u), rank(first), strict=True):
+            if place in nulls_first or mine != its:
+                return place not in nulls_first and u[place] is not None and mine < its
+            if u[place] is None:
+                return False
+        return False
 
     def released(ports: Ports) -> tuple[list[Row], list[Row]]:
         (port,) = ports
-        first = next((u for u in ordered if not set_match(u, port.ps)), None)
+        first = first_open(ports)
         if first is None:
             return sorted(port.ts, key=rank), []
         found = [t for t in port.ts if rank(t) < rank(first)]
@@ -63,6 +77,29 @@ def sort(schema: Schema, keys: Keys, conceivable: Sequence[Row]) -> Oracle:
     def cprop(ports: Ports) -> Promise:
         waiting = released(ports)[1]
         free = [p for p in ports[0].ps if not any(match(t, p) for t in waiting)]
-        return lambda u: set_match(u, free)
+        first = first_open(ports)
+        return lambda u: set_match(u, free) or (first is not None and is_said(u, first))
 
     return Oracle(lambda ports: released(ports)[0], cprop, lambda ports: [released(ports)[1]])
+
+
+def in_time(
+    rows: Sequence[Row], place: int, slack: float, by: int | None, senders: Sequence[Any]
+) -> list[Row]:
+    """punctuate, in document order: what is not below the highest value before it, less the slack.
+
+    With ``by``, the place of the sender, each of ``senders`` is in order by itself, and no other is let in.
+    """
+    highest: dict[Any, Any] = {}
+    found = []
+    for row in rows:
+        sender, value = (None if by is None else row[by]), row[place]
+        top = highest.get(sender)
+        if by is not None and sender not in senders:
+            continue
+        if value is not None and top is not None and value < top - slack:
+            continue
+        if value is not None:
+            highest[sender] = value if top is None else max(top, value)
+        found.append(row)
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -183,6 +183,21 @@ def _like(text: str, pattern: str, escape: str = "") -> bool:
     return bool(text) and pattern[0] in ("_", text[0]) and _like(text[1:], pattern[1:], escape)
 
 
+# time
+
+
+def _truncate(unit: str, at: datetime) -> datetime:
+    if unit == "WEEK":
+        at -= timedelta(days=at.weekday())
+    if unit == "QUARTER":
+        at = at.replace(month=(at.month - 1) // 3 * 3 + 1, day=1)
+    below = {"YEAR": 1, "QUARTER": 2, "MONTH": 2, "WEEK": 3, "DAY": 3, "HOUR": 4, "MINUTE": 5, "SECOND": 6}[
+        unit
+    ]
+    first = [None, 1, 1, 0, 0, 0, 0]
+    return datetime(*at.timetuple()[:below], *first[below:6], tzinfo=UTC)  # type: ignore[arg-type]
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "+": _arithmetic(lambda a, b: a + b),
     "-": _arithmetic(lambda a, b: a - b),
@@ -211,6 +226,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "HOUR": lambda d: d.hour,
     "MINUTE": lambda d: d.minute,
     "SECOND": lambda d: d.second,
+    "DATE_TRUNC": _truncate,
 }
 
 

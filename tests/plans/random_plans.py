@@ -1,46 +1,40 @@
-"""Random plans and streams, from a seed. Names are fresh all over a plan, so that sides of joins never clash."""
+"""Random plans, from a seed. Names are fresh all over a plan, so that sides of joins never clash."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from itertools import count, product
+from dataclasses import replace
+from itertools import count
 
-from tests.strategies import Cut, Element
-from xmlpunct import patterns as pt
+from tests.plans.feeds import MONEY, STREAMS, VALUES
 from xmlpunct.engine.plan import (
     Difference,
     DupElim,
     GroupBy,
     Intersect,
     Join,
+    Limit,
     Merge,
     Node,
     NotIn,
     Project,
+    Punctuate,
     Scan,
     Select,
     SemiJoin,
-    Stream,
+    Sort,
     Union,
     numbered,
 )
-from xmlpunct.operators import Aggregate
-from xmlpunct.operators.expression import Column, Expression, Literal
-from xmlpunct.operators.functions import call
+from xmlpunct.operators import Aggregate, SortKey
+from xmlpunct.operators.expression import Column, Expression
+from xmlpunct.operators.functions import call, cast, literal
 from xmlpunct.operators.join import KINDS
-from xmlpunct.patterns import WILDCARD, Pattern
-from xmlpunct.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
-from xmlpunct.types import INT, STRING, Type, Value
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
 
-STREAMS = (
-    Stream("s0", Schema.parse("k INT, v INT, t STRING"), "e", None),
-    Stream("s1", Schema.parse("k INT NOT NULL, v INT"), "e", None),
-    Stream("s2", Schema.parse("k INT CHECK (k BETWEEN -1 AND 2), v INT NOT NULL, t STRING"), "e", None),
-)
-NAMES = [s.name for s in STREAMS]
-NUMBERS, TEXTS = (-1, 0, 1, 2), ("", "a", "b")
+Sides = tuple[Node, Node, tuple[tuple[str, str], ...], Expression | None]
 
 
 def column(schema: Schema, name: str) -> Column:
@@ -58,92 +52,130 @@ class Grower:
         return f"c{next(self.numbers)}"
 
     def plan(self, depth: int) -> Node:
-        return numbered(self.grow(depth))
+        """A plan, perhaps with ORDER BY or LIMIT or both."""
+        root = self.grow(depth)
+        if self.rng.random() < 0.3:
+            names = self.rng.sample(root.schema.names, self.rng.randint(1, len(root.schema.names)))
+            root = Sort(root, tuple(SortKey(n, self.coin(0.3), self.coin(0.2)) for n in names))
+        if self.rng.random() < 0.2:
+            root = Limit(root, self.rng.randint(0, 8))
+        return numbered(root)
+
+    def coin(self, chance: float) -> bool:
+        return self.rng.random() < chance
 
     def grow(self, depth: int) -> Node:
-        if depth == 0 or self.rng.random() < 0.1:
+        if depth == 0 or self.coin(0.1):
             return self.scan()
-        kinds = [self.select, self.project, self.dupelim, self.group, self.merge, self.union]
-        kinds += [
-            self.join,
-            self.join,
-            self.join,
-            self.semijoin,
-            self.not_in,
-            self.intersect,
-            self.difference,
-        ]
-        return self.rng.choice(kinds)(depth - 1)
+        kinds = [self.select, self.project, self.dupelim, self.group, self.group, self.merge, self.union]
+        kinds += [self.join, self.join, self.join, self.semijoin, self.semijoin, self.not_in]
+        return self.rng.choice([*kinds, self.intersect, self.difference])(depth - 1)
 
     def scan(self) -> Node:
         stream = self.rng.choice(STREAMS)
-        names = stream.schema.names
-        picked = ["k", *self.rng.sample(names[1:], self.rng.randint(0, len(names) - 1))]
-        return Scan(stream, tuple(picked), tuple(self.name() for _ in picked))
+        names, order = stream.schema.names, stream.order
+        needed = ["k"] if order is None or order.by is None else ["k", order.by]
+        rest = [name for name in names if name not in needed]
+        picked = [*needed, *self.rng.sample(rest, self.rng.randint(0, len(rest)))]
+        named = {name: self.name() for name in picked}
+        scan = Scan(stream, tuple(picked), tuple(named.values()))
+        if order is None:
+            return scan
+        by = None if order.by is None else named[order.by]
+        return Punctuate(scan, replace(order, attribute=named[order.attribute], by=by))
+
+    # Expressions
+
+    def one(self, type_: Type) -> Expression:
+        """A constant."""
+        return literal(type_, self.rng.choice(VALUES[MONEY if isinstance(type_, DecimalType) else type_]))
+
+    def predicate(self, schema: Schema) -> Expression:
+        a, b = (column(schema, self.rng.choice(schema.names)) for _ in range(2))
+        first = call(self.rng.choice(["<", "<=", "=", "<>", ">="]), a, self.one(a.type))
+        alike = column(schema, self.rng.choice([x.name for x in schema if x.type == a.type]))
+        second = self.rng.choice([call("IS NULL", b), call("<", a, alike), call("NOT", call("=", alike, a))])
+        return self.rng.choice([first, first, second, call("OR", first, second), call("AND", first, second)])
+
+    def value(self, schema: Schema) -> Expression:
+        """An expression over a column, most of them monotone."""
+        a = column(schema, self.rng.choice(schema.names))
+        b = column(schema, self.rng.choice([x.name for x in schema if x.type == a.type]))
+        n = self.one(a.type)
+        if a.type is INT:
+            made = [call("+", a, n), call("-", n, a), call("/", a, literal(INT, self.rng.choice([-2, 2, 3])))]
+            made += [call("*", a, literal(INT, 2)), call("NEG", a), call("+", a, b), call("COALESCE", a, n)]
+            return self.rng.choice([*made, cast(a, MONEY), cast(a, DOUBLE)])
+        if isinstance(a.type, DecimalType):
+            return self.rng.choice([call("+", a, n), call("NEG", a), cast(a, INT), cast(a, DOUBLE)])
+        if a.type is DOUBLE:
+            return self.rng.choice([call("*", a, literal(DOUBLE, -2.0)), call("+", a, n), call("NEG", a)])
+        if a.type is DATE:
+            return self.rng.choice([call("YEAR", a), cast(a, TIMESTAMP), call("COALESCE", a, n)])
+        if a.type is TIMESTAMP:
+            return self.rng.choice([call("YEAR", a), cast(a, DATE), call("HOUR", a)])
+        if a.type is BOOLEAN:
+            return self.rng.choice([call("NOT", a), cast(a, INT), call("=", a, b)])
+        return self.rng.choice([call("UPPER", a), call("||", a, literal(STRING, "x")), call("LENGTH", a)])
+
+    def fit(self, schema: Schema, type_: Type) -> Expression:
+        """Something of a type."""
+        alike = [a.name for a in schema if a.type == type_]
+        if alike:
+            return column(schema, self.rng.choice(alike))
+        numbers = [a.name for a in schema if a.type is INT or isinstance(a.type, DecimalType)]
+        if numbers and (type_ in (INT, DOUBLE) or isinstance(type_, DecimalType)):
+            return cast(column(schema, self.rng.choice(numbers)), type_)
+        return self.one(type_)
 
     # One input
 
-    def integers(self, node: Node, type_: Type = INT) -> list[str]:
-        """The columns of a type."""
-        return [a.name for a in node.schema if a.type == type_]
-
-    def predicate(self, names: Sequence[str], schema: Schema) -> Expression:
-        a, b = (column(schema, self.rng.choice(names)) for _ in range(2))
-        first: Expression = call(
-            self.rng.choice(["<", "<=", "=", "<>"]), a, Literal(INT, False, self.number())
-        )
-        second = self.rng.choice([call("IS NULL", b), call("<", a, b), call("NOT", call("=", b, a))])
-        return self.rng.choice([first, first, second, call("OR", first, second), call("AND", first, second)])
-
-    def number(self) -> int:
-        return self.rng.choice(NUMBERS)
-
-    def value(self, node: Node) -> Expression:
-        """An expression over a node's whole numbers."""
-        a, b = (column(node.schema, self.rng.choice(self.integers(node))) for _ in range(2))
-        two, n = Literal(INT, False, 2), Literal(INT, False, self.number())
-        made = [call("+", a, n), call("-", n, a), call("/", a, two), call("*", a, two)]
-        return self.rng.choice([*made, call("+", a, b), call("COALESCE", a, n)])
-
     def select(self, depth: int) -> Node:
         below = self.grow(depth)
-        names = self.integers(below)
-        return Select(below, self.predicate(names, below.schema)) if names else below
+        return Select(below, self.predicate(below.schema))
 
     def project(self, depth: int) -> Node:
-        return self.shape(self.grow(depth), self.rng.randint(1, 3), expressions=True)
-
-    def shape(self, below: Node, width: int, expressions: bool = False) -> Node:
-        """``width`` whole numbers of a node, under fresh names."""
-        names = self.integers(below)
-        if not names:
-            return self.shape(self.scan(), width, expressions)
-        picked = self.rng.sample(names, min(width, len(names)))
-        columns = [
-            self.value(below) if expressions and self.rng.random() < 0.5 else column(below.schema, name)
-            for name in picked
+        """Some columns and some expressions."""
+        below = self.grow(depth)
+        names = below.schema.names
+        picked: list[Expression] = [
+            column(below.schema, n) for n in self.rng.sample(names, self.rng.randint(1, min(3, len(names))))
         ]
-        columns += [self.value(below) for _ in range(width - len(picked))]
-        return Project(below, tuple((self.name(), e) for e in columns))
+        made = [self.value(below.schema) if self.coin(0.5) else e for e in picked]
+        return Project(below, tuple((self.name(), e) for e in made))
+
+    def shape(self, below: Node, types: Sequence[Type]) -> Node:
+        """Columns of these types."""
+        return Project(below, tuple((self.name(), self.fit(below.schema, t)) for t in types))
 
     def dupelim(self, depth: int) -> Node:
         return DupElim(self.grow(depth))
 
     def group(self, depth: int) -> Node:
+        """Grouped by columns or expressions; often by what punctuations speak of, the first column."""
         below = self.grow(depth)
-        names, numbers = below.schema.names, self.integers(below)
-        keys = self.rng.sample(names, self.rng.choice([0, 1, 1, 1, min(2, len(names))]))
+        if self.coin(0.5):
+            kept = [(name, column(below.schema, name)) for name in below.schema.names]
+            below = Project(below, ((self.name(), self.value(below.schema)), *kept))
+        names = below.schema.names
+        keys = self.rng.sample(names, self.rng.choice([0, 1, 1, min(2, len(names))]))
+        keys = [names[0]] if keys and self.coin(0.5) else keys
         found = [Aggregate("COUNT", None, False, self.name())]
-        if numbers:
-            function = self.rng.choice(["COUNT", "SUM", "MIN", "MAX"])
-            found += [Aggregate(function, self.rng.choice(numbers), self.rng.random() < 0.3, self.name())]
-        return GroupBy(below, tuple(keys), tuple(found[self.rng.choice([0, -1]) :]))
+        for name in self.rng.sample(names, min(2, len(names))):
+            type_ = below.schema[name].type
+            functions = ["COUNT", "MIN", "MAX", *(["SUM"] if isinstance(type_, DecimalType) else [])]
+            functions += ["SUM", "AVG"] if type_ in (INT, DOUBLE) else []
+            found.append(Aggregate(self.rng.choice(functions), name, self.coin(0.3), self.name()))
+        return GroupBy(below, tuple(keys), tuple(found[self.rng.choice([0, 1]) :] or found))
 
     # Several inputs
 
     def pair(self, depth: int) -> tuple[Node, Node]:
-        width = self.rng.randint(1, 2)
-        return self.shape(self.grow(depth), width), self.shape(self.grow(depth), width)
+        """Two inputs of the same types."""
+        left, right = self.grow(depth), self.grow(depth)
+        both = [a.type for a in left.schema if any(a.type == b.type for b in right.schema)]
+        types = self.rng.sample(both, min(len(both), self.rng.randint(1, 2))) or [INT]
+        return self.shape(left, types), self.shape(right, types)
 
     def merge(self, depth: int) -> Node:
         return Merge(self.pair(depth))
@@ -157,21 +189,20 @@ class Grower:
     def difference(self, depth: int) -> Node:
         return Difference(*self.pair(depth))
 
-    def sides(self, depth: int) -> tuple[Node, Node, tuple[tuple[str, str], ...], Expression | None]:
+    def sides(self, depth: int) -> Sides:
         """Two inputs, some equality attributes, perhaps a residual condition."""
         left, right = self.grow(depth), self.grow(depth)
-        if set(left.schema.names) & set(right.schema.names):
-            right = self.shape(right, 2)
-        mine, its = self.integers(left), self.integers(right)
-        texts = self.integers(left, STRING), self.integers(right, STRING)
-        size = min(self.rng.choice([0, 1, 1, 1, 1, 2]), len(mine), len(its))
-        keys = list(zip(self.rng.sample(mine, size), self.rng.sample(its, size), strict=True))
-        if all(texts) and self.rng.random() < 0.3:
-            keys.append((texts[0][0], texts[1][0]))
+        alike = [(a.name, b.name) for a in left.schema for b in right.schema if a.type == b.type]
+        self.rng.shuffle(alike)
+        keys: list[tuple[str, str]] = []
+        for a, b in alike[: self.rng.choice([0, 1, 1, 1, 1, 2])]:
+            if not any(a == other[0] or b == other[1] for other in keys):
+                keys.append((a, b))
         residual = None
-        if mine and its and self.rng.random() < 0.3:
-            a, b = column(left.schema, self.rng.choice(mine)), column(right.schema, self.rng.choice(its))
-            residual = call(self.rng.choice(["<", "<=", "<>"]), a, b)
+        if alike and self.coin(0.3):
+            a, b = self.rng.choice(alike)
+            operator = self.rng.choice(["<", "<=", "<>"])
+            residual = call(operator, column(left.schema, a), column(right.schema, b))
         return left, right, tuple(keys), residual
 
     def join(self, depth: int) -> Node:
@@ -180,55 +211,8 @@ class Grower:
 
     def semijoin(self, depth: int) -> Node:
         left, right, keys, residual = self.sides(depth)
-        return SemiJoin(left, right, keys, self.rng.random() < 0.5, residual)
+        return SemiJoin(left, right, keys, self.coin(0.5), residual)
 
     def not_in(self, depth: int) -> Node:
-        left, right = self.shape(self.grow(depth), 2), self.shape(self.grow(depth), 1)
+        left, right = self.pair(depth)
         return NotIn(left, right, left.schema.names[0], right.schema.names[0])
-
-
-# Streams
-
-
-def stream(rng: random.Random, schema: Schema, size: int = 24) -> list[Element]:
-    """A grammatical stream with its end. Values of k are closed one after the other, and other things too."""
-    pools: list[list[Value]] = [
-        [*(NUMBERS if a.type == INT else TEXTS), *([None] if a.nullable else [])] for a in schema
-    ]
-    allowed = list(product(*pools))
-    to_close = rng.sample(NUMBERS, rng.randint(0, len(NUMBERS)))
-    found: list[Element] = []
-    for _ in range(rng.randint(size // 2, size)):
-        if allowed and rng.random() < 0.75:
-            found.append(rng.choice(allowed))
-            continue
-        ps: list[Pattern] = [WILDCARD] * len(schema)
-        if to_close and rng.random() < 0.6:
-            ps[0] = pt.constant(INT, to_close.pop())
-        else:
-            ps = [pattern(rng, a.type) if rng.random() < 0.5 else WILDCARD for a in schema]
-        if all(p is WILDCARD for p in ps):
-            continue
-        p = Punctuation(schema, ps)
-        found.append(p)
-        allowed = [t for t in allowed if not match(t, p)]
-    return [*found, Punctuation.everything(schema)]
-
-
-def pattern(rng: random.Random, type_: Type) -> Pattern:
-    """A pattern of any kind."""
-    a, b = (rng.choice(NUMBERS if type_ == INT else TEXTS) for _ in range(2))
-    kinds = [pt.constant(type_, a), pt.values(type_, [a, b]), pt.interval(type_, None, a, False, True)]
-    return rng.choice([*kinds, pt.interval(type_, a, b, True, rng.random() < 0.5)])
-
-
-def cuts(rng: random.Random, inputs: Sequence[list[Element]]) -> list[Cut]:
-    """The streams cut into slices and interleaved."""
-    rest, found = [list(elements) for elements in inputs], []
-    most = rng.choice([1, 3, 8, 100])
-    while any(rest):
-        port = rng.choice([i for i, elements in enumerate(rest) if elements])
-        size = rng.randint(1, most)
-        found.append((port, rest[port][:size]))
-        rest[port] = rest[port][size:]
-    return found

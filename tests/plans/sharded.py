@@ -8,7 +8,9 @@ from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange import owners_of, route
 from xmlpunct.engine.fragments import Fragment, cut
 from xmlpunct.engine.plan import Node
-from xmlpunct.operators import Pipeline, run
+from xmlpunct.engine.switches import USUAL, Rules
+from xmlpunct.operators import Operator, Pipeline, run
+from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.operators.gather import Gather
 from xmlpunct.slice import Slice
 
@@ -33,23 +35,38 @@ class Stage:
 class Sharded:
     """A plan on ``shards`` shards. ``push`` gives what comes out, in the order in which it does."""
 
-    def __init__(self, root: Node, streams: Sequence[str], shards: int) -> None:
-        parts = cut(root, streams)
+    def __init__(self, root: Node, streams: Sequence[str], shards: int, on: Rules = USUAL) -> None:
+        self._made = (root, streams, shards, on)
+        parts = cut(root, streams, on)
         self.streams = [edge.stream for edge in parts.edges]
-        self.edges = [build(edge.root, [streams[edge.stream]]) for edge in parts.edges]
+        self.edges = [(edge.root, streams[edge.stream]) for edge in parts.edges]
         self.stages = [Stage(fragment, shards) for fragment in parts.fragments]
         for stage in self.stages:
             for port, feed in enumerate(stage.fragment.feeds):
                 if not feed.from_edge:
                     for gathers in stage.gathers:
                         gathers[port] = self.stages[feed.source].gather()
+        self._ended = False
         self.sink = self.stages[-1].gather() if self.stages else None
+
+    def open(self) -> Iterator[Slice]:
+        """What is known from the start."""
+        for number in range(len(self.edges)):
+            yield from self._emit(True, number, 0, self.edge(number).open())
+        for number, stage in enumerate(self.stages):
+            for shard, pipeline in enumerate(stage.pipelines):
+                yield from self._emit(False, number, shard, pipeline.open())
 
     def push(self, stream: int, given: Slice) -> Iterator[Slice]:
         """Give a slice to an input stream."""
-        for number, edge in enumerate(self.edges):
-            if self.streams[number] == stream:
-                yield from self._emit(True, number, 0, edge.push(0, given))
+        for number, its in enumerate(self.streams):
+            if its == stream:
+                yield from self._emit(True, number, 0, self.edge(number).push(0, given))
+
+    def edge(self, number: int) -> Pipeline:
+        """An edge lives for a slice, and remembers nothing."""
+        root, stream = self.edges[number]
+        return build(root, [stream])
 
     def _emit(self, from_edge: bool, source: int, shard: int, output: Slice) -> Iterator[Slice]:
         """Send what an edge or a shard of a fragment gives to whoever reads it."""
@@ -58,7 +75,8 @@ class Sharded:
         if not from_edge and source == len(self.stages) - 1:
             assert self.sink is not None
             yield run(self.sink, shard, output)
-        if not self.stages:
+        if not self.stages and not self._ended:
+            self._ended = any(p.is_everything for p in output.punctuations)
             yield output
         for number, stage in enumerate(self.stages):
             for port, feed in enumerate(stage.fragment.feeds):
@@ -73,12 +91,28 @@ class Sharded:
             part = run(stage.gathers[shard][port], sender, part)
         yield from self._emit(False, number, shard, stage.pipelines[shard].push(port, part))
 
+    def restarted(self) -> Sharded:
+        """Another engine, with the state of this one."""
+        fresh = Sharded(*self._made)
+        fresh._ended = self._ended
+        for mine, its in zip(self._holders, fresh._holders, strict=True):
+            its.restore(unpack(pack(mine.snapshot())))
+        return fresh
+
     @property
-    def rows(self) -> int:
-        """How many tuples all shards retain."""
-        return sum(o.rows for pipeline in self.pipelines for o in pipeline.operators)
+    def _holders(self) -> list[Pipeline]:
+        """All that holds state, the merges of shards included."""
+        gathers = [stage.gathers[shard] for stage in self.stages for shard in range(stage.shards)]
+        merges: list[Operator] = [gather for by_port in gathers for _, gather in sorted(by_port.items())]
+        merges += [] if self.sink is None else [self.sink]
+        return [*self.pipelines, *(Pipeline([merge], [], [None]) for merge in merges)]
+
+    @property
+    def operators(self) -> list[Operator]:
+        """All operators of all shards, the merges of shards included."""
+        return [operator for pipeline in self._holders for operator in pipeline.operators]
 
     @property
     def pipelines(self) -> list[Pipeline]:
-        """All that holds state."""
+        """The shards of all fragments."""
         return [pipeline for stage in self.stages for pipeline in stage.pipelines]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
-from tests.oracle.values import bag
+from tests.oracle.values import Row, bag
 from tests.plans.duck import answer
-from tests.plans.random_plans import NAMES, STREAMS, column
+from tests.plans.feeds import NAMES, STREAMS
+from tests.plans.random_plans import column
 from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of, tuples_of
 from xmlpunct.engine.plan import (
@@ -17,14 +20,22 @@ from xmlpunct.engine.plan import (
     GroupBy,
     Intersect,
     Join,
+    Limit,
     Node,
     Project,
+    Punctuate,
     Scan,
     SemiJoin,
+    Sort,
     Union,
+    numbered,
 )
-from xmlpunct.operators import Aggregate
+from xmlpunct.engine.rules import optimize
+from xmlpunct.operators import Aggregate, SortKey
+from xmlpunct.operators.expression import Expression
+from xmlpunct.operators.functions import call, literal
 from xmlpunct.punctuation import Punctuation
+from xmlpunct.types import INT
 
 ITEMS = 100
 
@@ -87,16 +98,135 @@ def test_most_is_out_before_the_last_tenth(name: str, shards: int) -> None:
             for output in engine.push(port, slice_of(STREAMS[port].schema, elements)):
                 found += output.tuples.rows()
                 promised += len(output.punctuations)
-        rows.append(engine.rows)
+        rows.append(sum(o.rows for o in engine.operators))
     tables = {
-        NAMES[port]: STREAMS[port].schema.frame(
-            tuples_of(e for n in range(ITEMS * 9 // 10) for e in items(port, n))
+        NAMES[port]: (
+            STREAMS[port].schema,
+            tuples_of(e for n in range(ITEMS * 9 // 10) for e in items(port, n)),
         )
         for port in (0, 1)
     }
     assert bag(found) == bag(answer(root, tables)), "what is closed on all inputs is out"
     assert promised >= ITEMS / 2
     assert max(rows) == 0, "and forgotten"
+
+
+def upto(stream: int, n: int) -> list[Element]:
+    """Some tuples of an item, and that none of it or an earlier one will come."""
+    return [*items(stream, n)[:-1], Punctuation.of(STREAMS[stream].schema, k=f"(,{n}]")]
+
+
+def by_letter(stream: int, n: int) -> list[Element]:
+    """An item is closed for each letter there is."""
+    schema = STREAMS[stream].schema
+    letters = ("a", "b")
+    rows = [(n, None, None, t) for t in letters]
+    return [*rows, *(Punctuation.of(schema, k=n, t=t) for t in letters)]
+
+
+def unpunctuated(stream: int, n: int) -> list[Element]:
+    """Tuples alone, a little out of order where that is allowed."""
+    if STREAMS[stream].name == "s6":
+        return [(n, "a", 1), (n, "b", 2)]
+    return [(n, 1, Decimal(0)), (n - 1, 2, Decimal(0))]
+
+
+def ordered(below: Node, *keys: str) -> Node:
+    return Sort(below, tuple(SortKey(key) for key in keys))
+
+
+def coarse(below: Node) -> Expression:
+    return call("/", column(below.schema, "a"), literal(INT, 10))
+
+
+def in_order(stream: int, *names: str) -> Node:
+    order = STREAMS[stream].order
+    assert order is not None
+    by = None if order.by is None else names[STREAMS[stream].schema.index(order.by)]
+    return Punctuate(scan(stream, *names), replace(order, attribute=names[0], by=by))
+
+
+ORDERED: dict[str, tuple[Callable[[], Node], Callable[[int, int], list[Element]], int, int]] = {
+    "sort": (lambda: ordered(scan(0, "a", "b", "c"), "a"), upto, 0, 0),
+    "sort of a group-by": (lambda: ordered(counted(scan(0, "a", "b"), "a"), "a"), upto, 0, 0),
+    "sort of a union": (lambda: ordered(Union((scan(1, "a", "b"), scan(1, "c", "d"))), "a"), upto, 1, 0),
+    "group-by a monotone expression": (
+        lambda: optimize(numbered(counted(Project(s := scan(0, "a", "b"), (("x", coarse(s)),)), "x"))),
+        upto,
+        0,
+        0,
+    ),
+    "joint covers, group-by": (lambda: counted(scan(4, "a", "x", "y", "t"), "a"), by_letter, 4, 0),
+    "joint covers, dupelim": (
+        lambda: DupElim(picked(scan(4, "a", "x", "y", "t"), "a", "z")),
+        by_letter,
+        4,
+        0,
+    ),
+    "punctuate, group-by": (lambda: counted(in_order(5, "a", "b", "c"), "a"), unpunctuated, 5, 2),
+    "punctuate by sender, group-by": (lambda: counted(in_order(6, "a", "t", "b"), "a"), unpunctuated, 6, 1),
+    "punctuate, sort": (lambda: ordered(in_order(5, "a", "b", "c"), "a", "b"), unpunctuated, 5, 2),
+}
+"""A plan, what its feed has of an item, the feed, and how many items stay open behind the last one."""
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("name", ORDERED)
+def test_what_is_closed_in_order_is_out(name: str, shards: int) -> None:
+    make, of, stream, open_items = ORDERED[name]
+    engine, schema = Sharded(make(), NAMES, shards), STREAMS[stream].schema
+    found = [t for output in engine.open() for t in output.tuples.rows()]
+    for n in range(ITEMS // 2):
+        for output in engine.push(stream, slice_of(schema, of(stream, n))):
+            found += output.tuples.rows()
+        assert sum(o.rows for o in engine.operators) <= 3 * (
+            open_items + (n % 10 != 9) * ("monotone" in name)
+        )
+    closed = [
+        t
+        for n in range(ITEMS // 2 + 1)
+        for t in tuples_of(of(stream, n))
+        if isinstance(t[0], int) and t[0] < ITEMS // 2 - open_items
+    ]
+    wanted = answer(make(), {NAMES[stream]: (schema, closed)})
+    assert bag(found) == bag(wanted), "what is closed is out"
+    if "sort" in name:
+        assert found == wanted
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_the_end_of_the_null_supplied_side_closes_all_its_values(shards: int) -> None:
+    """What still comes has nulls there: of a group-by on that side only the null group is open."""
+    root = counted(Join(scan(0, "a", "b"), scan(1, "c", "d"), (("a", "c"),), "left"), "c")
+    engine, found = Sharded(root, NAMES, shards), list[Row]()
+    schemas = [STREAMS[port].schema for port in (0, 1)]
+    feeds: list[list[Element]] = [
+        [(n, 0, "x") for n in range(9)] + [Punctuation.of(schemas[0], k="[0,20]")],
+        [(n, 0) for n in range(3, 12)] + [Punctuation.everything(schemas[1])],
+        [(30, 0, "x"), Punctuation.everything(schemas[0])],
+    ]
+    rows = []
+    for port, elements in zip((0, 1, 0), feeds, strict=True):
+        for output in engine.push(port, slice_of(schemas[port], elements)):
+            found += output.tuples.rows()
+        rows.append(sorted(found, key=str))
+    groups = [(n, 1) for n in range(3, 9)]
+    assert rows == [[], groups, [*groups, (None, 4)]]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_limit_ends_the_output(shards: int) -> None:
+    """With ORDER BY behind the first rows of the order, else behind any; and nothing is retained by it."""
+    sorted_, any_ = Limit(ordered(scan(0, "a", "b", "c"), "a"), 5), Limit(scan(0, "a", "b", "c"), 5)
+    for root in map(numbered, (sorted_, any_)):
+        engine, found, ended = Sharded(root, NAMES, shards), list[Row](), 0
+        for n in range(20):
+            for output in engine.push(0, slice_of(STREAMS[0].schema, upto(0, n))):
+                assert not (ended and output)
+                found += output.tuples.rows()
+                ended += sum(p.is_everything for p in output.punctuations)
+        assert found == [t for n in range(20) for t in tuples_of(upto(0, n))][:5]
+        assert ended == 1
 
 
 def test_sides_of_different_types_are_refused_with_a_reason() -> None:

@@ -17,7 +17,12 @@ MOST_SECONDS = 240
 
 def start(*options: str) -> subprocess.Popen[bytes]:
     """A run in a process of its own."""
-    command = [sys.executable, "-m", "xmlpunct", "run", str(WAREHOUSE), *options]
+    return launch("run", str(WAREHOUSE), *options)
+
+
+def launch(*arguments: str) -> subprocess.Popen[bytes]:
+    """A command in a process of its own."""
+    command = [sys.executable, "-m", "xmlpunct", *arguments]
     return subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"})
 
 

@@ -152,7 +152,8 @@ def test_malformed_input(spark: Any, warehouse: Warehouse, tmp_path: Path) -> No
     assert not out.read_text().endswith("</stream>\n")
     closed = [(path.read_text() + "</stream>").encode() for path in (out, locally_out)]
     ours, theirs = (split(read_back(content, query.root.schema)) for content in closed)
-    assert ours == theirs
+    assert ours[0] == theirs[0]
+    assert set(ours[1]) == set(theirs[1])
     assert (None, 13, None, 77) in ours[0]
     with pytest.raises(SourceError, match=str(error.value)):  # there is nothing to continue
         run(query, options, RunStats("spark"))

@@ -77,7 +77,6 @@ def test_micro_batches_are_written_once(tmp_path: Path) -> None:
     assert bench.out.read_bytes() == first
     bench.out.write_bytes(first + b"<result> of a run that was killed")
     sink = bench.sink()
-    assert bench.out.read_bytes() == first
     sink.take([bench.result(0, 5, 7, end=True)], 1)
     assert sink.done.is_set()
     assert bench.out.read_bytes() == first + b"<result><hour>7</hour></result>\n</stream>\n"
@@ -108,7 +107,8 @@ def test_nothing_is_committed_that_is_not_written(tmp_path: Path, monkeypatch: p
             sink.take([bench.result(0, 1)], 0)
     assert isinstance(sink.failure, OSError)
     assert sink.done.is_set()
-    sink.take([bench.result(0, 2)], 1)
+    with pytest.raises(XmlPunctError, match="later run"):
+        sink.take([bench.result(0, 2)], 1)
     assert not (tmp_path / "commit").exists()
 
 
@@ -141,18 +141,24 @@ def test_strict(tmp_path: Path) -> None:
     sink = bench.sink(strict=True)
     sink.take([bench.result(0, 1)], 0)
     assert not sink.done.is_set()
-    reject = Reject("in.xml", 1, 2, "why", "<t/>")
-    sink.take([bench.result(0, 2), bench.report(EDGE_REJECTS, 0, rejects_to_bytes([reject]))], 1)
+    computed = Reject("project #3", None, None, "division by zero", "{}")
+    rejects = [computed, *(Reject("in.xml", 1, byte, "why", "<t/>") for byte in (20, 2))]
+    rows = [bench.result(0, 2), bench.report(EDGE_REJECTS, 0, rejects_to_bytes(rejects))]
+    with pytest.raises(StrictError):
+        sink.take(rows, 1)
     assert isinstance(sink.failure, StrictError)
     assert sink.done.is_set()
-    assert bench.out.read_bytes().count(b"<result>") == 2
+    assert str(sink.failure) == "--strict: in.xml, line 1, byte 2: why"
+    assert bench.out.read_bytes().count(b"<result>") == 1
+    assert [json.loads(line)["byte"] for line in bench.rejects.read_text().splitlines()] == [2]
+    assert load(tmp_path / "commit").batch == 0, "the same command fails in the same way"
 
 
 def test_the_end_needs_every_shard(tmp_path: Path, warehouse: Warehouse) -> None:
     bench = Bench(tmp_path, job_of(warehouse.hottest(), tmp_path))
     sink = bench.sink()
     state = {"id": 4, "operator": "group-by", "tuples_in": 2, "tuples_out": 1, "punctuations_in": 0}
-    state |= {"punctuations_out": 0, "state_rows": 3, "held_punctuations": 0}
+    state |= {"punctuations_out": 0, "state_rows": 3, "held_punctuations": 0, "forgotten": 0}
     both = [Row(0, 1, OPERATORS, shard, json.dumps([state]).encode()) for shard in (0, 1)]
     sink.take([bench.result(0, 3, end=True), *both], 0)
     assert not sink.done.is_set()

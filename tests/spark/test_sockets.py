@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 import time
@@ -15,12 +16,17 @@ from typing import Any
 import pytest
 
 from tests.spark.support import SCHEMA, Warehouse, everything, locally, on_spark, read_back, split
-from tests.spark.test_ranges import job_of
-from xmlpunct.engine.durable.inputs import find_inputs, unfinished
-from xmlpunct.engine.durable.ranges import end_marker
+from tests.spark.test_ranges import job_of, micro_batches
+from tests.spark.test_sink import Bench
+from tests.spark.test_stages import Cluster
+from xmlpunct.engine.durable.inputs import Spool, find_inputs, unfinished
+from xmlpunct.engine.durable.ranges import STEP, end_marker
+from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query, Stream
+from xmlpunct.engine.spark import run
 from xmlpunct.engine.spark.source import IDLE_SECONDS, QueryReader
-from xmlpunct.errors import UsageError
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import InputStats, RunStats
 
 DOCUMENT = b"<s><tempdata><hour>1</hour></tempdata></s>\n"
 
@@ -96,11 +102,116 @@ def test_a_spool_that_is_stopped_has_not_ended(tmp_path: Path) -> None:
     assert not end_marker(given.parts[0].path).exists()
 
 
-def test_several_senders_are_refused(tmp_path: Path) -> None:
-    query = everything(tmp_path, SCHEMA)
-    query = from_elsewhere(query, sensor1="tcp-listen://127.0.0.1:0?connections=2")
-    with pytest.raises(UsageError, match="--engine local"):
-        find_inputs(query, tmp_path)
+PEERS = """CREATE STREAM a (hour INT NOT NULL, x INT)
+             WITH (source = 'tcp-listen://127.0.0.1:0', connections = 2, element = 't') PUNCTUATE ORDER BY hour;
+           SELECT hour, COUNT(*) AS n FROM a GROUP BY hour"""
+
+
+def hours(*given: int) -> bytes:
+    return b"".join([b"<s>", *(b"<t><hour>%d</hour></t>" % hour for hour in given), b"</s>"])
+
+
+@contextmanager
+def connecting(
+    caplog: pytest.LogCaptureFixture, *sent: bytes, pause: Callable[[], object] = bool
+) -> Iterator[None]:
+    """Peers that connect, one after the other, to the port that is listened on by then, and send this.
+
+    Each makes a ``pause`` before the last four bytes.
+    """
+
+    def serve() -> None:
+        end = time.monotonic() + 300
+        while not (said := [m for m in caplog.messages if "listening on port" in m]):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        for data in sent:
+            with socket.create_connection(("127.0.0.1", int(said[0].split()[-1]))) as made:
+                made.sendall(data[:-4])
+                pause()
+                made.sendall(data[-4:])
+
+    caplog.clear()
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield
+    thread.join(5)
+
+
+def copied(spools: list[Spool]) -> None:
+    """Let spools copy all that there is, one after the other, so that it is known who gets which peer."""
+    for spool in spools:
+        spool.run()
+
+
+def test_each_sender_has_a_spool(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    one, two = hours(1, 2), hours(7, 8, 9)
+    inputs, spools = find_inputs(plan(PEERS), tmp_path / "spool")
+    with connecting(caplog, one, two):
+        copied(spools)
+    assert [(i.streams, i.sender) for i in inputs] == [((0,), 1), ((1,), 2)]
+    paths = [Path(i.parts[0].path) for i in inputs]
+    assert [path.read_bytes() for path in paths] == [one, two]
+
+    assert unfinished(inputs) == []
+    for path in paths:
+        end_marker(path).unlink()
+        path.write_bytes(path.read_bytes()[:9])
+    with connecting(caplog, one, two):
+        copied(unfinished(inputs))
+    assert [path.read_bytes() for path in paths] == [one, two]
+    assert all(json.loads(end_marker(path).read_text())["failure"] is None for path in paths)
+
+
+def test_whom_others_wait_for_is_named(tmp_path: Path, warehouse: Warehouse) -> None:
+    """By time alone: nothing is read any more."""
+    query = warehouse.hottest()
+    spooled = [tmp_path / "0.xml", tmp_path / "1.xml"]
+    for path, text in zip(
+        spooled, ("<s><tempdata>", Path(str(query.streams[1].source)).read_text()), strict=True
+    ):
+        path.write_text(text)
+    job = job_of(query, tmp_path, slice_bytes=10**6)
+    inputs = [
+        replace(given, parts=(replace(given.parts[0], path=str(path), size=None, spooled=True),))
+        for given, path in zip(job.inputs, spooled, strict=True)
+    ]
+    job = replace(job, inputs=tuple(inputs))
+    bench, cluster = Bench(tmp_path, job), Cluster(job)
+    sink = bench.sink()
+    (rows,) = micro_batches(job)
+    sink.take(cluster.push(rows), 0)
+
+    def named() -> list[str]:
+        sink.look_for_idle()
+        return [idle.input for idle in bench.stats.idle]
+
+    assert named() == []  # only just now
+    for path in spooled:
+        os.utime(path, (0, time.time() - 9))
+    assert named() == ["sensor1"]
+    (idle,) = bench.stats.idle
+    assert 9 <= idle.seconds < 60
+    assert 0 < idle.holds_up <= bench.stats.state_rows
+    spooled[0].write_text(" " * 2 * STEP)
+    os.utime(spooled[0], (0, time.time() - 9))
+    assert named() == []  # it is for us to read that
+    end_marker(spooled[0]).write_text("")
+    assert named() == []
+
+
+def test_who_lags_behind_another_is_not_late(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with connecting(caplog, hours(5, 6, 4), hours(1, 2, 5)):
+        job = job_of(plan(PEERS), tmp_path, 2, 30)
+    bench, cluster = Bench(tmp_path, job), Cluster(job)
+    sink = bench.sink()
+    for number, rows in enumerate(micro_batches(job)):
+        sink.take(cluster.push(rows), number)
+    found, _ = split(read_back(bench.out, job.query.root.schema))
+    assert found == [(1, 1), (2, 1), (5, 2), (6, 1)]
+    assert sink.done.is_set()
+    assert bench.stats.inputs == {"a": InputStats(6, 0, 0, len(hours(5, 6, 4, 1, 2, 5)) + len(hours()))}
+    assert bench.stats.rejected == 1
 
 
 def test_who_is_silent_is_not_waited_for_and_nobody_spins(tmp_path: Path, warehouse: Warehouse) -> None:
@@ -151,3 +262,24 @@ def test_a_socket_and_a_file_that_grows(spark: Any, warehouse: Warehouse, tmp_pa
     )
     assert found[0] == expected[0]
     assert stats.inputs["sensor1"].bytes == len(one)
+
+
+@pytest.mark.spark
+def test_several_senders(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    query, stats, seen = plan(PEERS), RunStats("spark"), []
+
+    def wait() -> None:
+        """As the first peer, until the second is named: it is not even there."""
+        end = time.monotonic() + 300
+        while not seen:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+    with connecting(caplog, hours(1, 2, 2, 3), hours(2, 9), pause=wait):
+        options = RunOptions(output=str(tmp_path / "out.xml"))
+        run(query, options, stats, lambda s: seen.extend(i.input for i in s.idle), spark)
+    found, _ = split(read_back(tmp_path / "out.xml", query.root.schema))
+    assert found == [(1, 1), (2, 3), (3, 1), (9, 1)]
+    assert {name: i.tuples for name, i in stats.inputs.items()} == {"a": 6}
+    assert set(seen) in ({"a#1"}, {"a#2"})  # whichever was let in second
+    assert stats.idle == []

@@ -14,6 +14,7 @@ from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.job import Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.processor import Shard
+from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.punctuation import Punctuation, match
 
 
@@ -37,9 +38,9 @@ class Cluster:
             if mine:
                 shard = Shard(self.job, stage, number)
                 if (stage, number) in self._states:
-                    shard.restore(self._states[stage, number])
+                    shard.restore(unpack(self._states[stage, number]))
                 yield from shard.push(mine)
-                self._states[stage, number] = shard.snapshot()
+                self._states[stage, number] = pack(shard.snapshot())
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -21,7 +23,17 @@ from xmlpunct.errors import XmlPunctError
 INTERRUPTED = 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Commands whose output somebody may stop to read, as ``head`` does: that is a quiet end, and no failure."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # of which click would make a failure
+            return 0
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="xmlpunct")
 def cli() -> None:
     """Continuous queries over punctuated XML streams.
@@ -41,7 +53,10 @@ cli.add_command(replay_command)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    sys.exit(invoke(arguments))
+    code = invoke(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # it is ending already
+    sys.exit(code)
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
@@ -54,9 +69,8 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.exceptions.Abort):
+        _drop_output()  # nobody waits any more for who may not read it
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has left
-        return 0
     except XmlPunctError as error:
         _say(str(error))
         return error.exit_code
@@ -84,7 +98,11 @@ def _give_up_output() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from xmlpunct.cli.run import read_query
+from xmlpunct.cli.run import read_query, rule_option
+from xmlpunct.engine.switches import read_rules
 
 
 @click.command("explain")
@@ -12,9 +13,10 @@ from xmlpunct.cli.run import read_query
 @click.option(
     "-q", "--sql", metavar="SQL", help="The query itself, instead of a file; or after one, its last part."
 )
-def explain_command(query: str | None, sql: str | None) -> None:
+@rule_option
+def explain_command(query: str | None, sql: str | None, rules: tuple[str, ...]) -> None:
     """Show the plan of a query: operators, fragments, partitioning, and what unblocks what."""
     from xmlpunct.engine.explain import explain
     from xmlpunct.engine.sql import plan
 
-    click.echo(explain(plan(read_query(query, sql))))
+    click.echo(explain(plan(read_query(query, sql), rules=read_rules(rules))))

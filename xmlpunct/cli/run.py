@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -10,8 +14,20 @@ import click
 from xmlpunct.cli.progress import Progress
 from xmlpunct.engine.options import RunOptions, parse_size
 from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.stop import Stop
+from xmlpunct.engine.switches import SWITCHES, read_rules
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
+
+rule_option = click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME=on|off",
+    help="Switch a rule, which changes no result: "
+    + ", ".join(f"{name} (default: {'on' if on else 'off'})" for name, on in SWITCHES.items())
+    + ".",
+)
 
 
 @click.command("run")
@@ -39,7 +55,7 @@ from xmlpunct.firehose import PUNCT_NAMESPACE
     "--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True
 )
 @click.option(
-    "--checkpoint", metavar="DIR", help="Where Spark's progress is kept, to go on from after a stop."
+    "--checkpoint", metavar="DIR", help="Keep account of progress there; the same command goes on from it."
 )
 @click.option("--rejects", metavar="FILE", help="Write rejected tuples here, as JSON lines.")
 @click.option("--stats", metavar="FILE", help="Write what the run did here, as JSON.")
@@ -47,6 +63,7 @@ from xmlpunct.firehose import PUNCT_NAMESPACE
 @click.option(
     "--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations."
 )
+@rule_option
 def run_command(
     query: str | None,
     sql: str | None,
@@ -61,13 +78,12 @@ def run_command(
     stats: str | None,
     strict: bool,
     punct_namespace: str,
+    rules: tuple[str, ...],
 ) -> None:
     """Run a query over XML streams; write its results and punctuations as they become certain."""
     from xmlpunct.engine.sql import plan
 
-    if checkpoint is not None and engine == "local":
-        raise UsageError("--checkpoint takes --engine spark")
-    planned = plan(read_query(query, sql), read_sources(sources))
+    planned = plan(read_query(query, sql), read_sources(sources), read_rules(rules))
     options = RunOptions(
         output=None if output == "-" else output,
         format=format_,
@@ -79,17 +95,20 @@ def run_command(
         master=master,
         punct_namespace=punct_namespace,
     )
-    counted = RunStats(engine)
-    with Progress() as progress:
+    counted, stop = RunStats(engine), Stop()
+    with Progress() as progress, asked_by_signals(stop):
         try:
             if engine == "local":
                 from xmlpunct.engine.local import run as run_local
 
-                run_local(planned, options, counted, progress.show)
+                run_local(planned, options, counted, progress.show, stop)
             else:
                 from xmlpunct.engine.spark import run as run_spark
 
                 run_spark(planned, options, counted, progress.show)
+        except KeyboardInterrupt:
+            report_stop(counted, checkpoint)
+            raise
         finally:
             counted.finish()
             if stats is not None:
@@ -133,6 +152,29 @@ def write_text(path: str, text: str) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
+@contextmanager
+def asked_by_signals(stop: Stop) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM ask for a stop, in the thread that gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: signal.signal(number, lambda *_: stop.ask()) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def report_stop(stats: RunStats, checkpoint: str | None) -> None:
+    """Say on standard error how far a run came that was stopped."""
+    where = f"{stats.tuples_out:,} tuples, {stats.bytes_out:,} bytes"
+    further = "" if checkpoint is None else f"; the same command goes on from {checkpoint}"
+    click.echo(f"xmlpunct: stopped after {where}{further}", err=True)
+
+
 def report(stats: RunStats, rejects: str | None) -> None:
     """Say on standard error what was left out, if anything."""
     if stats.rejected:
@@ -141,4 +183,9 @@ def report(stats: RunStats, rejects: str | None) -> None:
     if stats.late:
         click.echo(
             f"xmlpunct: {stats.late:,} results came after a punctuation that excluded them: dropped", err=True
+        )
+    if stats.all_forgotten:
+        click.echo(
+            f"xmlpunct: {stats.all_forgotten:,} punctuations had to be forgotten: what comes after them passes unseen",
+            err=True,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from xmlpunct.engine.build import Receive
-from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.fragments import Fragments, cut
 from xmlpunct.engine.plan import (
     Binary,
     Difference,
@@ -17,6 +17,8 @@ from xmlpunct.engine.plan import (
     Merge,
     Node,
     NotIn,
+    PartialDupElim,
+    PartialGroupBy,
     Project,
     Punctuate,
     Query,
@@ -26,6 +28,8 @@ from xmlpunct.engine.plan import (
     Sort,
     Union,
 )
+from xmlpunct.engine.rules.drop_ignored import ignored
+from xmlpunct.engine.switches import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, SWITCHES, Rules
 from xmlpunct.operators import Aggregate
 from xmlpunct.operators.expression import Column
 from xmlpunct.patterns import WILDCARD
@@ -45,15 +49,23 @@ def explain(query: Query) -> str:
           #1 scan s: hour, temp  (s.hour INT NOT NULL, s.temp INT)
     <BLANKLINE>
     fragments
-      edge 1, reading s: #1 -> fragment 1, by s.hour
+      edge 1, reading s: #1 #4 (aggregates slice by slice) -> fragment 1, by s.hour
       fragment 1, on all shards: #2 #3 -> the result
     <BLANKLINE>
     what unblocks what
       #2 group-by: a group is released once s has closed its hour, with * elsewhere
+    <BLANKLINE>
+    rules that can be switched
+      edge-aggregation is on, for edge 1: --rule edge-aggregation=off
     """
     waits = list(unblocking(query.root)) or ["nothing waits: every tuple goes through at once"]
-    sections = {"plan": tree(query.root), "fragments": parts(query), "what unblocks what": waits}
-    return "\n\n".join("\n".join([title, *_indent(lines)]) for title, lines in sections.items())
+    sections = {
+        "plan": list(tree(query.root)),
+        "fragments": list(parts(query)),
+        "what unblocks what": waits,
+        "rules that can be switched": list(switches(query)),
+    }
+    return "\n\n".join("\n".join([title, *_indent(lines)]) for title, lines in sections.items() if lines)
 
 
 def tree(node: Node) -> Iterator[str]:
@@ -68,7 +80,7 @@ def describe(node: Node) -> str:
     parameters = ""
     if isinstance(node, Scan):
         pairs = zip(node.columns, node.names, strict=True)
-        shown = [c if n in (c, f"{node.stream.name}.{c}") else f"{n} = {c}" for c, n in pairs]
+        shown = [c if n in (c, f"{node.stream.declared}.{c}") else f"{n} = {c}" for c, n in pairs]
         return f"scan {node.stream.name}: {', '.join(shown)}"
     if isinstance(node, Select):
         parameters = str(node.predicate)
@@ -105,7 +117,7 @@ def _describe_join(node: Join | SemiJoin) -> str:
 
 def parts(query: Query) -> Iterator[str]:
     """Where the plan's nodes run: edges inside the reader, fragments on shards, by what tuples go to them."""
-    found = cut(query.root, [stream.name for stream in query.streams])
+    found = _cut(query, query.rules)
     targets = {
         (feed.from_edge, feed.source): f"fragment {i}{', by ' * bool(feed.keys)}{', '.join(feed.keys)}"
         for i, fragment in enumerate(found.fragments, 1)
@@ -113,15 +125,50 @@ def parts(query: Query) -> Iterator[str]:
     }
     for i, edge in enumerate(found.edges):
         name = query.streams[edge.stream].name
-        yield f"edge {i + 1}, reading {name}: {_numbers(edge.root)} -> {targets.get((True, i), 'the result')}"
+        there = targets.get((True, i), "the result")
+        yield f"edge {i + 1}, reading {name}: {_numbers(edge.root, query)} -> {there}"
     for i, fragment in enumerate(found.fragments):
         where = "one shard" if fragment.single else "all shards"
         there = targets.get((False, i), "the result")
-        yield f"fragment {i + 1}, on {where}: {_numbers(fragment.root)} -> {there}"
+        yield f"fragment {i + 1}, on {where}: {_numbers(fragment.root, query)} -> {there}"
 
 
-def _numbers(root: Node) -> str:
-    return " ".join(f"#{node.number}" for node in root.walk() if not isinstance(node, Receive))
+def _numbers(root: Node, query: Query) -> str:
+    """The nodes of a part; one that is not in the plan works ahead, or drops what was kept for joint covers."""
+    found = []
+    for node in root.walk():
+        if not isinstance(node, Receive):
+            found.append(f"#{node.number}")
+        if isinstance(node, PartialGroupBy):
+            found[-1] += " (aggregates slice by slice)"
+        elif isinstance(node, PartialDupElim):
+            found[-1] += " (each tuple once a slice)"
+        elif node.number > query.root.number:
+            lost = [n for below in node.inputs for n in below.schema.names if n not in node.schema]
+            found[-1] += f" (joins over {', '.join(lost)})"
+    return " ".join(found)
+
+
+def _cut(query: Query, rules: Rules) -> Fragments:
+    return cut(query.root, [stream.name for stream in query.streams], rules)
+
+
+def switches(query: Query) -> Iterator[str]:
+    """For each rule that can be switched and is, or would be, of use here: how it stands, and how to switch it."""
+    edges = list(enumerate(_cut(query, frozenset(SWITCHES)).edges, 1))
+
+    def at_edges(kind: type[Node]) -> list[str]:
+        return [f"edge {i}" for i, edge in edges if isinstance(edge.root, kind)]
+
+    needless = ", ".join(f"#{node.number} {_name(node)}" for node in ignored(query.root))
+    if DROP_DUPELIMS in query.rules:
+        yield f"{DROP_DUPELIMS} is on: --rule {DROP_DUPELIMS}=off"
+    elif needless:
+        yield f"{DROP_DUPELIMS} is off, and would drop {needless}: --rule {DROP_DUPELIMS}=on"
+    for rule, kind in ((EDGE_AGGREGATION, PartialGroupBy), (EDGE_DUPELIM, PartialDupElim)):
+        now, other = ("on", "off") if rule in query.rules else ("off", "on")
+        if found := at_edges(kind):
+            yield f"{rule} is {now}, for {', '.join(found)}: --rule {rule}={other}"
 
 
 def unblocking(root: Node) -> Iterator[str]:

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import count, product
 
 from xmlpunct.engine.build import Receive
+from xmlpunct.engine.edge_work import with_edge_work
 from xmlpunct.engine.plan import (
     Difference,
     DupElim,
     GroupBy,
+    Guard,
     Intersect,
     Join,
     Limit,
     Merge,
     Node,
     NotIn,
+    PartialDupElim,
+    PartialGroupBy,
     Project,
     Punctuate,
     Scan,
@@ -30,6 +34,9 @@ from xmlpunct.engine.plan import (
     Sort,
     Unary,
 )
+from xmlpunct.engine.rules.walk import plain
+from xmlpunct.engine.switches import USUAL, Rules
+from xmlpunct.engine.widening import widened
 from xmlpunct.operators.expression import Column
 from xmlpunct.schema import Schema
 
@@ -114,10 +121,12 @@ def choices(node: Node) -> list[Choice] | None:
             for name, e in node.columns
             if isinstance(e, Column) and e.name not in sources
         ]
-    if isinstance(node, Scan | Select | Project | Receive | _Exchange):
+    if isinstance(node, Scan | Select | Project | PartialGroupBy | PartialDupElim | Receive | _Exchange):
         return None
     if isinstance(node, GroupBy):
         return [Choice((key,), key, (key,)) for key in node.keys]
+    if isinstance(node, Guard):
+        return [Choice((name,), name, (name,)) for name in node.stream.schema.names]
     if isinstance(node, DupElim | Merge | Intersect | Difference):
         columns = zip(*(side.schema.names for side in node.inputs), strict=True)
         return [Choice(c, name, (name,)) for c, name in zip(columns, node.schema.names, strict=True)]
@@ -134,10 +143,14 @@ def choices(node: Node) -> list[Choice] | None:
     raise TypeError(f"no partitioning for {type(node).__name__}")
 
 
-def cut(root: Node, streams: Sequence[str]) -> Fragments:
-    """Cut a plan over the streams of these names into edges and fragments."""
+def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
+    """Cut a plan over the streams of these names into edges and fragments.
+
+    ``on`` names the rules that apply of those that can be switched off.
+    """
     edges: list[Edge] = []
     fragments: list[Fragment] = []
+    numbers = count(1 + max(node.number for node in root.walk()))
 
     def edge(node: Node) -> int:
         (scan,) = (n for n in node.walk() if isinstance(n, Scan))
@@ -150,12 +163,6 @@ def cut(root: Node, streams: Sequence[str]) -> Fragments:
         def descend(node: Node, keys: tuple[str, ...] | None) -> Node:
             """``node`` with ports for its exchanges. ``keys``: the partition attributes, in its output's names;
             None above the topmost stateful node, which decides them."""
-            if isinstance(node, _Exchange):
-                below = node.input
-                from_edge = _available(below) is None
-                source = (edge if from_edge else fragment)(below)
-                feeds.append(Feed(from_edge, source, below.schema, keys or ()))
-                return Receive(len(feeds) - 1, below.schema)
             chosen = _chosen(node)
             if chosen is None:
                 (child,) = node.inputs
@@ -163,15 +170,31 @@ def cut(root: Node, streams: Sequence[str]) -> Fragments:
             if keys is not None:
                 by_output = {choice.output: choice for choice in chosen}
                 chosen = [by_output[key] for key in keys]
-            sides = [tuple(choice.inputs[port] for choice in chosen) for port in range(len(node.inputs))]
-            return node.over([descend(child, side) for child, side in zip(node.inputs, sides, strict=True)])
+            children: list[Node] = []
+            for port, child in enumerate(node.inputs):
+                side = tuple(choice.inputs[port] for choice in chosen)
+                if isinstance(child, _Exchange):
+                    children.append(receive(child.input, side, node))
+                else:
+                    children.append(descend(child, side))
+            return node.over(children)
+
+        def receive(below: Node, keys: tuple[str, ...], reader: Node) -> Node:
+            """A port for what is below an exchange."""
+            from_edge = _available(below) is None
+            given = widened(below, reader) if from_edge else below
+            feeds.append(Feed(from_edge, (edge if from_edge else fragment)(given), given.schema, keys))
+            port = Receive(len(feeds) - 1, given.schema)
+            if given.schema.names == below.schema.names or isinstance(reader, GroupBy | Project):
+                return port  # the reader picks its columns by itself, and joins
+            return Project(port, plain(below, below.schema.names), number=next(numbers))
 
         new = descend(top, None)
         single = not _chosen(_top_state(top))
         fragments.append(Fragment(new, tuple(feeds), single, _carried(top)))
         return len(fragments) - 1
 
-    planned = _place(root)
+    planned = _place(with_edge_work(root, numbers, on))
     (edge if _available(planned) is None else fragment)(planned)
     return Fragments(tuple(edges), tuple(fragments), root.schema)
 
@@ -189,10 +212,13 @@ def _place(node: Node) -> Node:
     if wanted is None:
         return node.over(children)
     kept = node.over([_Exchange(c) if _available(c) is None else c for c in children])
-    if wanted:
-        agree = bool(_chosen(kept))
+    below = [_top_state(c) for c in children if _available(c) is not None]
+    # a guard goes by what is above it
+    spread = [bool(_chosen(top)) for top in below if not isinstance(top, Guard)]
+    if type(node) is Merge and len(spread) == len(children) and not any(spread):
+        agree = True  # it has no tuples to hold that would be worth another fragment for each input
     else:
-        agree = not any(_chosen(_top_state(c)) for c in children if _available(c) is not None)
+        agree = bool(_chosen(kept)) if wanted else not any(spread)
     return kept if agree else node.over([_Exchange(c) for c in children])
 
 

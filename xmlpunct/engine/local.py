@@ -4,43 +4,54 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 from xmlpunct.engine.build import build
+from xmlpunct.engine.durable.checkpoint import Checkpoint
+from xmlpunct.engine.durable.commit import Commit, Frames
+from xmlpunct.engine.durable.inputs import Spool
+from xmlpunct.engine.durable.ledger import Ledger
+from xmlpunct.engine.durable.parts import Input
+from xmlpunct.engine.durable.ranges import Cursor
+from xmlpunct.engine.durable.reader import RangeReader
 from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.pacing import Pace, starved
+from xmlpunct.engine.pacing import MOST_BYTES, Pace, starved
 from xmlpunct.engine.plan import Query, Stream
-from xmlpunct.engine.sink import open_sink
-from xmlpunct.engine.stats import Idle, InputStats, OperatorStats, RunStats
-from xmlpunct.errors import Reject, SourceError, StrictError
+from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.sink import make_output, open_sink
+from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
+from xmlpunct.engine.stop import Stop
+from xmlpunct.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.firehose import PUNCT_NAMESPACE, FirehoseReader, Parsed, Source, StreamSpec, open_source
-from xmlpunct.operators import Merge, Pipeline
+from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
 
 Progress = Callable[[RunStats], None]
 
 
-IDLE_SECONDS = 1.0
-"""After this long without a byte an input is idle; so often is looked for such, and a wait is interrupted."""
-
-
 class Feed:
-    """A sender, the streams it carries, and where it stands. ``port`` is its number among their senders."""
+    """A source, the streams it carries, and where it stands. An `Input` is one that can be read again."""
 
     def __init__(
         self,
-        source: Source,
+        number: int,
+        source: Source | Input,
         streams: list[tuple[int, Stream]],
-        port: int | None,
         namespace: str,
         bell: threading.Condition | None,
     ) -> None:
-        self.streams, self.port = streams, port
-        specs = [StreamSpec(s.name, s.schema, s.element) for _, s in streams]
-        self.reader = FirehoseReader(source, specs, namespace, bell=bell)
+        self.number, self.streams = number, streams
+        specs = [StreamSpec(s.name, s.schema, s.element, placed=s.guarded) for _, s in streams]
+        self.reader: FirehoseReader | RangeReader
+        if isinstance(source, Input):
+            self.reader = RangeReader(source, specs, namespace)
+        else:
+            self.reader = FirehoseReader(source, specs, namespace, bell=bell)
         self.done = False
         self.turn = 0
         """When it was read last, in slices of the run."""
@@ -48,82 +59,157 @@ class Feed:
     @property
     def name(self) -> str:
         """What people know it by."""
-        names = ", ".join(stream.name for _, stream in self.streams)
-        return names if self.port is None else f"{names}#{self.port + 1}"
+        return ", ".join(stream.name for _, stream in self.streams)
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """Where it stands, if it can be read again."""
+        return self.reader.cursor if isinstance(self.reader, RangeReader) else None
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come."""
+
+    feed: Feed | None = None
+    parsed: Parsed | None = None
+
+    @property
+    def place(self) -> list[Any] | None:
+        """Up to where the feed has been read with it, as plain values; None if it cannot be read again."""
+        cursor = self.feed.cursor if self.feed is not None else None
+        return [self.feed.number, cursor.to_json()] if self.feed is not None and cursor is not None else None
 
 
 class LocalRun:
     """A query running in this process.
 
-    ``advance`` reads one slice from the source whose turn it is and returns what the query makes of it; None
-    when all sources have ended. Rejected tuples gather in ``rejects``, which the caller empties. Where a
-    source has several senders, each of its streams is what a merge makes of theirs.
+    `read` gives a portion of the source whose turn it is, None when all have ended, and `process` what the
+    query makes of it; `advance` does both. Rejected tuples gather in ``rejects``, which the caller empties.
+    Whoever knows of something new to be read may ring ``bell``.
     """
 
     def __init__(
         self,
         query: Query,
-        sources: dict[str, Source],
+        sources: Mapping[str, Source | Input],
         slice_bytes: int | None,
         stats: RunStats,
         namespace: str,
     ) -> None:
         self.schema = query.root.schema
         self.stats, self.rejects = stats, list[Reject]()
+        stats.guards = query.guards
         self._pipeline: Pipeline = build(query.root, [s.name for s in query.streams])
         by_source: dict[int, list[tuple[int, Stream]]] = {}
         for i, stream in enumerate(query.streams):
             by_source.setdefault(id(sources[stream.name]), []).append((i, stream))
-            stats.inputs[stream.name] = InputStats()
+            stats.inputs[stream.declared] = InputStats()
         found = {id(source): source for source in sources.values()}
-        senders = [
-            (sender, streams, port)
-            for key, streams in by_source.items()
-            for sender, port in _senders(found[key])
-        ]
-        self._bell = threading.Condition()
+        self.bell = threading.Condition()
         # An input that is alone is waited for where it is read, which takes no thread.
-        bell = self._bell if len(senders) > 1 else None
-        self._feeds = [Feed(*sender, namespace, bell) for sender in senders]
-        self._merges: dict[int, Pipeline] = {}
-        for key, streams in by_source.items():
-            for i, stream in streams if found[key].senders else ():
-                merge = Merge([stream.schema] * len(found[key].senders))
-                merge.number = query.root.number + 1 + len(self._merges)
-                self._merges[i] = Pipeline([merge], [[(0, p)] for p in range(len(merge.inputs))], [None])
+        bell = self.bell if len(by_source) > 1 else None
+        self._feeds = [
+            Feed(number, found[key], streams, namespace, bell)
+            for number, (key, streams) in enumerate(by_source.items())
+        ]
         self._pace = Pace(slice_bytes)
-        self._turn, self._looked = 0, time.monotonic()
-        self._complete = False
+        self._looked = time.monotonic()
+        self._opened = False
 
     def advance(self) -> Slice | None:
-        """Read and process one slice; where nothing can be read for a while, one with nothing in it.
+        """Read and process one slice; None when all sources have ended. Raises as `read` does."""
+        portion = self.read()
+        return None if portion is None else self.process(portion)
+
+    def read(self) -> Portion | None:
+        """Read what makes a slice, or nothing, where there is nothing to be read for a while.
 
         Raises `SourceError` once a source has failed, after its last good slice.
         """
         candidates = [f for f in self._feeds if not f.done]
-        if not candidates or self._complete:
+        if not candidates:
             return None
+        for feed in candidates:
+            if feed.reader.error is not None:
+                raise feed.reader.error
         ready = self._ready(candidates)
         self._look_for_idle(candidates)
         if not ready:
-            return Slice(self.schema.empty())
+            return Portion()
         feed = ready[0]
         if len(ready) > 1:
             waits = self._waits()
             chosen = starved(sorted(ready, key=lambda f: f.turn), lambda f: f.reader, lambda f: waits[id(f)])
             assert chosen is not None
             feed = chosen
-        self._turn += 1
-        feed.turn = self._turn
+        before = feed.cursor
         parsed = feed.reader.read(self._pace.bytes)
-        if parsed is None:
-            feed.done = True
-            if feed.reader.error is not None:
-                raise feed.reader.error
-            return self._push(feed, [self._end(stream) for _, stream in feed.streams])
         self._pace.measure()
-        self._count(feed, parsed)
-        return self._push(feed, parsed.slices)
+        if parsed is not None and before is not None and before == feed.cursor:
+            return Portion()  # half an element, say
+        return Portion(feed, parsed)
+
+    def process(self, portion: Portion) -> Slice:
+        """What the query makes of a portion."""
+        feed = portion.feed
+        if feed is None:
+            return Slice(self.schema.empty())
+        feed.turn = 1 + max(f.turn for f in self._feeds)
+        if portion.parsed is None:
+            feed.done = True
+            return self._push(feed, [self._end(stream) for _, stream in feed.streams])
+        self._count(feed, portion.parsed)
+        return self._push(feed, portion.parsed.slices)
+
+    def is_ready(self) -> bool:
+        """Whether there is something to `read`, or an end, without waiting for it."""
+        candidates = [f for f in self._feeds if not f.done]
+        return not candidates or any(f.reader.is_ready() for f in candidates)
+
+    def again(self, number: int, stop: Cursor) -> Portion:
+        """Read once more what a run read before: of the feed of that number, from where it stands to ``stop``.
+
+        Raises `XmlPunctError` if that is not there any more.
+        """
+        feed = self._feeds[number]
+        assert isinstance(feed.reader, RangeReader)
+        portion = Portion(feed, feed.reader.read(MOST_BYTES, stop))
+        if feed.cursor != stop:
+            raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
+        return portion
+
+    @property
+    def spooled(self) -> int:
+        """How many bytes have been read that are kept until `release`."""
+        return sum(f.reader.spooled for f in self._feeds if isinstance(f.reader, RangeReader))
+
+    def release(self) -> None:
+        """Drop what has been read of all spools."""
+        for feed in self._feeds:
+            if isinstance(feed.reader, RangeReader):
+                feed.reader.release()
+
+    def snapshot(self) -> tuple[list[Any], Frames]:
+        """Where all feeds stand, and the state of all operators."""
+        places = []
+        for feed in self._feeds:
+            assert isinstance(feed.reader, RangeReader)
+            places.append([feed.reader.cursor.to_json(), feed.reader.bytes_read, feed.done, feed.turn])
+        return places, self._pipeline.snapshot()
+
+    def restore(self, places: list[Any], state: Frames) -> None:
+        """Take what `snapshot` gave, and from the statistics the counters."""
+        for feed, (cursor, count, done, turn) in zip(self._feeds, places, strict=True):
+            assert isinstance(feed.reader, RangeReader)
+            feed.reader.cursor, feed.reader.bytes_read = Cursor.from_json(cursor), count
+            feed.done, feed.turn = done, turn
+        self._pipeline.restore(state)
+        saved = {o.id: asdict(o) for o in self.stats.operators}
+        for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True):
+            for name in asdict(Counters()) if operator.number in saved else ():
+                setattr(counters, name, saved[operator.number][name])
+        self._opened = self.stats.slices > 0
 
     def close(self) -> None:
         """Close all sources. What is idle now stays in the statistics."""
@@ -138,21 +224,17 @@ class LocalRun:
         def ready() -> list[Feed]:
             return [f for f in candidates if f.reader.is_ready()]
 
-        with self._bell:
+        with self.bell:
             found = ready()
             if not found:
                 self._pace.pause()
-                found = self._bell.wait_for(ready, IDLE_SECONDS)
+                found = self.bell.wait_for(ready, IDLE_SECONDS)
         return found
 
     def _waits(self) -> dict[int, int]:
         """For each feed (by its id), how much that is retained waits for it."""
-        below = self._pipeline.waits()
-        at_merge = {i: merge.waits() for i, merge in self._merges.items()}
-        return {
-            id(f): max(below[i] + (at_merge[i][f.port] if f.port is not None else 0) for i, _ in f.streams)
-            for f in self._feeds
-        }
+        waits = self._pipeline.waits()
+        return {id(f): max(waits[i] for i, _ in f.streams) for f in self._feeds}
 
     def _look_for_idle(self, candidates: list[Feed]) -> None:
         """Put down, once in a while, which inputs hold others up."""
@@ -165,83 +247,115 @@ class LocalRun:
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
 
     def _push(self, feed: Feed, slices: list[Slice]) -> Slice:
-        results = []
+        results = [] if self._opened else [self._pipeline.open()]
+        self._opened = True
         for (i, stream), given in zip(feed.streams, slices, strict=True):
-            if given and feed.port is not None:
-                merged = self._merges[i].push(feed.port, given)
-                said = [Punctuation(stream.schema, p.patterns) for p in merged.punctuations]
-                given = Slice(merged.tuples, said)
             if given:
-                results.append(self._pipeline.push(i, given))
+                results.append(self._pipeline.push(i, stream.taken(given)))
         self.rejects += self._pipeline.rejects
         self._pipeline.rejects.clear()
         self.stats.slices += 1
         self.stats.observe(
             OperatorStats(**asdict(counters), id=operator.number, operator=operator.name)
-            for pipeline in (self._pipeline, *self._merges.values())
-            for operator, counters in zip(pipeline.operators, pipeline.counters, strict=True)
+            for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True)
         )
         result = concat(self.schema, results)
-        # Nothing will follow, whatever is still to be read: LIMIT has its rows, say.
-        self._complete = any(p.is_everything for p in result.punctuations)
+        if any(p.is_everything for p in result.punctuations):
+            # Nothing will follow, whatever is still to be read: LIMIT has its rows, say.
+            for feed in self._feeds:
+                feed.done = True
         return result
 
     def _end(self, stream: Stream) -> Slice:
-        return Slice(stream.schema.empty(), [Punctuation.everything(stream.schema)])
+        return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])
 
     def _count(self, feed: Feed, parsed: Parsed) -> None:
-        for (i, stream), part, rejects in zip(feed.streams, parsed.slices, parsed.rejects, strict=True):
-            counts = self.stats.inputs[stream.name]
+        for (_, stream), part, rejects in zip(feed.streams, parsed.slices, parsed.rejects, strict=True):
+            counts = self.stats.inputs[stream.declared]
             counts.tuples += part.tuples.height
             counts.punctuations += len(part.punctuations)
             counts.rejected += len(rejects)
-            mine = [f for f in self._feeds if i in (number for number, _ in f.streams)]
+            mine = [f for f in self._feeds if stream.declared in (s.declared for _, s in f.streams)]
             counts.bytes = sum(f.reader.bytes_read for f in mine)
             self.rejects += rejects
 
 
-def _senders(source: Source) -> list[tuple[Source, int | None]]:
-    """The sources to be read for a source, each with its number if they are to be merged."""
-    return [(sender, port) for port, sender in enumerate(source.senders)] or [(source, None)]
+def open_sources(query: Query, given: Mapping[str, Source] | None = None) -> dict[str, Source]:
+    """The sources of a query's streams: those ``given`` for declared ones, and what the others name.
 
-
-def open_sources(query: Query) -> dict[str, Source]:
-    """The sources of a query's streams, each opened once however many streams it carries."""
+    Each is opened once, however many streams it carries.
+    """
     opened: dict[str, Source] = {}
+    found: dict[str, Source] = {}
     for stream in query.streams:
-        assert stream.source is not None
-        if stream.source not in opened:
-            opened[stream.source] = open_source(stream.source)
-    return {stream.name: opened[str(stream.source)] for stream in query.streams}
+        source = (given or {}).get(stream.declared)
+        if source is None:
+            assert stream.source is not None
+            if stream.source not in opened:
+                opened[stream.source] = open_source(stream.source)
+            source = opened[stream.source]
+        found[stream.name] = source.sender(stream.sender)
+    return found
 
 
-def run(query: Query, options: RunOptions, stats: RunStats, on_progress: Progress | None = None) -> None:
-    """Run a query to the end of its sources and write what it gives.
+def run(
+    query: Query,
+    options: RunOptions,
+    stats: RunStats,
+    on_progress: Progress | None = None,
+    stop: Stop | None = None,
+) -> None:
+    """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
 
     Raises `SourceError` when a source fails, after writing what came before; `StrictError` at the first
-    reject with ``options.strict``.
+    reject with ``options.strict``; KeyboardInterrupt when it is asked to ``stop``, after the slice at hand.
     """
-    running = LocalRun(query, open_sources(query), options.slice_bytes, stats, options.punct_namespace)
-    with closing(running), open_sink(options, running.schema, stats, query.ordered) as sink:
-        failure: SourceError | None = None
-        while failure is None:
-            try:
-                result = running.advance()
-            except SourceError as error:
-                failure, result = error, Slice(running.schema.empty())
-            if result is None:
-                break
-            sink.rejects(running.rejects)
-            stats.rejected += len(running.rejects)
-            if options.strict and running.rejects:
-                raise StrictError(f"--strict: {running.rejects[0]}")
-            running.rejects.clear()
-            sink.write(result)
-            if on_progress is not None:
-                on_progress(stats)
-        if failure is not None:
-            raise failure
-        sink.end()
+    query = with_guards(query) if options.guarded else query
+    output, stop = make_output(options, query), stop or Stop()
+    with ExitStack() as opened:
+        checkpoint, commit = None, Commit()
+        sources: Mapping[str, Source | Input]
+        spools: list[Spool] = []
+        if options.checkpoint is None:
+            sources = open_sources(query)
+        else:
+            folder = Path(options.checkpoint)
+            checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
+            found = checkpoint.find()
+            commit, spools = found.commit, found.spools
+            stats.resume(commit.stats)
+            if commit.over:
+                checkpoint.clean()
+                if commit.failure is not None:
+                    raise SourceError(*commit.failure)
+                return
+            checkpoint.settle(found, 1)
+            sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
+        running = LocalRun(query, sources, options.slice_bytes, stats, options.punct_namespace)
+        opened.enter_context(closing(running))
+        for spool in spools:
+            spool.bell = running.bell
+            spool.start()
+            opened.callback(spool.stop)
+        sink = opened.enter_context(open_sink(options, output, stats, commit))
+        ledger = opened.enter_context(closing(Ledger(running, sink, checkpoint, commit)))
+        try:
+            while (portion := running.read()) is not None:
+                with stop.held():
+                    ledger.take(portion, options.strict)
+                    ledger.glance()
+                if on_progress is not None:
+                    on_progress(stats)
+        except KeyboardInterrupt:
+            if not stop.urgent:
+                ledger.commit()
+            raise
+        except SourceError as failure:
+            with stop.held():
+                ledger.finish(failure)
+            raise
+        with stop.held():
+            ledger.finish()
 
 
 def results(

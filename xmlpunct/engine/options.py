@@ -30,6 +30,11 @@ class RunOptions:
     punct_namespace: str = PUNCT_NAMESPACE
 
     @property
+    def guarded(self) -> bool:
+        """Whether it matters which tuples are late."""
+        return self.strict or self.rejects is not None
+
+    @property
     def dataset(self) -> bool:
         """Whether the output is a directory with one directory per slice."""
         return self.output is not None and self.output.endswith("/")

@@ -41,20 +41,37 @@ def starved(
 
 
 class Pace:
-    """How many bytes the next slice takes: a fixed number, or one that follows the time slices take."""
+    """How many bytes the next slice takes: a fixed number, or one that follows what there is to do.
 
-    def __init__(self, fixed: int | None) -> None:
-        self.fixed, self.bytes = fixed, fixed or FIRST_BYTES
+    It starts with ``first``, and is never less, nor more than ``most``. While there is always more to read, slices
+    grow as long as they take less than ``seconds``, and shrink if they take more than twice that, which no slice
+    does for having grown. Where there is nothing to read they shrink too: what comes next is to be seen soon.
+    """
+
+    def __init__(
+        self,
+        fixed: int | None,
+        first: int = FIRST_BYTES,
+        most: int = MOST_BYTES,
+        seconds: float = SLICE_SECONDS,
+    ) -> None:
+        self.bytes = fixed or first
+        self._least, self._most = (fixed, fixed) if fixed else (first, most)
+        self._seconds = seconds
         self._last: float | None = None
 
     def pause(self) -> None:
         """Note that there was nothing to read: waiting is not being slow."""
+        self.bytes = max(self.bytes // 2, self._least)
         self._last = None
 
     def measure(self) -> None:
-        """Note that a slice was read. Slices grow while they are quick, and shrink when they are slow."""
+        """Note that a slice was read."""
         now = time.monotonic()
-        if self.fixed is None and self._last is not None:
-            quick = now - self._last < SLICE_SECONDS
-            self.bytes = min(self.bytes * 2, MOST_BYTES) if quick else max(self.bytes // 2, FIRST_BYTES)
+        if self._last is not None:
+            taken = now - self._last
+            if taken < self._seconds:
+                self.bytes = min(self.bytes * 2, self._most)
+            elif taken > 2 * self._seconds:
+                self.bytes = max(self.bytes // 2, self._least)
         self._last = now

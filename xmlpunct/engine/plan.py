@@ -8,16 +8,21 @@ from functools import cached_property
 from itertools import count
 
 from xmlpunct import operators as ops
+from xmlpunct.engine.switches import USUAL, Rules
 from xmlpunct.operators.expression import Expression
+from xmlpunct.operators.guard import guarded, marked
 from xmlpunct.operators.punctuate import AccessOrder
 from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
 
 
 @dataclass(frozen=True)
 class Stream:
     """A declared stream: ``source`` as written in WITH or given by ``-s``, relative to the current directory.
 
-    ``order`` is what PUNCTUATE says of its access order, if anything.
+    ``order`` is what PUNCTUATE says of its access order, if anything. ``sender`` says which of its source's
+    senders this is the stream of, counted from 1; 0 where there is one only, or they are yet to be told apart.
+    The tuples of a ``guarded`` one carry what a guard needs.
     """
 
     name: str
@@ -25,6 +30,26 @@ class Stream:
     element: str
     source: str | None
     order: AccessOrder | None = None
+    sender: int = 0
+    guarded: bool = False
+
+    def of_sender(self, number: int) -> Stream:
+        """What one of several senders gives: ``bids#2``, of ``bids``."""
+        return replace(self, name=f"{self.name}#{number}", sender=number)
+
+    @property
+    def declared(self) -> str:
+        """The name it was declared by."""
+        return self.name.removesuffix(f"#{self.sender}") if self.sender else self.name
+
+    @property
+    def layout(self) -> Schema:
+        """The columns of its tuples where they are scanned."""
+        return guarded(self.schema) if self.guarded else self.schema
+
+    def taken(self, given: Slice) -> Slice:
+        """A slice that was read, as a scan takes it."""
+        return marked(given, self.schema) if self.guarded else given
 
 
 @dataclass(frozen=True)
@@ -70,9 +95,9 @@ class Scan(Node):
     memory: bool = True
 
     def operator(self) -> ops.Operator:
-        operator = ops.Project.rename(self.stream.schema, self.columns, self.names, self.memory)
-        operator.name = "scan"
-        return operator
+        found = ops.Scan.rename(self.stream.layout, self.columns, self.names, self.memory)
+        found.ends = not self.stream.guarded  # what comes too late is for the guard to say
+        return found
 
 
 @dataclass(frozen=True)
@@ -120,9 +145,25 @@ class Punctuate(Unary):
     """Promises what a stream's access order allows, and drops what comes too late."""
 
     order: AccessOrder
+    quiet: bool = False
 
     def operator(self) -> ops.Operator:
-        return ops.Punctuate(self.input.schema, self.order)
+        found = ops.Punctuate(self.input.schema, self.order)
+        found.quiet = self.quiet
+        return found
+
+
+@dataclass(frozen=True)
+class Guard(Unary):
+    """Rejects the late tuples of a guarded stream. A ``quiet`` one says nothing of them, for another one does."""
+
+    stream: Stream
+    quiet: bool = False
+
+    def operator(self) -> ops.Operator:
+        found = ops.Guard(self.stream.schema)
+        found.quiet = self.quiet
+        return found
 
 
 @dataclass(frozen=True)
@@ -135,13 +176,40 @@ class DupElim(Unary):
 
 @dataclass(frozen=True)
 class GroupBy(Unary):
-    """Groups by the columns ``keys`` (none: one group) and aggregates."""
+    """Groups by the columns ``keys`` (none: one group) and aggregates.
+
+    With ``whole``, its input are partial aggregates of tuples of that schema.
+    """
 
     keys: tuple[str, ...]
     aggregates: tuple[ops.Aggregate, ...]
+    whole: Schema | None = None
 
     def operator(self) -> ops.Operator:
-        return ops.GroupBy(self.input.schema, self.keys, self.aggregates)
+        return ops.GroupBy(self.input.schema, self.keys, self.aggregates, self.whole)
+
+
+@dataclass(frozen=True)
+class PartialGroupBy(Unary):
+    """Aggregates slice by slice, for a `GroupBy` behind an exchange.
+
+    Punctuations may speak about the columns ``kept`` too, which tuples have no more.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[ops.Aggregate, ...]
+    kept: tuple[str, ...]
+
+    def operator(self) -> ops.Operator:
+        return ops.PartialGroupBy(self.input.schema, self.keys, self.aggregates, self.kept)
+
+
+@dataclass(frozen=True)
+class PartialDupElim(Unary):
+    """Drops what comes twice in a slice."""
+
+    def operator(self) -> ops.Operator:
+        return ops.PartialDupElim(self.input.schema)
 
 
 @dataclass(frozen=True)
@@ -274,11 +342,21 @@ def numbered(root: Node) -> Node:
 
 @dataclass(frozen=True)
 class Query:
-    """A whole query: its plan, whose nodes are numbered, and the streams it reads, in order of first use."""
+    """A whole query: its plan, whose nodes are numbered, and the streams it reads, in order of first use.
+
+    ``rules`` are those that are on, of those that can be off.
+    """
 
     root: Node
     streams: tuple[Stream, ...]
     sql: str
+    rules: Rules = USUAL
+
+    @property
+    def guards(self) -> dict[int, str]:
+        """The numbers of the guards that say what they reject, each with the stream's declared name."""
+        nodes = (node for node in self.root.walk() if isinstance(node, Guard) and not node.quiet)
+        return {node.number: node.stream.declared for node in nodes}
 
     @property
     def ordered(self) -> bool:

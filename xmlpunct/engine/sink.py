@@ -3,50 +3,91 @@
 from __future__ import annotations
 
 import json
-import sys
+import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
-from typing import BinaryIO
 
+from xmlpunct.engine.durable.commit import Commit
+from xmlpunct.engine.durable.files import Appender
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
+from xmlpunct.engine.plan import Query
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, UsageError
 from xmlpunct.firehose import writer_for
-from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
 
 class Sink:
-    """Writes result slices to ``out`` as they come, and rejects to ``rejects`` (None: nowhere)."""
+    """Turns results into output, and rejects into lines of their file, if there is one.
 
-    def __init__(self, out: BinaryIO, rejects: BinaryIO | None, output: Output, stats: RunStats) -> None:
-        self._out, self._rejects, self._output, self._stats = out, rejects, output, stats
-        self._put(output.writer.start())
+    They are held back until `flush` makes them visible. It goes on behind what ``commit`` says was written.
+    """
+
+    def __init__(
+        self, out: Appender, rejects: Appender | None, output: Output, stats: RunStats, commit: Commit
+    ) -> None:
+        self.output, self.stats = output, stats
+        self.length, self.rejects_length = commit.length, commit.rejects_length
+        self._out, self._rejects = out, rejects
+        self._held, self._rejected = bytearray(), bytearray()
+        self._ended = False
+        if commit.output:
+            output.restore(commit.output)
+
+    def start(self) -> None:
+        """Put out what comes before everything."""
+        self._held += self.output.writer.start()
 
     def write(self, given: Slice) -> None:
-        """Write a result slice and make it visible."""
-        before = self._output.tuples, self._output.punctuations
-        self._put(self._output.body(given))
-        self._stats.result(self._output.tuples - before[0], self._output.punctuations - before[1])
-        self._stats.late = self._output.late
+        """Put out a result slice."""
+        before = self.output.tuples, self.output.punctuations
+        self._held += self.output.body(given)
+        self.stats.result(self.output.tuples - before[0], self.output.punctuations - before[1])
+        self.stats.late, self.stats.forgotten = self.output.late, self.output.forgotten
 
     def rejects(self, rejects: Iterable[Reject]) -> None:
-        """Write rejects, a JSON object per line."""
+        """Put out rejects, a JSON object per line."""
         if self._rejects is not None:
-            for reject in rejects:
-                self._rejects.write(reject_line(reject))
-            self._rejects.flush()
+            self._rejected += b"".join(map(reject_line, rejects))
 
     def end(self) -> None:
-        """Write the end of the output."""
-        self._put(self._output.writer.end())
+        """Put out the end, once."""
+        if not self._ended:
+            self._held += self.output.writer.end()
+        self._ended = True
 
-    def _put(self, data: bytes) -> None:
-        if data:
-            self._out.write(data)
-            self._out.flush()
+    @property
+    def ended(self) -> bool:
+        """Whether the end was put out."""
+        return self._ended
+
+    @property
+    def mark(self) -> list[int]:
+        """What tells one output from another: how long it and the rejects will be, and a checksum of what is new."""
+        checksum = zlib.crc32(self._rejected, zlib.crc32(self._held))
+        return [self.length + len(self._held), self.rejects_length + len(self._rejected), checksum]
+
+    def flush(self, *, streams: bool = True) -> None:
+        """Make visible what was held back; in files only where ``streams`` have it already."""
+        if self._rejects is not None and self._rejected:
+            if streams or self._rejects.is_file:
+                self._rejects.append(self._rejected, self.rejects_length)
+            self.rejects_length += len(self._rejected)
+            self._rejected = bytearray()
+        if self._held:
+            if streams or self._out.is_file:
+                self._out.append(self._held, self.length)
+            self.length += len(self._held)
+            self._held = bytearray()
+            self.stats.bytes_out = self.length
+
+    def sync(self) -> None:
+        """Come back when all that is visible is on disk."""
+        for file in (self._out, self._rejects):
+            if file is not None:
+                file.sync()
 
 
 def reject_line(reject: Reject) -> bytes:
@@ -55,19 +96,19 @@ def reject_line(reject: Reject) -> bytes:
 
 
 @contextmanager
-def open_sink(options: RunOptions, schema: Schema, stats: RunStats, ordered: bool = False) -> Iterator[Sink]:
+def open_sink(options: RunOptions, output: Output, stats: RunStats, commit: Commit) -> Iterator[Sink]:
     """The sink that the options ask for. Raises `UsageError` if a file cannot be written."""
+    with ExitStack() as opened:
+        out = opened.enter_context(closing(Appender(options.output, commit.length)))
+        rejects = None
+        if options.rejects:
+            rejects = opened.enter_context(closing(Appender(options.rejects, commit.rejects_length)))
+        yield Sink(out, rejects, output, stats, commit)
+
+
+def make_output(options: RunOptions, query: Query) -> Output:
+    """What turns the query's results into bytes. Raises `UsageError` for options or names that do not go."""
     if options.dataset:
         raise UsageError(f"{options.output} is a dataset directory, which takes --engine spark")
-    writer = writer_for(options.format, schema, punct_namespace=options.punct_namespace)
-    with ExitStack() as stack:
-
-        def create(path: str) -> BinaryIO:
-            try:
-                return stack.enter_context(open(path, "wb"))
-            except OSError as error:
-                raise UsageError(f"cannot write {path}: {error.strerror}") from None
-
-        out = sys.stdout.buffer if options.output in (None, "-") else create(str(options.output))
-        rejects = create(options.rejects) if options.rejects else None
-        yield Sink(out, rejects, Output(schema, writer, ordered), stats)
+    writer = writer_for(options.format, query.root.schema, punct_namespace=options.punct_namespace)
+    return Output(query.root.schema, writer, query.ordered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from xmlpunct.operators import Counters
 
 _IMPORTED = time.time()
+_TOTALS = ("slices", "tuples_out", "punctuations_out", "bytes_out", "late", "rejected", "forgotten")
 
 
 def process_start() -> float:
@@ -32,6 +33,10 @@ class InputStats:
     punctuations: int = 0
     rejected: int = 0
     bytes: int = 0
+
+
+IDLE_SECONDS = 1.0
+"""After this long without a byte an input is idle."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class OperatorStats(Counters):
     def as_dict(self) -> dict[str, Any]:
         """The fields in the order they are read."""
         found = asdict(self)
+        del found["forgotten"]  # told for all together
         return {"id": found.pop("id"), "operator": found.pop("operator"), **found}
 
 
@@ -78,11 +84,17 @@ class RunStats:
     inputs: dict[str, InputStats] = field(default_factory=dict)
     tuples_out: int = 0
     punctuations_out: int = 0
+    bytes_out: int = 0
+    """How long the output is by now."""
     late: int = 0
     rejected: int = 0
     """All rejects: those that `inputs` counts, and those of operators."""
+    forgotten: int = 0
+    """How many punctuations the output has forgotten, having written them."""
     operators: list[OperatorStats] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
+    guards: dict[int, str] = field(default_factory=dict)
+    """The numbers of the operators whose rejects are their input's, with its name."""
 
     def result(self, tuples: int, punctuations: int) -> None:
         """Count what was written just now."""
@@ -92,18 +104,46 @@ class RunStats:
             self.first_result_seconds = time.time() - process_start()
 
     def observe(self, operators: Iterable[OperatorStats]) -> None:
-        """Take the operators' counters after a slice, keeping the peaks over slices of the sums over shards."""
+        """Take the operators' counters after a slice, keeping the peaks over slices of the sums over shards.
+
+        What guards have left out is no good tuple of its input any more.
+        """
         peaks = {o.id: (o.state_rows_peak, o.held_punctuations_peak) for o in self.operators}
+        late = {o.id: o.tuples_out - o.tuples_in for o in self.operators if o.id in self.guards}
         self.operators = sorted(operators, key=lambda o: o.id)
         for o in self.operators:
             rows, held = peaks.get(o.id, (0, 0))
             o.state_rows_peak = max(rows, o.state_rows)
             o.held_punctuations_peak = max(held, o.held_punctuations)
+            if o.id in self.guards:
+                given, more = self.inputs[self.guards[o.id]], o.tuples_in - o.tuples_out + late.get(o.id, 0)
+                given.tuples, given.rejected = given.tuples - more, given.rejected + more
 
     @property
     def state_rows(self) -> int:
         """What all operators retain now."""
         return sum(o.state_rows for o in self.operators)
+
+    @property
+    def all_forgotten(self) -> int:
+        """How many punctuations were forgotten, by the output and by guards: tuples they match pass unseen."""
+        return self.forgotten + sum(o.forgotten for o in self.operators)
+
+    def saved(self) -> dict[str, Any]:
+        """What a later run that continues this one counts on from, as plain values."""
+        return {
+            "inputs": {name: asdict(i) for name, i in self.inputs.items()},
+            "operators": [asdict(o) for o in self.operators],
+            **{name: getattr(self, name) for name in _TOTALS},
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Count on from what `saved` of an earlier run gave, or from nothing; ``inputs`` are known already."""
+        for name, values in saved.get("inputs", {}).items():
+            self.inputs[name] = InputStats(**values)
+        self.operators = [OperatorStats(**values) for values in saved.get("operators", [])]
+        for name in _TOTALS:
+            setattr(self, name, saved.get(name, getattr(self, name)))
 
     def finish(self) -> None:
         """Stop the clock."""
@@ -119,5 +159,6 @@ class RunStats:
             "inputs": {name: asdict(i) for name, i in self.inputs.items()},
             "output": {"tuples": self.tuples_out, "punctuations": self.punctuations_out, "late": self.late},
             "operators": [o.as_dict() for o in self.operators],
+            "forgotten": self.all_forgotten,
             "idle": [{**asdict(i), "seconds": round(i.seconds, 1)} for i in self.idle],
         }

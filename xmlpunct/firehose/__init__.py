@@ -1,7 +1,8 @@
 """The XML Firehose: punctuated XML to slices, and slices to punctuated XML."""
 
+from xmlpunct.firehose.delivery import Parsed
 from xmlpunct.firehose.library import Readable, parse, slices
-from xmlpunct.firehose.parser import Parsed, parse_split
+from xmlpunct.firehose.parser import parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import PartReader, Source, open_source
@@ -37,6 +38,7 @@ __all__ = [
     "is_xml_name",
     "open_source",
     "parse",
+    "parse_conforming",
     "parse_split",
     "punctuation_element",
     "slices",

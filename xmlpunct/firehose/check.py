@@ -9,7 +9,7 @@ from xmlpunct.errors import Reject, SourceError
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec
-from xmlpunct.lateness import Lateness
+from xmlpunct.lateness import Lateness, reason
 from xmlpunct.patterns import Constant, Pattern, Range, Values
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -69,12 +69,13 @@ def check(source: Source, schema: Schema, element: str, punct_namespace: str = P
             report.rejected += len(rejects)
             report.examples += rejects[: max(SHOWN - len(report.examples), 0)]
             report.schemes.update(scheme(p) for p in given.punctuations)
-            late = lateness.judge(given).arg_true()
+            schemes = lateness.judge(given)
+            late = schemes.is_not_null().arg_true()
             report.late += late.len()
             if parsed.rejection is not None:
                 for row in late[: max(SHOWN - len(report.examples), 0)]:
-                    reason = "late: a punctuation before it says that it does not come"
-                    report.examples.append(parsed.rejection(0, row, reason))
+                    why = reason(schema, given.tuples.row(row, named=True), schemes[row])
+                    report.examples.append(parsed.rejection(0, row, why))
             report.error = parsed.error
     finally:
         reader.close()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 
+from xmlpunct.firehose.cells import Cells, Flags, Ints, bitmap
 from xmlpunct.patterns import WILDCARD
 from xmlpunct.punctset import pattern_expression
 from xmlpunct.schema import Attribute
@@ -15,36 +18,63 @@ SHOWN = 60
 """How much of a wrong value a reason shows."""
 
 
-def column(attribute: Attribute, texts: Sequence[str | None] | pl.Series) -> tuple[pl.Series, dict[int, str]]:
+def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.Series, dict[int, str]]:
     """The column of an attribute's values, and what is wrong by row (where the column has a null).
 
     A null where none may be, a text that is no value of the type, and a value outside the declared domain
-    are wrong.
+    are wrong. A column that is not ``wanted`` is only looked at for what may be wrong in it; what is in it
+    where nothing can be are nulls.
 
     >>> from xmlpunct.schema import Schema
-    >>> values, wrong = column(Schema.parse("hour INT NOT NULL")["hour"], ["17", " 18\\n", "x", None])
+    >>> hour = Schema.parse("hour INT NOT NULL")["hour"]
+    >>> values, wrong = column(hour, Cells.of(["17", " 18\\n", "x", None]))
     >>> values.to_list(), sorted(wrong)
     ([17, 18, None, None], [2, 3])
     """
-    name, type_ = attribute.name, attribute.type
-    given = pl.Series(name, texts, dtype=pl.String())
-    values, wrong = convert(type_, given)
-    wrong = {row: f"attribute {name}: {reason}" for row, reason in wrong.items()}
-    if not attribute.nullable and given.null_count():
-        for row in _where(given.is_null()):
+    name, type_, bound = attribute.name, attribute.type, attribute.domain is not WILDCARD
+    wrong: dict[int, str] = {}
+    if type_.name == "STRING" and not wanted and not bound:
+        values = pl.repeat(None, len(cells), dtype=pl.String(), eager=True).alias(name)
+    else:
+        values, found = convert(type_, cells, name)
+        wrong = {row: f"attribute {name}: {reason}" for row, reason in found.items()}
+    if not attribute.nullable:
+        for row in np.flatnonzero(cells.missing).tolist():
             wrong[row] = f"attribute {name}: missing, and it is NOT NULL"
-    if attribute.domain is not WILDCARD:
+    if bound:
         inside = values.to_frame().select(pattern_expression(name, attribute.domain)).to_series()
-        outside = values.is_not_null() & ~inside
-        for row in _where(outside):
-            wrong[row] = f"attribute {name}: {shown(given[row])} is outside its domain {attribute.domain}"
+        for row in (values.is_not_null() & ~inside).arg_true().to_list():
+            text = shown(cells.text(row))
+            wrong[row] = f"attribute {name}: {text} is outside its domain {attribute.domain}"
     return values, wrong
 
 
-def convert(type_: Type, texts: pl.Series) -> tuple[pl.Series, dict[int, str]]:
+def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
     """The values of texts in XML Schema's form, exactly as ``type_.parse`` reads each, and what is wrong."""
     if type_.name == "STRING":
-        return texts, {}
+        return cells.texts(name), {}
+    if type_.name != "INT":
+        return _convert(type_, cells.texts(name))
+    values, left = cells.integers()
+    if not left.any():
+        return pl.Series(name, values), {}
+    null = cells.missing
+    rows = np.flatnonzero(left & ~null)
+    wrong: dict[int, str] = {}
+    if len(rows):
+        found, reasons = _convert(type_, cells.take(rows).texts(name))
+        null[rows] = found.is_null().to_numpy()
+        values[rows] = found.fill_null(0).to_numpy()
+        wrong = {int(rows[row]): reason for row, reason in reasons.items()}
+    return _integers(name, values, null), wrong
+
+
+def _integers(name: str, values: Ints, null: Flags) -> pl.Series:
+    parts = [pa.py_buffer(bitmap(~null)), pa.py_buffer(values)]
+    return pl.Series(name, pa.Array.from_buffers(pa.int64(), len(values), parts))
+
+
+def _convert(type_: Type, texts: pl.Series) -> tuple[pl.Series, dict[int, str]]:
     trimmed = texts.str.strip_chars(" \t\r\n")
     values = _fast(type_, trimmed)
     left = values.is_null() & texts.is_not_null()
@@ -53,7 +83,7 @@ def convert(type_: Type, texts: pl.Series) -> tuple[pl.Series, dict[int, str]]:
         rows: list[int] = []
         read: list[Value] = []
         known: dict[str, Value | ValueError] = {}
-        for row in _where(left):
+        for row in left.arg_true().to_list():
             text = texts[row]
             if text not in known:
                 known[text] = _parse(type_, text)
@@ -79,10 +109,6 @@ def _parse(type_: Type, text: str) -> Value | ValueError:
         return type_.accept(type_.parse(text))
     except ValueError as error:
         return error
-
-
-def _where(mask: pl.Series) -> list[int]:
-    return mask.arg_true().to_list()
 
 
 def _fast(type_: Type, texts: pl.Series) -> pl.Series:

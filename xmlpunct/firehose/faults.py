@@ -8,13 +8,15 @@ token is not. Where the two disagree about XML's finer points, libxml2 has the l
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from functools import cached_property
 from xml.parsers import expat
 
 import numpy as np
 from lxml import etree
 
+from xmlpunct.firehose.cells import Ints
 from xmlpunct.firehose.markup import Tokens, exact_tokens, tokens
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.target import END
@@ -44,18 +46,18 @@ class Places:
         return self._tokenize(self.split.data)
 
     @cached_property
-    def _tokens(self) -> tuple[list[int], list[int], list[int]]:
-        """Beginnings, ends and nesting changes of the tokens."""
-        return self._found.start.tolist(), self._found.end.tolist(), self._found.delta.tolist()
+    def _tokens(self) -> tuple[memoryview, memoryview, memoryview]:
+        """Beginnings, ends and nesting changes of the tokens; lists of them would be five times as large."""
+        return self._found.start.data, self._found.end.data, self._found.delta.data
 
     @cached_property
-    def _starts(self) -> list[int]:
+    def _starts(self) -> memoryview:
         """Which tokens are start tags."""
-        return list(np.flatnonzero(self._found.element & (self._found.delta >= 0)).tolist())
+        return np.flatnonzero(self._found.element & (self._found.delta >= 0)).data
 
     @cached_property
-    def _lines(self) -> list[int]:
-        return list(np.flatnonzero(np.frombuffer(self.split.data, np.uint8) == 10).tolist())
+    def _lines(self) -> memoryview:
+        return np.flatnonzero(np.frombuffer(self.split.data, np.uint8) == 10).data
 
     def offset(self, number: int) -> int:
         """The offset in the split of its n-th start tag (from 1)."""
@@ -71,16 +73,24 @@ class Places:
         """The byte in the source of an offset in the split."""
         return self.split.start.byte + offset
 
+    def offsets(self, numbers: Ints) -> Ints:
+        """The offsets of several start tags, all of which are there."""
+        found: Ints = self._found.start[np.asarray(self._starts)[numbers - 1]]
+        return found
+
+    def lines(self, offsets: Ints) -> Ints:
+        """The lines of several offsets."""
+        return self.split.start.line + np.searchsorted(np.asarray(self._lines), offsets)
+
     def text(self, number: int) -> str:
         """The element of the n-th start tag as it stands in the source, cut to about 2,000 characters."""
         begins, ends, deltas = self._tokens
-        first = at = self._starts[number - 1]
-        depth = deltas[at]
-        while depth > 0 and ends[at] - begins[first] <= 4 * _SHOWN and at + 1 < len(begins):
+        at = self._starts[number - 1]
+        begin, depth = begins[at], deltas[at]
+        while depth > 0 and ends[at] - begin <= 4 * _SHOWN and at + 1 < len(begins):
             at += 1
             depth += deltas[at]
-        raw = self.split.data[begins[first] : ends[at]].decode("utf-8", "replace")
-        return raw if len(raw) <= _SHOWN else raw[:_SHOWN] + "..."
+        return shown(self.split.data, begin, ends[at])
 
     def token(self, offset: int) -> tuple[int, int]:
         """The beginning and end of the token, or of the text between two, in which an offset lies."""
@@ -100,16 +110,34 @@ class Places:
         end = data.find(b">", offset) + 1
         return tail, end or len(data)
 
+    def first(self, is_wrong: Callable[[int], bool]) -> tuple[int, int]:
+        """The first token, or text between two, behind which ``is_wrong``, as it is from then on; else 0, 0."""
+        begins, ends, _ = self._tokens
+        i = bisect_left(ends, True, key=is_wrong)
+        if i == len(ends):
+            return 0, 0
+        if is_wrong(begins[i]):
+            return ends[i - 1] if i else 0, begins[i]
+        return begins[i], ends[i]
+
     def innermost(self) -> str:
         """The raw name of the innermost element open at the end."""
         stack = [_name(tag.encode("utf-8", "surrogateescape")) for tag in self.split.start.open]
-        data, (begins, ends, deltas) = self.split.data, self._tokens
-        for begin, end, delta in zip(begins, ends, deltas, strict=True):
-            if delta > 0:
-                stack.append(_name(data[begin:end]))
-            elif delta < 0 and stack:
-                stack.pop()
-        return stack[-1] if stack else ""
+        data, found = self.split.data, self._found
+        # Of the tags that never close, the last one: what follows it never goes below the depth it opened.
+        depth = len(stack) + np.cumsum(found.delta)
+        lowest = np.minimum.accumulate(depth[::-1])[::-1]
+        opened = np.flatnonzero((found.delta > 0) & (depth <= lowest))
+        if len(opened):
+            return _name(data[int(found.start[opened[-1]]) : int(found.end[opened[-1]])])
+        left = min(len(stack), int(lowest[0])) if len(found) else len(stack)
+        return stack[left - 1] if left > 0 else ""
+
+
+def shown(data: bytes, begin: int, end: int) -> str:
+    """A piece of XML as text, cut to about 2,000 characters."""
+    raw = data[begin : min(end, begin + 8 * _SHOWN)].decode("utf-8", "replace")
+    return raw if len(raw) <= _SHOWN else raw[:_SHOWN] + "..."
 
 
 def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:
@@ -135,6 +163,9 @@ def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple
             if said is not None:
                 place = at if found.code in _EXACT and begin <= at < end else begin
                 return place, begin, said
+    begin, end = places.first(lambda end: _complaint(prologue, data[:end]) is not None)
+    if begin < end:
+        return begin, begin, _complaint(prologue, data[:end]) or ""
     at = _offset(prologue, data, error) if error is not None else len(data)
     if at >= len(data) and split.final:
         return truncated(split, places)
@@ -155,7 +186,9 @@ def reason(entry: etree._LogEntry) -> str:
     message = " ".join((entry.message or "malformed").split())
     if entry.type_name == "ERR_CDATA_NOT_FINISHED":
         message = "a CDATA section with a character that XML forbids, or without an end"
-    return re.sub(r" line \d+", "", message)
+    # What libxml2 takes at most is what we take: there is no such option here.
+    kept, option, _ = re.sub(r" line \d+", "", message).partition("XML_PARSE_HUGE")
+    return f"too large: {re.sub('[,:]? [a-z]+ $', '', kept)}" if option else kept
 
 
 def complaint(parser: etree.XMLParser) -> etree._LogEntry | None:

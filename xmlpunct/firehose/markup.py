@@ -6,8 +6,10 @@ This is no parser: it finds the ends of things and leaves their correctness to t
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,9 @@ _PARTIAL = re.compile(
 _OTHER = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>", re.DOTALL)
 _QUOTED = re.compile(rb""""[^"<]*+"|'[^'<]*+'""")  # where it is text, it does no harm
 _ENDS = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
+
+
+_WINDOW = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +68,30 @@ def tokens(data: bytes) -> Tokens:
     return _tags(data, data) or _beside_others(data) or exact_tokens(data)
 
 
+def complete(data: bytes) -> int:
+    """Where the last of the tokens of ``data`` ends; `tokens`, for what is large and may hold a single one."""
+    at = end = 0
+    step = _WINDOW
+    while at < len(data):
+        found = tokens(data[at : at + step])
+        if len(found):
+            end = at + int(found.end[-1])
+        if found.broken or (not found.tail and at + step >= len(data)):
+            break
+        at, step = at + found.tail, _WINDOW if found.tail else 2 * step
+    return end
+
+
 def _tags(data: bytes, plain: bytes) -> Tokens | None:
     """The tags of ``data``, if every ``<`` of ``plain`` begins one; None if it is not so.
 
     In ``plain``, of the same length, may be blanked what is no tag, and every ``>`` that ends none.
     """
     chars = np.frombuffer(plain, np.uint8)
-    start = np.flatnonzero(chars == ord("<"))
-    end = np.flatnonzero(chars == ord(">"))
+    begins, stops = chars == ord("<"), chars == ord(">")
+    if np.count_nonzero(stops) > 4 * np.count_nonzero(begins) + 1000:  # text full of >: a number each is much
+        return None
+    start, end = np.flatnonzero(begins), np.flatnonzero(stops)
     if data is not plain and len(end) > len(start):  # a > in text may remain
         end = end[np.searchsorted(end, start[start < end[-1]])]
     count, tail = len(end), len(data)
@@ -83,10 +104,23 @@ def _tags(data: bytes, plain: bytes) -> Tokens | None:
     second = chars[start + 1]
     if ((second == ord("!")) | (second == ord("?"))).any() or data[tail + 1 : tail + 2] in (b"!", b"?"):
         return None
-    if not _TOKEN.fullmatch(data, int(start[-1]), int(end[-1]) + 1):  # the data may end inside a quoted >
+    doubtful = [count - 1, *_quoted_oddly(chars, start, end)]  # the data may end inside a quoted >
+    if not all(_TOKEN.fullmatch(data, int(start[i]), int(end[i]) + 1) for i in doubtful):
         return None
     delta = np.where(second == ord("/"), -1, np.where(chars[end - 1] == ord("/"), 0, 1))
     return Tokens(start, end + 1, delta, np.ones(count, np.bool_), tail, False)
+
+
+def _quoted_oddly(chars: npt.NDArray[np.uint8], start: Ints, end: Ints) -> list[int]:
+    """The tags whose quotes are not simply of one kind and even in number."""
+    double = chars == ord('"')
+    quotes = np.flatnonzero(double | (chars == ord("'")))
+    tag = np.searchsorted(start, quotes, "right") - 1
+    inside = (tag >= 0) & (quotes < end[tag])
+    tag, double = tag[inside], double[quotes[inside]]
+    found, of_tag = np.unique(tag, return_inverse=True)
+    count, doubles = np.bincount(of_tag), np.bincount(of_tag, double)
+    return list(found[(count % 2 == 1) | ((doubles != 0) & (doubles != count))].tolist())
 
 
 def _beside_others(data: bytes) -> Tokens | None:
@@ -108,12 +142,44 @@ def _beside_others(data: bytes) -> Tokens | None:
     return Tokens(start, end, delta, np.concatenate((tags.element, no))[order], tags.tail, False)
 
 
+def nesting(data: bytes | bytearray, outer: str) -> int | None:
+    """How many elements more are opened than closed in some XML that ends with a tag.
+
+    It is found by counting, if ``data`` holds nothing but tags and text without ``>``, and no end tag like that
+    of ``outer``, a start tag; None if that is not so.
+
+    >>> nesting(b"<a>1</a><b><c/>", "<r x='1'>"), nesting(b"<a>1</a></r>", "<r>"), nesting(b"<!-- -->", "<r>")
+    (1, None, None)
+    """
+    chars = np.frombuffer(data, np.uint8)
+    opening, closing, slash = chars == ord("<"), chars == ord(">"), chars == ord("/")
+    count = int(np.count_nonzero(opening))
+    if count != int(np.count_nonzero(closing)):
+        return None
+    ends = opening[:-1] & slash[1:]
+    if any(mark in data and (opening[:-1] & (chars[1:] == mark)).any() for mark in b"!?"):
+        return None
+    name = _NAME.match(outer)
+    letters = name[1].encode("utf-8", "surrogateescape") if name else b""
+    alike = ends[: max(len(chars) - len(letters) - 1, 0)]
+    # Names differ in their last letters more often than in their first.
+    for i in reversed(range(len(letters))):
+        alike = alike & (chars[i + 2 :][: len(alike)] == letters[i])
+        if not alike.any():
+            empty = slash[:-1] & closing[1:]
+            return count - 2 * int(np.count_nonzero(ends)) - int(np.count_nonzero(empty))
+    return None
+
+
+def is_token(data: bytes | bytearray, start: int, stop: int) -> bool:
+    """Whether a token is from ``start`` to ``stop``."""
+    found = _TOKEN.match(data, start, stop)
+    return found is not None and found.end() == stop
+
+
 def exact_tokens(data: bytes) -> Tokens:
     """`tokens`, one by one: malformed data too ends them where the first malformed tag begins."""
-    starts: list[int] = []
-    ends: list[int] = []
-    deltas: list[int] = []
-    elements: list[bool] = []
+    starts, ends, deltas, elements = array("q"), array("q"), array("q"), array("q")  # smaller than lists
     for found in _TOKEN.finditer(data):
         start, end = found.span()
         if end == start + 1:
@@ -127,10 +193,10 @@ def exact_tokens(data: bytes) -> Tokens:
 
 
 def _tokens(
-    start: list[int], end: list[int], delta: list[int], element: list[bool], tail: int, broken: bool
+    start: array[int], end: array[int], delta: array[int], element: array[int], tail: int, broken: bool
 ) -> Tokens:
-    starts, ends, deltas = (np.array(x, np.int64) for x in (start, end, delta))
-    return Tokens(starts, ends, deltas, np.array(element, np.bool_), tail, broken)
+    starts, ends, deltas, elements = (np.frombuffer(x, np.int64) for x in (start, end, delta, element))
+    return Tokens(starts, ends, deltas, elements.astype(np.bool_), tail, broken)
 
 
 def _is_broken(data: bytes, tail: int) -> bool:
@@ -182,10 +248,15 @@ def element(raw: str, parent: Element | None) -> Element:
 
 def elements(raws: tuple[str, ...]) -> list[Element]:
     """The elements that these start tags open, each inside the one before."""
+    return list(_elements(raws))
+
+
+@lru_cache(maxsize=16)
+def _elements(raws: tuple[str, ...]) -> tuple[Element, ...]:
     found: list[Element] = []
     for raw in raws:
         found.append(element(raw, found[-1] if found else None))
-    return found
+    return tuple(found)
 
 
 def _declarations(raw: str) -> Iterator[tuple[str, str]]:
@@ -200,3 +271,21 @@ def _character(found: re.Match[str]) -> str:
         return _ENTITIES[found[3]]
     code = int(found[1], 16) if found[1] else int(found[2])
     return chr(code) if code < 0x110000 else found[0]
+
+
+def follow(stack: list[Element], data: bytes, found: Tokens) -> list[Element]:
+    """What is open behind some tokens of ``data``, of what was open before and of what they open.
+
+    Nothing, if everything was closed in between.
+    """
+    if not len(found):
+        return stack
+    depth = len(stack) + np.cumsum(found.delta)
+    if (found.element & (depth <= 0)).any():
+        return []
+    lowest_after = np.minimum.accumulate(depth[::-1])[::-1]
+    stack = stack[: int(depth.min())]
+    for i in np.flatnonzero((found.delta == 1) & (depth <= lowest_after)).tolist():
+        raw = data[int(found.start[i]) : int(found.end[i])].decode("utf-8", "surrogateescape")
+        stack.append(element(raw, stack[-1] if stack else None))
+    return stack

@@ -10,16 +10,20 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache, partial
 
-import polars as pl
+import numpy as np
 from lxml import etree
 
-from xmlpunct.errors import Reject, SourceError
 from xmlpunct.firehose import faults
-from xmlpunct.firehose.columns import column
+from xmlpunct.firehose.cells import Cells, Ints, joined
+from xmlpunct.firehose.delivery import Delivery, Parsed, Rows
+from xmlpunct.firehose.dictionary import contained
+from xmlpunct.firehose.markup import complete
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.reading import PunctuationError, read_punctuation
+from xmlpunct.firehose.scan import Proven, ProvenPunctuation, Scanned, Scanner, Tree
 from xmlpunct.firehose.shape import LimitError, Names, Shape, states
 from xmlpunct.firehose.spec import (
     PUNCT_NAMESPACE,
@@ -29,29 +33,10 @@ from xmlpunct.firehose.spec import (
     expanded,
     punctuation_element,
 )
-from xmlpunct.firehose.target import DoctypeError, Found, Target
+from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
 from xmlpunct.punctuation import Punctuation
-from xmlpunct.slice import Slice
 
 NO_DOCTYPE = "DOCTYPE is not accepted"
-
-
-@dataclass
-class Parsed:
-    """What was read from a split; lists are per stream.
-
-    ``dropped`` counts punctuations left out because they constrain an attribute that is not declared,
-    ``read`` all that were read, those and the empty ones included. ``error`` is what is wrong with the
-    source: everything before it is in the slices, and no more will come.
-    """
-
-    slices: list[Slice] = field(default_factory=list)
-    rejects: list[list[Reject]] = field(default_factory=list)
-    dropped: list[int] = field(default_factory=list)
-    read: list[int] = field(default_factory=list)
-    error: SourceError | None = None
-    rejection: Callable[[int, int, str], Reject] | None = None
-    """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason."""
 
 
 def parse_split(
@@ -69,7 +54,24 @@ def parse_split(
     >>> found.slices[0].tuples.rows(), str(found.rejects[0][0])
     ([(1,)], "s, line 1, byte 18: attribute a: 'x' is not of type INT")
     """
-    return _Parse(split, specs, punct_namespace, limits).run()
+    streams = _streams(tuple(specs), punct_namespace, limits)
+    scanned = streams.scanner.scan(split)
+    return (scanned and _with_proven(split, scanned, streams)) or _Parse(split, streams).run()
+
+
+def parse_conforming(
+    split: Split,
+    specs: Sequence[StreamSpec],
+    punct_namespace: str = PUNCT_NAMESPACE,
+    limits: Limits = Limits(),  # noqa: B008 - immutable
+) -> Parsed:
+    """`parse_split` by libxml2 alone: the same, at its own pace."""
+    return _Parse(split, _streams(tuple(specs), punct_namespace, limits)).run()
+
+
+def prover(specs: Sequence[StreamSpec], punct_namespace: str, limits: Limits) -> Callable[[Split], int]:
+    """What can prove for a `Splitter` how far a split is sound, so that `parse_split` has less to do."""
+    return _streams(tuple(specs), punct_namespace, limits).scanner.prove
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +83,63 @@ class _Fatal:
     number: float = float("inf")
 
 
-class _Parse:
-    def __init__(
-        self, split: Split, specs: Sequence[StreamSpec], punct_namespace: str, limits: Limits
-    ) -> None:
-        self.split, self.specs, self.limits = split, list(specs), limits
-        self.punct_namespace = punct_namespace
+class _Streams:
+    """What to read, and what is known of it for all splits."""
+
+    def __init__(self, specs: tuple[StreamSpec, ...], punct_namespace: str, limits: Limits) -> None:
+        self.specs, self.limits, self.punct_namespace = specs, limits, punct_namespace
         self.shapes = [Shape.of(spec.schema) for spec in specs]
+        self.groups = _groups(specs, punct_namespace)
+        widths = [len(shape.paths) for shape in self.shapes]
+        self.scanner = Scanner(elements_of(specs, punct_namespace), widths, limits, self._trial)
+        self._read = lru_cache(maxsize=4096)(self._punctuation_of)
+
+    def punctuation(self, stream: int, branch: Branch) -> Punctuation | None:
+        """The punctuation of a stream that an element says. Raises `PunctuationError`."""
+        spec = self.specs[stream]
+        uris = frozenset({"", self.punct_namespace, expanded(spec.element)[0]})
+        return read_punctuation(spec.schema, self.shapes[stream], branch, uris)
+
+    def proven(self, stream: int, said: ProvenPunctuation) -> Punctuation | None:
+        """`punctuation`, of one that was not parsed."""
+        return self._read(stream, said.tree, said.values)
+
+    def _punctuation_of(self, stream: int, tree: Tree, values: tuple[str, ...]) -> Punctuation | None:
+        return self.punctuation(stream, tree.filled(values))
+
+    def _trial(self, split: Split) -> list[Found] | None:
+        parse = _Parse(split, self)
+        return parse.found if parse.find() is None else None
+
+
+_streams = lru_cache(maxsize=16)(_Streams)
+
+
+class _Parse:
+    """One split, parsed by libxml2."""
+
+    def __init__(self, split: Split, streams: _Streams) -> None:
+        self.split, self.streams, self.limits = split, streams, streams.limits
         self.places = faults.Places(split)
         self.prologue = split.start.prologue
-        self.found: list[Found] = [Found(0)] * len(specs)
-        self.rows: list[list[int]] = []
+        self.found = [Found(len(shape.paths)) for shape in streams.shapes]
 
     def run(self) -> Parsed:
+        return self.deliver(self.find())
+
+    def find(self) -> _Fatal | None:
+        """Parse, and find out what ends the delivery."""
         ready = _ready(self.split)
         if isinstance(ready, _Fatal):
-            self.found = [Found(len(shape.paths)) for shape in self.shapes]
-            return self.deliver(ready)
-        fatals: list[_Fatal] = []
-        for group in _groups(self.specs, self.punct_namespace):
-            fatal = self.read(ready, group)
-            if fatal:
-                fatals.append(fatal)
-        return self.deliver(min(fatals, key=lambda f: f.number) if fatals else None)
+            return ready
+        if not self.split.final and len(self.split.data) > self.limits.element:
+            # What comes behind the last complete token is cut anywhere.
+            ready = _Ready(ready.data[: complete(ready.data)], ready.declared)
+        fatals = [fatal for group in self.streams.groups if (fatal := self.read(ready, group))]
+        fatal = min(fatals, key=lambda f: f.number) if fatals else None
+        for found in self.found:
+            fatal = self.oversize(found, fatal)
+        return fatal
 
     def read(self, ready: _Ready, group: list[int]) -> _Fatal | None:
         """Parse for some of the streams, whose elements all differ."""
@@ -122,14 +158,18 @@ class _Parse:
         return fatal
 
     def target(self, group: list[int]) -> Target:
-        names, specs = Names(self.limits), [self.specs[i] for i in group]
-        shapes = [self.shapes[i] for i in group]
-        marks = [punctuation_element(spec.element, self.punct_namespace) for spec in specs]
-        others = elements_of(self.specs, self.punct_namespace)
+        names, all_ = Names(self.limits), self.streams
+        specs, shapes = [all_.specs[i] for i in group], [all_.shapes[i] for i in group]
+        marks = [punctuation_element(spec.element, all_.punct_namespace) for spec in specs]
+        others = elements_of(all_.specs, all_.punct_namespace)
         return Target(states(specs, shapes, marks, others, names), names, [len(s.paths) for s in shapes])
 
     def parse(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """Run the parser. Gives what was too large or forbidden, what was malformed, or None."""
+        return contained(lambda: self.feed(target, data), data, lambda: target.names.met)
+
+    def feed(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
+        """`parse`, in this thread."""
         parser = faults.new_parser(target)
         try:
             for piece in (self.prologue, *faults.pieces(data), faults.TAIL):
@@ -159,7 +199,7 @@ class _Parse:
                 return self.at(
                     target.row_at, f"too large: an element longer than {self.limits.element:,} bytes"
                 )
-            if size > self.limits.element and target.starts == len(split.start.open):
+            if size > self.limits.element:
                 return _Fatal(0, f"too large: more than {self.limits.element:,} bytes without an element")
             return None
         if target.stack or (ready.declared and not target.starts):
@@ -172,28 +212,30 @@ class _Parse:
     def deliver(self, fatal: _Fatal | None) -> Parsed:
         """Turn what was found before ``fatal``, and before any wrong punctuation, into slices."""
         punctuations: list[list[tuple[int, int, Punctuation | None]]] = []
-        for i in range(len(self.specs)):
-            fatal = self.oversize(self.found[i], fatal)
-        for i, spec in enumerate(self.specs):
-            uris = frozenset({"", self.punct_namespace, expanded(spec.element)[0]})
+        for i, found in enumerate(self.found):
             read: list[tuple[int, int, Punctuation | None]] = []
-            for number, before, branch in self.found[i].punctuations:
+            for number, before, branch in found.punctuations:
                 if fatal and number >= fatal.number:
                     break
                 try:
-                    read.append((number, before, read_punctuation(spec.schema, self.shapes[i], branch, uris)))
+                    read.append((number, before, self.streams.punctuation(i, branch)))
                 except PunctuationError as error:
                     fatal = self.at(number, str(error))
                     break
             punctuations.append(read)
-        parsed, end = Parsed(), fatal.number if fatal else float("inf")
-        parsed.rejection = lambda stream, row, reason: self.reject(self.rows[stream][row], reason)
-        for i in range(len(self.specs)):
-            self.slice(parsed, i, end, [p for p in punctuations[i] if p[0] < end])
+        delivery, end = Delivery(self.split, self.places), fatal.number if fatal else float("inf")
+        for i, found in enumerate(self.found):
+            count = len(found.at) if end == float("inf") else bisect_left(found.at, end)
+            width = found.width
+            cells = [Cells.of(found.cells[slot : count * width : width]) for slot in range(width)]
+            faults = {row: fault for row, fault in found.faults.items() if row < count}
+            offsets = partial(self.offsets, found, count)
+            rows = Rows(count, cells, faults, partial(self.place, found), offsets)
+            said = [(before, p) for number, before, p in punctuations[i] if number < end]
+            delivery.add(self.streams.specs[i], self.streams.shapes[i], rows, said)
         if fatal:
-            line, byte = self.places.line(fatal.offset), self.places.byte(fatal.offset)
-            parsed.error = SourceError(self.split.source, fatal.reason, line, byte)
-        return parsed
+            delivery.fail(fatal.offset, fatal.reason)
+        return delivery.parsed
 
     def oversize(self, found: Found, fatal: _Fatal | None) -> _Fatal | None:
         most = self.limits.text
@@ -204,42 +246,62 @@ class _Parse:
                 return self.at(int(number), f"too large: a value longer than {most:,} characters")
         return fatal
 
-    def slice(
-        self, parsed: Parsed, i: int, end: float, punctuations: list[tuple[int, int, Punctuation | None]]
-    ) -> None:
-        """Add the slice of stream i, from items before start tag ``end``."""
-        schema, shape, found = self.specs[i].schema, self.shapes[i], self.found[i]
-        count = len(found.at) if end == float("inf") else bisect_left(found.at, end)
-        cells = found.cells if count == len(found.at) else found.cells[: count * found.width]
-        wrong: dict[int, str] = {}
-        series = []
-        for attribute, slot in zip(schema, shape.slots, strict=True):
-            values, faulty = column(attribute, cells[slot :: found.width])
-            series.append(values)
-            for row, reason in faulty.items():
-                wrong.setdefault(row, reason)
-        for row, (slot, reason) in found.faults.items():
-            if row < count:
-                wrong[row] = f"attribute {schema.names[shape.slots.index(slot)]}: {reason}"
-        tuples = pl.DataFrame(series) if series else schema.empty()
-        bad = sorted(wrong)
-        if bad:
-            tuples = tuples[[row for row in range(count) if row not in wrong]]
-        kept = [(before, p) for _, before, p in punctuations if p is not None and not p.is_empty]
-        before = [n - bisect_left(bad, n) for n, _ in kept]
-        parsed.slices.append(Slice(tuples, [p for _, p in kept], before))
-        self.rows.append(
-            [at for row, at in enumerate(found.at[:count]) if row not in wrong] if bad else found.at
-        )
-        parsed.rejects.append([self.reject(found.at[row], wrong[row]) for row in bad])
-        parsed.dropped.append(sum(p is None for _, _, p in punctuations))
-        parsed.read.append(len(punctuations))
+    def place(self, found: Found, row: int) -> tuple[int, str]:
+        """Where a tuple begins, and its text."""
+        number = found.at[row] - len(self.split.start.open)
+        return self.places.offset(number), self.places.text(number)
 
-    def reject(self, number: int, reason: str) -> Reject:
-        number -= len(self.split.start.open)
-        offset = self.places.offset(number)
-        line, byte = self.places.line(offset), self.places.byte(offset)
-        return Reject(self.split.source, line, byte, reason, self.places.text(number))
+    def offsets(self, found: Found, count: int) -> Ints:
+        """Where the first tuples begin."""
+        return self.places.offsets(np.array(found.at[:count], np.int64) - len(self.split.start.open))
+
+
+def _with_proven(split: Split, scanned: Scanned, streams: _Streams) -> Parsed | None:
+    """What a scan has proven, together with what the odd rest holds; None if anything is wrong with that."""
+    rest = _Parse(scanned.odd, streams)
+    if not scanned.is_complete and rest.find() is not None:
+        return None
+    delivery = Delivery(split, faults.Places(split))
+    for i, (proven, found) in enumerate(zip(scanned.proven, rest.found, strict=True)):
+        try:
+            said = [(p.at, streams.proven(i, p)) for p in proven.punctuations]
+            for number, _, branch in found.punctuations:
+                here = rest.places.offset(number - len(split.start.open))
+                said.append((scanned.offset(here), streams.punctuation(i, branch)))
+        except PunctuationError:
+            return None
+        said.sort(key=lambda p: p[0])
+        rows = _merged(split, scanned, proven, rest, found)
+        before = np.searchsorted(rows.at, [offset for offset, _ in said]).tolist()
+        punctuations = [(n, p) for n, (_, p) in zip(before, said, strict=True)]
+        delivery.add(streams.specs[i], streams.shapes[i], rows, punctuations)
+    return delivery.parsed
+
+
+@dataclass(slots=True)
+class _MergedRows(Rows):
+    at: Ints
+
+
+def _merged(split: Split, scanned: Scanned, proven: Proven, rest: _Parse, found: Found) -> _MergedRows:
+    """The tuples of a stream that were proven and those found in the rest, in order."""
+    count = len(proven.at)
+
+    def place(row: int) -> tuple[int, str]:
+        if row < count:
+            at = int(proven.at[row])
+            return at, faults.shown(split.data, at, int(proven.end[row]))
+        offset, text = rest.place(found, row - count)
+        return scanned.offset(offset), text
+
+    if not found.at:
+        return _MergedRows(count, proven.cells, {}, place, lambda: proven.at, proven.at)
+    others = [scanned.offset(rest.place(found, row)[0]) for row in range(len(found.at))]
+    row_of = np.searchsorted(proven.at, others) + np.arange(len(others))
+    order = np.insert(np.arange(count), row_of - np.arange(len(others)), np.arange(len(others)) + count)
+    wrong = {int(row_of[row]): fault for row, fault in found.faults.items()}
+    cells, at = joined(proven.cells, found.cells, order), np.concatenate((proven.at, others))[order]
+    return _MergedRows(len(at), cells, wrong, lambda row: place(int(order[row])), lambda: at, at)
 
 
 class _Unknown:
@@ -288,7 +350,7 @@ def _ready(split: Split) -> _Ready | _Fatal:
     return _Fatal(at, NO_DOCTYPE) if data.startswith(b"<!DOCTYPE", at) else _Ready(data, declared)
 
 
-def _groups(specs: list[StreamSpec], punct_namespace: str) -> list[list[int]]:
+def _groups(specs: Sequence[StreamSpec], punct_namespace: str) -> list[list[int]]:
     """The streams in groups, in each of which no two want the same element."""
     groups: list[tuple[set[str], list[int]]] = []
     for i, spec in enumerate(specs):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Position:
@@ -41,7 +43,8 @@ class Position:
 
     def after(self, data: bytes, open_: tuple[str, ...]) -> Position:
         """The place at the end of ``data``, which begins here."""
-        return Position(self.byte + len(data), self.line + data.count(b"\n"), open_, True)
+        lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
+        return Position(self.byte + len(data), self.line + lines, open_, True)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose.parser import Parsed, parse_split
+from xmlpunct.firehose.delivery import Parsed
+from xmlpunct.firehose.parser import parse_split, prover
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec, elements_of
@@ -145,7 +146,8 @@ class FirehoseReader:
                 self._file = ReadAhead(self.source, self._part, self._bell)
             else:
                 self._file = self.source.open(self._part)
-            self._splitter = Splitter(name, self._elements, limits=self.limits)
+            prove = prover(self.specs, self.punct_namespace, self.limits)
+            self._splitter = Splitter(name, self._elements, limits=self.limits, prove=prove)
         return self._file, self._splitter
 
     def _next_part(self) -> None:
@@ -156,7 +158,7 @@ class FirehoseReader:
 
     def _nothing(self) -> Parsed:
         count = len(self.specs)
-        slices = [Slice(spec.schema.empty()) for spec in self.specs]
+        slices = [Slice(spec.layout.empty()) for spec in self.specs]
         return Parsed(slices, [[] for _ in range(count)], [0] * count, [0] * count)
 
 

@@ -46,7 +46,10 @@ def _pattern(attribute: Attribute, text: str | None) -> Pattern:
 
 @lru_cache(maxsize=4096)
 def _known(type_name: str, text: str) -> Pattern:
-    return parse_pattern(parse_type(type_name), text)
+    return parse_pattern(_type(type_name), text)
+
+
+_type = lru_cache(maxsize=64)(parse_type)
 
 
 class _Reader:

@@ -56,20 +56,25 @@ class Kind(IntEnum):
     OTHER = 6  # outside of everything, or undeclared and ignored
 
 
+KNOWN = 10_000
+"""How many names are remembered in one place, lest they be looked at again."""
+
+
 class Names:
-    """The names met in a split, capped: the parser's library never forgets one."""
+    """The names met in a split, apart from those declared. ``met`` counts their characters."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.seen: set[str] = set()
+        self.met = 0
 
     def add(self, name: str) -> None:
-        """Take note of a name. Raises `LimitError`."""
+        """Take note of a name that was not remembered. Raises `LimitError`."""
         if len(expanded(name)[1]) > self.limits.name:
             raise LimitError(f"a name longer than {self.limits.name:,} characters")
-        self.seen.add(name)
-        if len(self.seen) > self.limits.names:
-            raise LimitError(f"more than {self.limits.names:,} different names")
+        self.met += len(name)
+        if len(self.seen) < KNOWN:
+            self.seen.add(name)
 
 
 class LimitError(XmlPunctError):
@@ -85,7 +90,8 @@ class _Children(dict[str, "Node"]):
     def __missing__(self, name: str) -> Node:
         self.names.add(name)
         assert self.other is not None
-        self[name] = self.other
+        if len(self) < KNOWN:
+            self[name] = self.other
         return self.other
 
 

@@ -17,6 +17,8 @@ from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import STRING
 
 _STEP = 2**16
+MOST_BYTES = 2**26
+"""How much to remember of what can be read once only, in search of a tuple."""
 
 
 def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) -> tuple[Schema, Source]:
@@ -28,7 +30,7 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
     >>> found.names
     ('sid', 'hour')
     """
-    source = _rereadable(source)
+    source, replays = _rereadable(source)
     for part in range(len(source.parts)):
         with source.open(part) as reader:
             # One attribute that no element can have: here only whether there is a tuple matters.
@@ -40,9 +42,14 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
                     splitter.feed(data)
                 else:
                     splitter.end()
+                if replays and reader.consumed > MOST_BYTES:
+                    where = f"among the first {MOST_BYTES:,} bytes"
+                    raise SourceError(source.name, f"no <{element}> element {where}: declare the columns")
                 while (split := splitter.cut(_STEP)) is not None:
                     parsed = parse_split(split, [probe], punct_namespace)
                     if parsed.slices[0].tuples.height:
+                        for replay in replays:
+                            replay.remembers = False
                         return _children(split, element), source
                     if parsed.error:
                         raise parsed.error
@@ -63,33 +70,37 @@ def _children(split: Split, element: str) -> Schema:
     return Schema.of(Attribute(name, STRING) for name in dict.fromkeys(names))
 
 
-def _rereadable(source: Source) -> Source:
+def _rereadable(source: Source) -> tuple[Source, list[_Replay]]:
     """The same source; what can be read once only is remembered as far as it is read, and read again."""
     if all(size is not None for _, size in source.parts):
-        return source
+        return source, []
     files = [_Replay(source, part) for part in range(len(source.parts))]
 
     def open_again(part: int) -> tuple[BinaryIO, bool]:
         files[part].at = 0
         return files[part], False  # type: ignore[return-value]
 
-    return replace(source, opener=open_again)
+    return replace(source, opener=open_again), files
 
 
 class _Replay:
-    """A file that gives again what it gave before, as often as ``at`` is put back."""
+    """A file that gives again, once ``at`` is put back, what it gave as long as it ``remembers``."""
 
     def __init__(self, source: Source, part: int) -> None:
         self.source, self.part, self.at = source, part, 0
-        self.seen = bytearray()
+        self.seen, self.remembers = bytearray(), True
         self.file: BinaryIO | None = None
 
     def read1(self, size: int) -> bytes:
         if self.file is None:
             self.file, _ = self.source.opener(self.part)
-        if self.at == len(self.seen):
-            some = getattr(self.file, "read1", None) or self.file.read
-            self.seen += some(size) or b""
-        data = bytes(self.seen[self.at : self.at + size])
+        if self.at < len(self.seen):
+            data = bytes(self.seen[self.at : self.at + size])
+        else:
+            data = (getattr(self.file, "read1", None) or self.file.read)(size) or b""
+            if self.remembers:
+                self.seen += data
+            else:
+                self.seen.clear()
         self.at += len(data)
         return data

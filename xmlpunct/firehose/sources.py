@@ -1,7 +1,8 @@
 """Where bytes come from: files, directories, standard input, sockets, and what can be read. Always as UTF-8.
 
 UTF-8 (with or without a byte order mark) and US-ASCII pass as they are, so that byte offsets are those of the
-file. Other encodings are turned into UTF-8 on the way, and offsets then count bytes of that.
+file. Other encodings are turned into UTF-8 on the way, and offsets then count bytes of that; only where a byte
+cannot be decoded, it is the file's own that is told.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class PartReader:
         self._decoder: codecs.IncrementalDecoder | None = None
         self._encoding = "utf-8"
         self._ready = b""
+        self._line = 1
+        self._failure: SourceError | None = None  # to be raised once what comes before it is taken
         self.consumed = 0
         """How many bytes of the part, as it is stored, have been read."""
 
@@ -87,13 +90,14 @@ class PartReader:
         if self._ready:
             found, self._ready = self._ready[:size], self._ready[size:]
             return found
-        while True:
+        while self._failure is None:
             raw = self._raw(size)
             if self._decoder is None:
                 return raw
-            found = self._decode(raw)
-            if found or not raw:
+            found = self._decode(self._decoder, raw)
+            if found or not (raw or self._failure):
                 return found
+        raise self._failure
 
     def skip(self, count: int) -> None:
         """Go on ``count`` UTF-8 bytes further. Raises `SourceError` if there are not so many."""
@@ -134,12 +138,32 @@ class PartReader:
         self.consumed += len(data)
         return data
 
-    def _decode(self, raw: bytes) -> bytes:
-        assert self._decoder is not None
+    def _decode(self, decoder: codecs.IncrementalDecoder, raw: bytes) -> bytes:
+        """The bytes last read (none: at the end) as UTF-8, up to where they cannot be decoded."""
+        before = decoder.getstate()
         try:
-            return self._decoder.decode(raw, final=not raw).encode()
+            found = decoder.decode(raw, final=not raw).encode()
+        except UnicodeError:
+            decoder.setstate(before)
+            found = self._decode_singly(decoder, raw)
+        self._line += found.count(b"\n")
+        return found
+
+    def _decode_singly(self, decoder: codecs.IncrementalDecoder, raw: bytes) -> bytes:
+        """`_decode` for what is known to fail: however much was read at once, it does so at the same byte."""
+        found, at = bytearray(), self.consumed - len(raw)
+        try:
+            for byte in raw:
+                at += 1
+                found += decoder.decode(bytes([byte])).encode()
+            decoder.decode(b"", final=True)
         except UnicodeError as error:
-            raise SourceError(self.name, f"is not {self._encoding}: {error}") from None
+            reason, place = "it has a character that cannot be", at
+            if isinstance(error, UnicodeDecodeError):
+                reason, place = error.reason, at - len(error.object) + error.start
+            line = self._line + found.count(b"\n")
+            self._failure = SourceError(self.name, f"is not {self._encoding}: {reason}", line, place)
+        return bytes(found)
 
     def _detect(self) -> None:
         """Look at the beginning for the encoding."""
@@ -158,7 +182,7 @@ class PartReader:
             if not codec._is_text_encoding or codec.incrementaldecoder is None:
                 raise LookupError
         except LookupError:
-            raise SourceError(self.name, f"the encoding {encoding} is not known") from None
+            raise SourceError(self.name, f"the encoding {encoding} is not known", 1, 0) from None
         self._encoding = codec.name
         if codec.name in ("utf-8", "ascii"):
             self._ready = head
@@ -166,7 +190,7 @@ class PartReader:
             raise SourceError(self.name, f"declares {encoding} but is not in it", 1, 0)
         else:
             self._decoder = codec.incrementaldecoder("strict")
-            self._ready = self._decode(head) if head else b""
+            self._ready = self._decode(self._decoder, head) if head else b""
 
 
 def _may_be_declaration(head: bytes) -> bool:
@@ -208,6 +232,10 @@ class Source:
         """The bytes of all parts as they are stored; None if unknown."""
         sizes = [size for _, size in self.parts if size is not None]
         return sum(sizes) if len(sizes) == len(self.parts) else None
+
+    def sender(self, number: int) -> Source:
+        """One of `senders`, counted from 1; by 0, the whole source."""
+        return self.senders[number - 1] if number else self
 
     def open(self, part: int = 0, offset: int = 0) -> PartReader:
         """Read a part from a UTF-8 byte offset on. Raises `SourceError` if it cannot be."""
@@ -255,6 +283,12 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
     except OSError as error:
         raise SourceError(str(error.filename or path), f"cannot be opened: {_why(error)}") from None
     return Source(name or path, parts, lambda i: (open(files[i], "rb", buffering=0), True))
+
+
+def senders_of(spec: str | None) -> int:
+    """How many senders the source that a text names has: more than one where several peers can connect."""
+    is_listener = spec is not None and spec.startswith("tcp-listen://")
+    return tcp.Address.parse(str(spec)).connections if is_listener else 1
 
 
 def _socket(spec: str, name: str) -> Source:

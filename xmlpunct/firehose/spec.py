@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from xmlpunct.origin import with_origin
 from xmlpunct.schema import Schema
 
 PUNCT_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
@@ -16,11 +17,26 @@ ElementName = str
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """A stream to be read: its name, its schema, and the expanded name of its tuple elements."""
+    """A stream to be read: its name, its schema, and the expanded name of its tuple elements.
+
+    ``columns`` are the attributes whose values are needed (None: all). In others a null may stand for whatever
+    needs no looking at; what is wrong with them is found all the same. ``placed`` tuples carry where they stood.
+    """
 
     name: str
     schema: Schema
     element: ElementName
+    columns: frozenset[str] | None = None
+    placed: bool = False
+
+    @property
+    def layout(self) -> Schema:
+        """The columns of the tuples that are read."""
+        return with_origin(self.schema) if self.placed else self.schema
+
+    def wants(self, attribute: str) -> bool:
+        """Whether the values of an attribute are needed."""
+        return self.columns is None or attribute in self.columns
 
 
 @dataclass(frozen=True)
@@ -28,8 +44,8 @@ class Limits:
     """How large things in a source may be; what is larger makes the source fail.
 
     ``depth`` counts elements, ``text`` (one value) and ``attribute`` characters, ``name`` characters of a
-    local name, ``attributes`` those of one element, ``names`` the different names in one split, ``element``
-    the bytes of one tuple or punctuation that must be held until it ends.
+    local name, ``attributes`` those of one element, ``inside`` the attributes and the undeclared elements of
+    one tuple or punctuation, ``element`` the bytes of one that must be held until it ends.
     """
 
     depth: int = 200
@@ -37,8 +53,8 @@ class Limits:
     attribute: int = 1_000_000
     name: int = 1_000
     attributes: int = 1_000
-    names: int = 10_000
-    element: int = 64 * 2**20
+    inside: int = 250_000
+    element: int = 32 * 2**20
 
 
 def expanded(name: ElementName) -> tuple[str, str]:

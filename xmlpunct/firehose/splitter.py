@@ -9,23 +9,34 @@ into a piece, whose parser reports it, and nothing follows.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection
 
 import numpy as np
 
-from xmlpunct.firehose.markup import Element, Tokens, element, terminator, tokens
+from xmlpunct.firehose.markup import Element, Tokens, element, is_token, nesting, terminator, tokens
 from xmlpunct.firehose.markup import elements as opened_by
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName, Limits
 
 _STEP = 8192
 """How much to look at first; then twice as much each time, lest small documents be looked at again."""
+_DEEPEST = 300
+"""Where nothing is followed any more: libxml2 refuses what is nested 256 deep."""
+_LEAST_LEAP, _FIRST_LEAP, _LEAP = 1024, 2**16, 2**18  # what fits into the processor's own memory is fastest
+_STEPS_BACK = 64
+_TAG = re.compile(rb"""<[^!?<>"']""")
+_PLAIN = re.compile(rb"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+""")
+"""What a tag may hold up to its end."""
+_UNQUOTE = {b"'": re.compile(rb"[<']"), b'"': re.compile(rb'[<"]')}
+"""What ends a quoted value, in good order or not."""
 
 
 class Splitter:
     """Cuts the bytes of one source (UTF-8, from ``position`` on) at safe element boundaries.
 
-    ``elements`` are the tuple and punctuation elements (see `elements_of`), which are never cut.
+    ``elements`` are the tuple and punctuation elements (see `elements_of`), which are never cut. ``prove`` tells
+    of how many bytes of a split it is proven that they leave open what was open before, and nothing else.
 
     >>> splitter = Splitter("doc", {"t"})
     >>> splitter.feed(b"<r><t>1</t><t>2")
@@ -41,15 +52,19 @@ class Splitter:
         elements: Collection[ElementName],
         position: Position = Position(),  # noqa: B008 - immutable
         limits: Limits = Limits(),  # noqa: B008
+        prove: Callable[[Split], int] | None = None,
     ) -> None:
-        self.source, self.limits = source, limits
+        self.source, self.limits, self._prove = source, limits, prove
+        self._proved = 0  # of how many bytes it has been tried to prove something
         self._kept = frozenset(elements)
         self._position = position
         self._data = bytearray()
         self._stack: list[Element] = opened_by(position.open)  # open at _scanned
         self._scanned = 0  # everything before this is understood
-        self._tail = 0  # where the token begins that is not complete yet...
-        self._looked = 0  # ...and up to where its end has been looked for
+        self._tail = 0  # where the token begins that is not complete yet,
+        self._looked = 0  # up to where its end has been looked for,
+        self._quote = b""  # the quote that is open there,
+        self._wrong = False  # and whether it is known to be no token
         self._safe = 0  # the boundary found, if not 0,
         self._safe_open: tuple[str, ...] = ()  # and what is open there
         self._root_closed = self._broken = self._ended = self._finished = False
@@ -81,20 +96,22 @@ class Splitter:
     def cut(self, limit: int | None = None) -> Split | None:
         """The next split: as large as can be up to ``limit`` bytes, or larger where nothing allows a cut.
 
-        None if more bytes are needed, or if everything has been cut (`finished`).
+        None if more bytes are needed, or if everything has been cut (`finished`). It has no more bytes than
+        ``limits.element``, or one more: then nothing allowed a cut, and nothing follows.
         """
         if self._finished:
             return None
-        self._look(len(self._data) if limit is None else max(limit, 1))
+        most = self.limits.element
+        self._look(most if limit is None else max(limit, 1))
         if self._broken:
-            return self._last(final=False)
+            return self._last(most, final=False)
         if self._safe:
-            return self._last(final=True) if self._nothing_after() else self._take(self._safe, final=False)
-        if self._ended:
-            return self._last(final=True)
-        if len(self._data) > self.limits.element:
-            return self._last(final=False)
-        return None
+            if self._nothing_after():
+                return self._last(len(self._data), final=True)
+            return self._take(self._safe, final=False)
+        if len(self._data) > most:
+            return self._last(most + 1, final=False)
+        return self._last(most, final=True) if self._ended else None
 
     def _nothing_after(self) -> bool:
         """Whether the boundary found is a root's end with nothing but (a little) white space behind it."""
@@ -108,15 +125,19 @@ class Splitter:
 
     def _look(self, target: int) -> None:
         """Go on until a boundary is known and ``target`` reached, or there is no more to see."""
-        step = _STEP
+        step, leap, reach = _STEP, _FIRST_LEAP, min(len(self._data), self.limits.element)
+        self._jump(min(target, reach))
         while not (self._root_closed or self._broken):
-            stop = min(target, self._scanned + step, len(self._data))
+            stop = min(target, self._scanned + step, reach)
+            if not self._wrong and self._leap(min(target, self._safe + leap, reach)):
+                leap = _LEAP
+                continue
             before = self._scanned
             if stop > before:
                 self._scan(stop)
             if self._scanned > before:
                 step *= 2
-            elif stop == len(self._data):
+            elif stop == reach:
                 return
             elif stop == target:
                 if self._safe:
@@ -125,33 +146,107 @@ class Splitter:
             else:
                 step *= 2
 
-    def _scan(self, stop: int) -> None:
-        """Understand the data up to ``stop``, as far as it is complete."""
-        begin = max(self._tail, self._looked - 2)
-        head = bytes(self._data[self._tail : self._tail + 9])
-        if self._data.find(terminator(head), begin, stop) < 0:
-            self._looked = max(self._looked, stop)
+    def _jump(self, stop: int) -> None:
+        """Take as understood what is proven to be sound: nothing is looked at again before it is twice as much."""
+        here = self._position
+        if self._prove is None or self._safe or self._wrong or not here.open or stop < 2 * self._proved:
             return
-        chunk = bytes(memoryview(self._data)[self._scanned : stop])
-        found = tokens(chunk)
-        self._tail, self._looked = self._scanned + found.tail, stop
-        if found.broken:
+        self._proved = stop
+        size = self._prove(Split(self.source, here, bytes(memoryview(self._data)[:stop]), False))
+        if size > max(self._scanned - _LEAST_LEAP, 0):
+            self._land(size, here.open)
+
+    def _land(self, at: int, opened: tuple[str, ...]) -> None:
+        self._scanned = self._safe = at
+        self._safe_open, self._stack = opened, opened_by(opened)
+        self._look_from(at)
+
+    def _leap(self, stop: int) -> bool:
+        """Find a later boundary before ``stop`` by counting tags, if that is proof enough; whether it was.
+
+        Behind the last boundary nothing but tags begins with ``<``, each ends with the next ``>``, as many
+        elements are closed as opened, and the innermost one open before is none of them: then what was open
+        is open again, and nothing else. (Where tags do not match, the parser of the piece will say so.)
+        """
+        data, base = self._data, self._safe
+        stop = data.rfind(b">", base, max(stop, base)) + 1
+        opened = self._safe_open if base else self._position.open
+        if stop - base < _LEAST_LEAP or not opened:
+            return False
+        depth = nesting(data[base:stop], opened[-1])
+        start = data.rfind(b"<", base, stop)
+        if depth is None or not is_token(data, start, stop):
+            return False
+        for _ in range(_STEPS_BACK):
+            if depth <= 0:
+                break
+            depth -= -1 if data[start + 1] == ord("/") else data[stop - 2] != ord("/")
+            stop = data.rfind(b">", base, start) + 1
+            start = data.rfind(b"<", base, stop)
+        if depth or stop <= max(base, self._scanned - _LEAST_LEAP):
+            return False
+        self._land(stop, opened)
+        return True
+
+    def _scan(self, stop: int) -> None:
+        """Understand the data up to ``stop``, as far as it is complete. Nothing is looked at over and over."""
+        at = self._end_of_token(stop)
+        if at < 0:
+            return
+        if not self._wrong:
+            chunk = bytes(memoryview(self._data)[self._scanned : stop])
+            found = tokens(chunk)
+            if found.tail:
+                self._look_from(self._scanned + found.tail)
+                at = self._end_of_token(stop) if found.broken else 0
+            self._wrong = found.broken
+            if len(found):
+                self._nest(chunk, found)
+            if self._root_closed or self._broken:
+                return
+            self._scanned = self._tail
+        if self._wrong:
             # Show the parser the whole of what is wrong, so that it says the same however data arrives.
-            wrong = self._data.find(b">", self._tail)
-            self._broken = wrong >= 0 or self._ended
-        if len(found):
-            self._nest(chunk, found)
+            self._broken = self._ended or (at >= 0 and self._data.find(b">", at, stop) >= 0)
+
+    def _look_from(self, tail: int) -> None:
+        self._tail = self._looked = tail
+        self._quote, self._wrong = b"", False
+
+    def _end_of_token(self, stop: int) -> int:
+        """Where, before ``stop``, the token at the tail ends or is seen to be none; -1 if that is not known."""
+        data, at = self._data, max(self._tail, self._looked - 2)
+        head = bytes(data[self._tail : self._tail + 9])
+        looked, self._looked = max(self._tail + 1, self._looked), max(self._looked, stop)
+        if self._wrong:
+            return data.find(b">", looked, stop)
+        if not _TAG.match(head):
+            return data.find(terminator(head), at, stop)
+        at = looked
+        while at < stop:
+            if self._quote:
+                found = _UNQUOTE[self._quote].search(data, at, stop)
+                if found is None or found[0] == b"<":
+                    return found.start() if found else -1
+                self._quote, at = b"", found.end()
+            plain = _PLAIN.match(data, at, stop)
+            at = plain.end() if plain else at
+            char = bytes(data[at : min(at + 1, stop)])
+            if char in (b"<", b">"):
+                return at
+            self._quote, at = char, at + 1
+        return -1
 
     def _nest(self, chunk: bytes, found: Tokens) -> None:
         """Follow the nesting through some tokens."""
         depth = len(self._stack) + np.cumsum(found.delta)
-        special = np.flatnonzero((found.element & (depth <= 0)) | (depth > self.limits.depth))
+        special = np.flatnonzero((found.element & (depth <= 0)) | (depth > _DEEPEST))
         count = int(special[0]) + 1 if len(special) else len(found)
         depth, delta = depth[:count], found.delta[:count]
         base, end = self._scanned, int(found.end[count - 1])
         self._scanned += end
         if count < len(found) or len(special):
-            self._tail = self._looked = self._scanned
+            self._look_from(self._scanned)
             self._root_closed = depth[-1] == 0
             self._broken = not self._root_closed
             if self._root_closed:
@@ -182,10 +277,12 @@ class Splitter:
         self._position = self._position.after(data, self._safe_open)
         self._scanned, self._tail = max(self._scanned - size, 0), max(self._tail - size, 0)
         self._looked = max(self._looked - size, 0)
-        self._safe, self._root_closed = 0, False
+        self._safe, self._proved, self._root_closed = 0, 0, False
         return split
 
-    def _last(self, final: bool) -> Split:
+    def _last(self, size: int, final: bool) -> Split:
         self._finished = True
         self._safe_open = ()
-        return self._take(len(self._data), final)
+        split = self._take(min(size, len(self._data)), final)
+        self._data.clear()
+        return split

@@ -55,12 +55,13 @@ class Target:
         self.found = [Found(width) for width in widths]
         self.starts = 0
         self.reached = False
-        self.node = outside
+        self.node = self.outside = outside
         self.stack: list[Node] = []
         self.parts: list[str] = []
         self.data = self.parts.append
         self.names, self.limits = names, names.limits
-        self.deepest = names.limits.depth
+        self.deepest, self.most_inside = names.limits.depth, names.limits.inside
+        self.inside_count = 0
         self.row: list[str | None] = []
         self.row_at = 0
         self.fault: tuple[int, str] | None = None
@@ -108,6 +109,11 @@ class Target:
         kind = node.kind
         if len(self.stack) > self.deepest:
             raise LimitError(f"elements nested more than {self.deepest} deep")
+        if node is not self.outside:
+            self.inside_count = 0 if self.stack[-1] is self.outside else self.inside_count + 1
+            self.inside_count += len(attributes)
+            if self.inside_count > self.most_inside:
+                raise LimitError(f"more than {self.most_inside:,} elements and attributes inside another")
         if attributes:
             self._check(attributes)
         if kind == _TUPLE:

@@ -20,7 +20,7 @@ from xmlpunct.errors import SourceError, UsageError
 
 CONNECT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.2  # how often someone who waits for a peer looks whether they still should
-_LOOPBACK = "127.0.0.1"
+_LOOPBACK, _EVERYWHERE = "127.0.0.1", ("0.0.0.0", "::")
 _log = logging.getLogger("xmlpunct")
 
 
@@ -176,6 +176,8 @@ def listen(address: Address, name: str) -> socket.socket:
         family, *_, where = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
+        if where[0] in _EVERYWHERE and address.host not in _EVERYWHERE:
+            raise SourceError(name, f"write 0.0.0.0, or [::], for any machine to connect, not {address.host}")
         made = socket.socket(family, socket.SOCK_STREAM)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

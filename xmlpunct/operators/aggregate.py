@@ -7,15 +7,19 @@ over INT and DECIMAL are kept exactly, in 128 bits; whether one fits its type is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from xmlpunct.operators.wide import to_decimal, unscaled
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DOUBLE, INT, DecimalType, Type, decimal
 
 FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+
+SUMS = decimal(38, 0)
+"""What holds the sum of 2^63 numbers of 64 bits, or of parts of decimals."""
 
 HALF = 10**19
 """Unscaled decimals are summed in two parts, quotient and rest by this, so that no sum overflows 128 bits."""
@@ -32,6 +36,11 @@ class Aggregate:
     argument: str | None
     distinct: bool
     name: str
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether a group's distinct values have to be known until it is closed."""
+        return self.distinct and self.function not in ("MIN", "MAX")
 
     @property
     def ignores_duplicates(self) -> bool:
@@ -90,15 +99,27 @@ class Accumulator:
         exact = at.cast(pl.Int128) if self.type is INT else at
         return [count, exact.sum().alias(self._name("sum"))]
 
+    def attributes(self) -> list[Attribute]:
+        """The partial columns as attributes, to travel in a slice: 128-bit sums as decimals, which are as wide."""
+        return [Attribute(name, type_) for name, type_ in self._columns().items()]
+
+    def sent(self) -> list[pl.Expr]:
+        """Expressions that make such attributes of the partial columns."""
+        return [to_decimal(pl.col(n), SUMS) if self._is_wide(n) else pl.col(n) for n in self._columns()]
+
+    def received(self) -> list[pl.Expr]:
+        """The inverse of `sent`."""
+        return [unscaled(pl.col(n)) if self._is_wide(n) else pl.col(n) for n in self._columns()]
+
     def merges(self) -> list[pl.Expr]:
         """Expressions over the partial columns of a group's parts."""
         if self.aggregate.function in ("MIN", "MAX"):
             return [self._extreme(pl.col(self._name("value")))]
-        return [pl.col(name).sum() for name in self._names()]
+        return [pl.col(name).sum() for name in self._columns()]
 
     def empty(self) -> dict[str, object]:
         """The partial columns of no tuples."""
-        return {name: None if name.endswith("value") else 0 for name in self._names()}
+        return {name: None if name.endswith("value") else 0 for name in self._columns()}
 
     def finish(self, groups: pl.DataFrame) -> pl.Series:
         """The results. A sum that does not fit its type is null although its count is not 0."""
@@ -139,14 +160,28 @@ class Accumulator:
     def _name(self, part: str) -> str:
         return f"{self.prefix}.{part}"
 
-    def _names(self) -> list[str]:
+    def _is_wide(self, name: str) -> bool:
+        """Whether a partial column is a sum in 128 bits."""
+        return self._columns()[name] is SUMS and not name.endswith("value")
+
+    def _columns(self) -> dict[str, Type]:
+        """The partial columns, with the types in which they travel."""
         function = self.aggregate.function
         if function in ("MIN", "MAX"):
-            return [self._name("value")]
+            return {self._name("value"): self.type}
         if function == "COUNT":
-            return [self._name("count")]
-        parts = ("count", "high", "low") if isinstance(self.type, DecimalType) else ("count", "sum")
-        return [self._name(part) for part in parts]
+            return {self._name("count"): INT}
+        if isinstance(self.type, DecimalType):
+            return {self._name("count"): INT, self._name("high"): SUMS, self._name("low"): SUMS}
+        return {self._name("count"): INT, self._name("sum"): SUMS if self.type is INT else DOUBLE}
+
+
+def accumulators(schema: Schema, aggregates: Sequence[Aggregate]) -> list[Accumulator]:
+    """Those of aggregates over tuples of a schema, each with its place in its columns' names."""
+    types = [INT if a.argument is None else schema[a.argument].type for a in aggregates]
+    return [
+        Accumulator(a, type_, f"${i}") for i, (a, type_) in enumerate(zip(aggregates, types, strict=True))
+    ]
 
 
 def _decimal(total: int, count: int, places: int, scale: int) -> object:

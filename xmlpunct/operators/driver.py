@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from xmlpunct.errors import Reject
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.ended import ENDED, Ended
+from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.slice import Slice, concat
 
 
 @dataclass(slots=True)
 class Counters:
-    """What went through an operator; state and held punctuations are counted after keep."""
+    """What went through an operator; state, and punctuations held and ``forgotten``, are counted after keep."""
 
     tuples_in: int = 0
     tuples_out: int = 0
@@ -25,6 +26,7 @@ class Counters:
     state_rows_peak: int = 0
     held_punctuations: int = 0
     held_punctuations_peak: int = 0
+    forgotten: int = 0
 
 
 def run(operator: Operator, port: int, given: Slice) -> Slice:
@@ -51,16 +53,29 @@ class Pipeline:
     ``operators`` are in an order in which each comes after those it reads from; the last one's output is the
     pipeline's. ``inputs[i]`` lists the (operator, port) pairs that the pipeline's own input i feeds, and
     ``targets[o]`` the one pair that operator o's output feeds (None for the last).
+
+    An operator's output ends once: when it has, an `Ended` takes its place, and its state is gone.
     """
 
-    operators: Sequence[Operator]
+    operators: list[Operator]
     inputs: Sequence[Sequence[Edge]]
     targets: Sequence[Edge | None]
     counters: list[Counters] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.counters = [Counters() for _ in self.operators]
+        self.recount()
+
+    def open(self) -> Slice:
+        """What comes out of that which the operators know before any input. Once in a life, and first."""
+        found = []
+        for place, operator in enumerate(self.operators):
+            if said := operator.opening():
+                self.counters[place].punctuations_out += len(said)
+                if any(p.is_everything for p in said):
+                    self._end(place)
+                found.append(self._climb(self.targets[place], Slice(operator.schema.empty(), said)))
+        return concat(self.operators[-1].schema, found)
 
     def push(self, port: int, given: Slice) -> Slice:
         """Give a slice to input ``port``; return what comes out at the end."""
@@ -78,7 +93,11 @@ class Pipeline:
             given = run(operator, port, given)
             counters.tuples_out += given.tuples.height
             counters.punctuations_out += len(given.punctuations)
-            counters.state_rows, counters.held_punctuations = operator.rows, operator.held
+            if operator.ends and any(p.is_everything for p in given.punctuations):
+                self._end(place)
+            now = self.operators[place]
+            counters.state_rows, counters.held_punctuations = now.rows, now.held
+            counters.forgotten = now.forgotten
             counters.state_rows_peak = max(counters.state_rows_peak, counters.state_rows)
             counters.held_punctuations_peak = max(counters.held_punctuations_peak, counters.held_punctuations)
             if operator.rejects:
@@ -86,6 +105,14 @@ class Pipeline:
                 operator.rejects = []
             edge = self.targets[place]
         return given
+
+    def recount(self) -> None:
+        """Count from nothing again, and tell no reject twice."""
+        self.counters = [Counters() for _ in self.operators]
+        self.rejects = []
+
+    def _end(self, place: int) -> None:
+        self.operators[place] = Ended(self.operators[place])
 
     def waits(self) -> list[int]:
         """For each input of the pipeline, how much that is retained waits for it."""
@@ -99,41 +126,57 @@ class Pipeline:
                     at = self.targets[place]
         return found
 
-    def snapshot(self) -> bytes:
-        """The state of all operators as one piece of bytes."""
-        return pack({f"{i}/{k}": v for i, o in enumerate(self.operators) for k, v in o.snapshot().items()})
+    def snapshot(self) -> dict[str, pl.DataFrame]:
+        """The state of all operators. A frame that is the same object as in an earlier one is the same."""
+        return {f"{i}/{k}": v for i, o in enumerate(self.operators) for k, v in o.snapshot().items()}
 
-    def restore(self, data: bytes) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Take the state of a snapshot."""
         parts: list[dict[str, pl.DataFrame]] = [{} for _ in self.operators]
-        for key, frame in unpack(data).items():
-            place, _, name = key.partition("/")
-            parts[int(place)][name] = frame
-        for operator, part in zip(self.operators, parts, strict=True):
-            operator.restore(part)
+        for key, frame in snapshot.items():
+            number, _, name = key.partition("/")
+            parts[int(number)][name] = frame
+        for place, part in enumerate(parts):
+            if ENDED in part:
+                self._end(place)
+            else:
+                self.operators[place].restore(part)
 
 
-def pack(frames: dict[str, pl.DataFrame]) -> bytes:
-    """Named data frames as bytes: for each its name and its Arrow IPC stream, each behind its length."""
+def dump(frame: pl.DataFrame) -> bytes:
+    """A data frame as an Arrow IPC stream."""
     out = io.BytesIO()
-    for name, frame in frames.items():
-        body = io.BytesIO()
-        frame.write_ipc_stream(body)
-        for piece in (name.encode(), body.getvalue()):
-            out.write(len(piece).to_bytes(8, "big"))
-            out.write(piece)
+    frame.write_ipc_stream(out)
     return out.getvalue()
+
+
+def load(data: bytes) -> pl.DataFrame:
+    """The inverse of `dump`."""
+    return pl.read_ipc_stream(io.BytesIO(data))
+
+
+def pack(frames: Mapping[str, pl.DataFrame]) -> bytes:
+    """Named data frames as bytes."""
+    return joined({name: dump(frame) for name, frame in frames.items()})
 
 
 def unpack(data: bytes) -> dict[str, pl.DataFrame]:
     """The inverse of `pack`."""
+    return {name: load(body) for name, body in parted(data).items()}
+
+
+def joined(bodies: Mapping[str, bytes]) -> bytes:
+    """Named pieces of bytes as one: each name and each piece behind its length."""
+    pieces = [piece for name, body in bodies.items() for piece in (name.encode(), body)]
+    return b"".join(part for piece in pieces for part in (len(piece).to_bytes(8, "big"), piece))
+
+
+def parted(data: bytes) -> dict[str, bytes]:
+    """The inverse of `joined`."""
     pieces: list[bytes] = []
     at = 0
     while at < len(data):
         length = int.from_bytes(data[at : at + 8], "big")
         pieces.append(data[at + 8 : at + 8 + length])
         at += 8 + length
-    return {
-        name.decode(): pl.read_ipc_stream(io.BytesIO(body))
-        for name, body in zip(pieces[::2], pieces[1::2], strict=True)
-    }
+    return {name.decode(): body for name, body in zip(pieces[::2], pieces[1::2], strict=True)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.table import Table
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -22,23 +23,13 @@ class DupElim(Operator):
 
     def __init__(self, schema: Schema) -> None:
         super().__init__((schema,), schema)
-        self._seen = schema.empty()
+        self._seen = Table(schema.empty())
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = tuples.unique(maintain_order=True)
-        if self._seen.height:
-            fresh = fresh.join(
-                self._seen, on=fresh.columns, how="anti", nulls_equal=True, maintain_order="left"
-            )
-            self._seen = pl.concat([self._seen, fresh])
-        else:
-            self._seen = fresh
-        return fresh
+        return self._seen.add(tuples)
 
     def keep(self, port: int, punctuations: list[Punctuation]) -> None:
-        closed = PunctuationSet(self.schema, punctuations).mask(self._seen)
-        if closed.any():
-            self._seen = self._seen.filter(~closed)
+        self._seen.purge(PunctuationSet(self.schema, punctuations).mask(self._seen.frame))
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         return punctuations
@@ -46,14 +37,14 @@ class DupElim(Operator):
     @property
     def retained(self) -> pl.DataFrame:
         """The tuples that may come again."""
-        return self._seen
+        return self._seen.frame
 
     @property
     def rows(self) -> int:
         return self._seen.height
 
     def snapshot(self) -> Snapshot:
-        return {"seen": self._seen}
+        return self._seen.snapshot("seen")
 
     def restore(self, snapshot: Snapshot) -> None:
-        self._seen = snapshot["seen"]
+        self._seen.restore("seen", snapshot)

@@ -18,6 +18,7 @@ import polars as pl
 from xmlpunct.operators.casts import cast_to
 from xmlpunct.operators.compare import COMPARISONS, greater
 from xmlpunct.operators.expression import Call, Column, Expression, Literal
+from xmlpunct.operators.functions import UNITS
 from xmlpunct.operators.wide import int128, magnitude, minus, plain_zero, rescale, to_decimal, unscaled
 from xmlpunct.types import DOUBLE, INT, DecimalType
 
@@ -72,7 +73,7 @@ def _constant(compiled: Evaluation) -> Evaluation:
 
 
 def _compile(expression: Call) -> Evaluation:
-    found = [evaluate(argument) for argument in _operands(expression)]
+    found = [evaluate(argument) for argument in operands(expression)]
     if expression.function in _LAZY:
         return _LAZY[expression.function](found)
     outcome = _STRICT[expression.function](expression, *(e.value for e in found))
@@ -85,7 +86,7 @@ def _compile(expression: Call) -> Evaluation:
     return Evaluation(outcome.value, _first(errors))
 
 
-def _operands(call: Call) -> list[Expression]:
+def operands(call: Call) -> list[Expression]:
     """The arguments; of AND and OR those of the whole chain."""
     if call.function not in ("AND", "OR"):
         return list(call.args)
@@ -330,6 +331,14 @@ def like_regex(pattern: str, escape: str) -> str:
     return f"^(?s:{''.join(out)})$"
 
 
+_STEPS = dict(zip(UNITS, ("1s", "1m", "1h", "1d", "1w", "1mo", "1q", "1y"), strict=True))
+
+
+def _truncate(call: Call, _: pl.Expr, value: pl.Expr) -> Outcome:
+    (unit,) = (a.value for a in call.args[:1] if isinstance(a, Literal))
+    return Outcome(value.dt.truncate(_STEPS[unit]))
+
+
 def _cast(call: Call, value: pl.Expr) -> Outcome:
     result, fails = cast_to(call.args[0].type, call.type, value)
     return Outcome(result, [] if fails is None else [(fails, f"no {call.type}")])
@@ -364,4 +373,5 @@ _STRICT: dict[str, Compiler] = {
     "HOUR": _plain(lambda v: v.dt.hour().cast(pl.Int64)),
     "MINUTE": _plain(lambda v: v.dt.minute().cast(pl.Int64)),
     "SECOND": _plain(lambda v: v.dt.second().cast(pl.Int64)),
+    "DATE_TRUNC": _truncate,
 }

@@ -336,6 +336,22 @@ def _part(name: str, args: tuple[Expression, ...]) -> Expression:
     return Call(INT, a.nullable, name, (a,))
 
 
+UNITS = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+"""What DATE_TRUNC can cut down to. A week begins on Monday."""
+
+
+def _truncated(name: str, args: tuple[Expression, ...]) -> Expression:
+    _count(name, args, 2)
+    unit, a = args
+    if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
+        raise ValueError(f"{name} wants a literal unit: 'hour'")
+    if unit.value.upper() not in UNITS:
+        raise ValueError(f"{name} goes by {', '.join(UNITS)}, not {unit.value}")
+    if a.type not in (DATE, TIMESTAMP) and not _is_null(a):
+        raise ValueError(f"{name} wants DATE or TIMESTAMP, not {a.type}")
+    return Call(TIMESTAMP, a.nullable, name, (literal(STRING, unit.value.upper()), cast(a, TIMESTAMP)))
+
+
 RULES: dict[str, Rule] = (
     dict.fromkeys(("+", "-", "*", "/", "%"), _arithmetic)
     | dict.fromkeys(("NEG", "ABS"), _sign)
@@ -348,5 +364,6 @@ RULES: dict[str, Rule] = (
     | dict.fromkeys(("UPPER", "LOWER", "TRIM"), _text(STRING))
     | {"LENGTH": _text(INT), "SUBSTRING": _text(STRING, 2, 3), "||": _join, "CONCAT": _join, "LIKE": _like}
     | {"IS NULL": _is_null_test, "IN": _in, "BETWEEN": _between, "CASE": _case, "NULLIF": _nullif}
+    | {"DATE_TRUNC": _truncated}
 )
 """Every function there is, by name. BETWEEN, NULLIF and CONCAT are built from others."""

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.cover import JointCover
-from xmlpunct.operators.aggregate import Accumulator, Aggregate
+from xmlpunct.operators.aggregate import Accumulator, Aggregate, accumulators
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.patterns import WILDCARD
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
+from xmlpunct.slice import without
 
 
 class GroupBy(Operator):
@@ -26,32 +27,42 @@ class GroupBy(Operator):
     closes no hour, unless others close it for all other values that sid can have. The null group is closed by ``*``
     alone. Without grouping attributes there is one group, from the start, released once. Retained are not the
     tuples but each group's partial aggregates, and for a DISTINCT aggregate the group's distinct values.
+
+    With ``whole``, what comes in are such partial aggregates already, of tuples of that schema: a
+    `PartialGroupBy` below has made them.
     """
 
     name = "group-by"
 
-    def __init__(self, schema: Schema, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        keys: Sequence[str],
+        aggregates: Sequence[Aggregate],
+        whole: Schema | None = None,
+    ) -> None:
+        self._partial, whole = whole is not None, whole or schema
         self._keys = Schema.of(schema[key] for key in keys)
-        results = [a.attribute(schema, bool(keys)) for a in aggregates]
+        results = [a.attribute(whole, bool(keys)) for a in aggregates]
         super().__init__((schema,), Schema.of([*self._keys, *results]))
         self._places = [schema.index(key) for key in keys]
         self._by = [pl.col(key) for key in keys] or [pl.lit(0).alias("$all")]
-        self._plain: list[Accumulator] = []
-        self._distinct: list[Accumulator] = []
-        for i, (a, result) in enumerate(zip(aggregates, results, strict=True)):
-            type_ = schema[a.argument].type if a.argument is not None else result.type
-            kind = self._distinct if a.distinct and a.function not in ("MIN", "MAX") else self._plain
-            kind.append(Accumulator(a, type_, f"${i}"))
+        found = accumulators(whole, aggregates)
+        self._plain = [a for a in found if not a.aggregate.needs_values]
+        self._distinct = [a for a in found if a.aggregate.needs_values]
         self._arguments = sorted({str(a.aggregate.argument) for a in self._distinct})
-        self._groups = self._aggregate(schema.empty(), self._plain)
-        self._values = {a: self._pairs(schema.empty(), a) for a in self._arguments}
+        self._groups = self._aggregate(whole.empty(), self._plain)
+        self._values = {a: self._pairs(whole.empty(), a) for a in self._arguments}
         self._released = False
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
         self._closed = PunctuationSet(self._keys)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = self._aggregate(tuples, self._plain)
-        if self._groups.height:
+        if self._partial:
+            fresh = tuples.select(*self._by, *(e for a in self._plain for e in a.received()))
+        else:
+            fresh = self._aggregate(tuples, self._plain)
+        if self._partial or self._groups.height:
             parts = pl.concat([self._groups, fresh])
             merges = [e for a in self._plain for e in a.merges()]
             fresh = parts.group_by(self._names, maintain_order=True).agg(merges)
@@ -66,7 +77,8 @@ class GroupBy(Operator):
         closed = self._closed = self._close(punctuations)
         if not len(closed) or (self._released and not len(self._keys)):
             return self.schema.empty()
-        groups = self._groups.filter(closed.mask(self._groups))
+        hit = closed.mask(self._groups)
+        groups, self._groups = self._groups.filter(hit), without(self._groups, hit)
         if not len(self._keys):
             self._released = True
             if not groups.height:  # the one group exists even if no tuple came
@@ -79,8 +91,7 @@ class GroupBy(Operator):
     def keep(self, port: int, punctuations: list[Punctuation]) -> None:
         closed = self._closed
         if len(closed):
-            self._groups = self._groups.filter(~closed.mask(self._groups))
-            self._values = {a: seen.filter(~closed.mask(seen)) for a, seen in self._values.items()}
+            self._values = {a: without(seen, closed.mask(seen)) for a, seen in self._values.items()}
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         rest = [WILDCARD] * (len(self.schema) - len(self._keys))

@@ -5,7 +5,8 @@ this order, ``step`` with its tuples, then ``pass_``, ``keep`` and ``prop`` with
 tells what each may assume: ``pass_`` sees every tuple of the slice; ``keep`` runs after it and drops what
 is no longer needed; ``prop`` runs last, since what is still retained decides what may be promised.
 
-There is no ``final``: the end of an input is the punctuation that matches everything.
+What an operator knows before any input, ``opening`` says. There is no ``final``: the end of an input is the
+punctuation that matches everything.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from xmlpunct.errors import Reject
+from xmlpunct.origin import BYTE, LINE, SOURCE, is_attribute
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -35,11 +38,19 @@ class Operator(ABC):
     name: str
     speaks = False
     """Whether `prop` may have something to say where no punctuation came in."""
+    ends = True
+    """Whether it has nothing more to do once its output has ended."""
+    quiet = False
+    """Whether nobody is to hear what it rejects, since another operator rejects the same."""
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema
         self.number = 0
         self.rejects: list[Reject] = []
+
+    def opening(self) -> list[Punctuation]:
+        """The punctuations that are true of the output from the start, whatever comes in."""
+        return []
 
     @abstractmethod
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
@@ -67,6 +78,11 @@ class Operator(ABC):
         """How many punctuations are retained."""
         return 0
 
+    @property
+    def forgotten(self) -> int:
+        """How many punctuations it has dropped that it should have retained."""
+        return 0
+
     def waits(self) -> Sequence[int]:
         """For each port, how much that is retained waits for it: tuples, or punctuations that could pass."""
         return [0] * len(self.inputs)
@@ -82,11 +98,12 @@ class Operator(ABC):
             self.reject(row, reason)
         return tuples.filter(~failed)
 
-    def reject(self, row: Mapping[str, object], reason: str) -> None:
-        """Leave out one tuple."""
-        self.rejects.append(
-            Reject(f"{self.name} #{self.number}", None, None, reason, json.dumps(row, default=str))
-        )
+    def reject(self, row: Mapping[str, Any], reason: str) -> None:
+        """Leave out one tuple, which stood where it says itself, if it does."""
+        if not self.quiet:
+            source = str(row.get(SOURCE, f"{self.name} #{self.number}"))
+            text = json.dumps({name: row[name] for name in row if is_attribute(name)}, default=str)
+            self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, text))
 
     def snapshot(self) -> Snapshot:
         """The state, for a checkpoint."""

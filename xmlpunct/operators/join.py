@@ -10,10 +10,12 @@ from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.patterns import WILDCARD, Pattern
+from xmlpunct.operators.table import Table
+from xmlpunct.patterns import interval
 from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation, combine, from_frame, to_frame
 from xmlpunct.schema import Schema
+from xmlpunct.slice import without
 
 KINDS = ("inner", "left", "right", "full")
 _ID, _MATCHED = "$id", "$matched"
@@ -31,7 +33,7 @@ class Join(Operator):
     A tuple whose k the other input has closed already is paired and not stored; neither is one with a null
     in k. An inner join's output has each attribute of k once, under the left's name; an outer join's has
     both, and a punctuation on the null-supplied side counts only if it constrains one of its attributes,
-    for then no row of nulls matches it.
+    for then no row of nulls matches it; ``*`` everywhere becomes ``(,)`` on each of them.
     """
 
     name = "join"
@@ -53,25 +55,27 @@ class Join(Operator):
         if kind == "inner":
             sides[RIGHT] = [a for a in sides[RIGHT] if a.name not in self.keys.names[RIGHT]]
         super().__init__((left, right), Schema.of([*sides[LEFT], *sides[RIGHT]]))
+        self._places = [self._origins(side) for side in (LEFT, RIGHT)]
         self._residual = None if residual is None else evaluate(residual)
         self._next_id = 0
-        self._stored = [self._marked(LEFT, left.empty()), self._marked(RIGHT, right.empty())]
+        self._stored = [Table(self._marked(port, side.empty())) for port, side in enumerate((left, right))]
         self._pending = [PunctuationSet(left), PunctuationSet(right)]
         self._ended = [False, False]
-        self._closed: list[Punctuation] = []
+        self._met: list[tuple[Punctuation, Punctuation]] = []
 
     # Tuples
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        other = 1 - port
+        mine, others = self._stored[port], self._stored[1 - port]
         null = self.keys.has_null(port, tuples)
-        fresh = self._marked(port, tuples.filter(~null))
-        sides = (fresh, self._stored[RIGHT]) if port == LEFT else (self._stored[LEFT], fresh)
-        pairs = self._pairs(*sides)
+        fresh = self._marked(port, without(tuples, null))
+        pairs = self._pairs(*((fresh, others.frame) if port == LEFT else (others.frame, fresh)))
         fresh = self._mark(port, fresh, pairs)
-        self._stored[other] = self._mark(other, self._stored[other], pairs)
-        closed = self.keys.closed_by(other, port, fresh)
-        self._stored[port] = pl.concat([self._stored[port], fresh.filter(~closed)])
+        marked = self._mark(1 - port, others.frame, pairs)
+        if marked is not others.frame:
+            others.change(marked[_MATCHED] & ~others.frame[_MATCHED], marked)
+        closed = self.keys.closed_by(1 - port, port, fresh)
+        mine.append(without(fresh, closed))
         found = [pairs.select(self.schema.names)]
         if self._preserved[port]:
             found.append(self._with_nulls(port, tuples.filter(null)))
@@ -82,59 +86,76 @@ class Join(Operator):
         other = 1 - port
         if not self._preserved[other]:
             return self.schema.empty()
-        stored = self._stored[other]
+        stored = self._stored[other].frame
         closed = self.keys.among(punctuations, port, other, stored)
         return self._with_nulls(other, stored.filter(closed & ~stored[_MATCHED]))
 
     def keep(self, port: int, punctuations: list[Punctuation]) -> None:
-        other = 1 - port
-        closed = self.keys.among(punctuations, port, other, self._stored[other])
-        if closed.any():
-            self._stored[other] = self._stored[other].filter(~closed)
+        others = self._stored[1 - port]
+        others.purge(self.keys.among(punctuations, port, 1 - port, others.frame))
         # What is closed on both sides is forgotten next, and still combines with these punctuations.
-        self._closed = list(self.keys.meeting.inputs[other]) if self._preserved[port] else []
+        self._met = self._meet(port, punctuations) if self._preserved[port] else []
         self.keys.add(port, punctuations)
         self._ended[port] |= any(p.is_everything for p in punctuations)
-        useful = (p for p in punctuations if self._preserved[port] or self._said(port, p) is not None)
-        self._pending[port].update(useful)
+        self._pending[port].update(punctuations)
 
     # Punctuations
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
-        found: dict[Punctuation | None, None] = {}
+        found: dict[Punctuation, None] = {}
         for side in (LEFT, RIGHT):
-            free = {p: self._said(side, p) for p in self._pending[side].unmatched(self._stored[side])}
-            found.update(dict.fromkeys(free.values()))
-            self._pending[side].discard(p for p, said in free.items() if said is not None)
+            free = self._pending[side].unmatched(self._stored[side].frame)
+            found.update(dict.fromkeys(q for p in free for q in self._said(side, p)))
+            self._pending[side].discard(free)
         for side in (LEFT, RIGHT):
             if self._preserved[side]:
                 found.update(dict.fromkeys(self._halves(side, port, punctuations)))
         if self.kind == "full" and all(self._ended) and not any(s.height for s in self._stored):
-            found[Punctuation.everything(self.schema)] = None
-            for pending in self._pending:
-                pending.discard(list(pending))
-        return [p for p in found if p is not None]
+            return [Punctuation.everything(self.schema)]
+        return list(found)
 
-    def _halves(self, side: int, port: int, punctuations: list[Punctuation]) -> list[Punctuation | None]:
+    def _halves(self, side: int, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         """What is new in a preserved side's punctuations combined with what the other has closed."""
         schema = self.inputs[side]
         if port == side:
-            closed = PunctuationSet(schema, (self.keys.moved(c, schema, side) for c in self._closed))
-            both = [c for p in punctuations if p in self._pending[side] for c in closed.combinations(p)]
+            both = [c for p, c in self._met if p in self._pending[side]]
         else:
             fresh = (self.keys.moved(c, schema, side) for c in self.keys.closings(port, punctuations))
             both = [p for c in fresh for p in self._pending[side].combinations(c)]
-        return [self._said(side, p) for p in both]
+        return [q for p in both for q in self._said(side, p)]
 
-    def _said(self, side: int, p: Punctuation) -> Punctuation | None:
-        """modPs: a punctuation of an input as one of the output; None if it cannot be said there."""
-        if self._preserved[1 - side] and p.is_everything:
-            return None
-        named: dict[str, Pattern] = dict(zip(self.inputs[side].names, p.patterns, strict=True))
+    def _meet(self, port: int, punctuations: list[Punctuation]) -> list[tuple[Punctuation, Punctuation]]:
+        """Punctuations of an input, each with its combinations with what the other has closed."""
+        schema, closed = self.inputs[port], self.keys.meeting.inputs[1 - port]
+        found = []
+        for p in punctuations if len(closed) else ():
+            for c in closed.overlapping(p.rebase(self.keys.schema, self.keys.places[port])):
+                both = combine(p, self.keys.moved(c, schema, port))
+                if both is not None:
+                    found.append((p, both))
+        return found
+
+    def _said(self, side: int, p: Punctuation) -> list[Punctuation]:
+        """modPs: a punctuation of an input as ones of the output.
+
+        The end of a null-supplied side says no more than that its attributes will all be null.
+        """
+        places = self._places[side]
+        if not (self._preserved[1 - side] and p.is_everything):
+            return [p.rebase(self.schema, places)]
+        return [
+            Punctuation.of(self.schema, **{a.name: interval(a.type, None, None, False, False)})
+            for a, place in zip(self.schema, places, strict=True)
+            if place is not None
+        ]
+
+    def _origins(self, side: int) -> list[int | None]:
+        """For each attribute of the output its place in an input, if it is there."""
+        places: dict[str, int] = {name: i for i, name in enumerate(self.inputs[side].names)}
         if self.kind == "inner" and side == RIGHT:
             for left, right in zip(*self.keys.names, strict=True):
-                named[left] = named.pop(right)
-        return Punctuation(self.schema, [named.get(name, WILDCARD) for name in self.schema.names])
+                places[left] = places.pop(right)
+        return [places.get(name) for name in self.schema.names]
 
     # Rows
 
@@ -156,9 +177,12 @@ class Join(Operator):
         return tuples.with_columns((pl.col(_MATCHED) | partner).alias(_MATCHED))
 
     def _pairs(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-        right_keys = zip(*self.keys.names, strict=True)
-        pairs = self.keys.pairs(left.drop(_MATCHED, strict=False), right.drop(_MATCHED, strict=False))
-        pairs = pairs.with_columns(pl.col(k).alias(name) for k, name in right_keys)
+        pairs = self.keys.pairs(
+            *(side.drop(_MATCHED) if _MATCHED in side else side for side in (left, right))
+        )
+        if self._residual is not None or self.kind != "inner":
+            right_keys = zip(*self.keys.names, strict=True)
+            pairs = pairs.with_columns(pl.col(k).alias(name) for k, name in right_keys)
         if self._residual is not None:
             if self._residual.error is not None:
                 pairs = self.reject_failures(pairs, self._residual.error)
@@ -188,15 +212,16 @@ class Join(Operator):
         return self.keys.meeting.held + sum(map(len, self._pending))
 
     def snapshot(self) -> Snapshot:
-        sides = {f"stored{i}": s for i, s in enumerate(self._stored)}
+        left, right = (stored.snapshot(f"stored{i}") for i, stored in enumerate(self._stored))
         pending = {f"pending{i}": to_frame(self.inputs[i], p) for i, p in enumerate(self._pending)}
         flags = pl.DataFrame(
             {"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]], "id": [self._next_id]}
         )
-        return {**sides, **pending, **self.keys.meeting.snapshot(), "flags": flags}
+        return {**left, **right, **pending, **self.keys.meeting.snapshot(), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
-        self._stored = [snapshot[f"stored{i}"] for i in (LEFT, RIGHT)]
+        for i, stored in enumerate(self._stored):
+            stored.restore(f"stored{i}", snapshot)
         self._pending = [
             PunctuationSet(schema, from_frame(schema, snapshot[f"pending{i}"]))
             for i, schema in enumerate(self.inputs)

@@ -20,9 +20,9 @@ class Meeting:
     A punctuation is retained until what all inputs have said together covers it: combined with whatever may
     still come, it would say nothing new. What was found is remembered only where it overlaps a retained one.
     An input's end is retained until all have ended, whatever covers it: whoever waits for the end waits for
-    that punctuation itself.
+    that punctuation itself. When they have, that is remembered, and nothing is to be said any more.
 
-    ``alike`` leaves out the combinations of two punctuations each of which constrains an attribute that the
+    ``alike`` leaves out the combinations with two punctuations each of which constrains an attribute that the
     other does not. Inputs that all say the same sooner or later lose nothing by it but haste, and are spared
     the product of all that they say.
     """
@@ -35,8 +35,14 @@ class Meeting:
 
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
         """Take a punctuation of an input; return its new combinations with one of each other input."""
-        mine = self.inputs[port]
-        if not mine.add(p):
+        mine, others = self.inputs[port], [said for i, said in enumerate(self.inputs) if i != port]
+        alone = p.constants is not None and all(said.overlapping(p) == [p] for said in others)
+        if alone and not mine.overlapping(p) and not self._found.overlapping(p):
+            # The usual case, made quick: now all have said just this, and nothing else is touched by it.
+            for said in others:
+                said.discard([p])
+            return [p]
+        if self._ended or not mine.add(p):
             return []
         found = [c for c in self._combine(port, p) if c not in self._found]
         self._forget(found)
@@ -45,20 +51,21 @@ class Meeting:
         return found
 
     def _combine(self, port: int, p: Punctuation) -> list[Punctuation]:
-        found = [p]
-        for other, said in enumerate(self.inputs):
-            if other != port and found:
-                found = list(dict.fromkeys(c for q in found for c in self._combinations(said, q)))
-        return found
+        """The combinations of ``p`` with one of each other input; ``alike``: of which any two are alike.
 
-    def _combinations(self, said: PunctuationSet, p: Punctuation) -> list[Punctuation]:
-        if not self.alike:
-            return said.combinations(p)
-        mine = set(p.constrained)
-        others = (
-            q for q in said.overlapping(p) if mine.issubset(q.constrained) or mine.issuperset(q.constrained)
-        )
-        return [c for q in others if (c := combine(p, q)) is not None]
+        In whatever order they come, the same are found: so each is held against all that made a combination.
+        """
+        found = {(p, frozenset([p.constrained])): None}
+        for other, said in enumerate(self.inputs):
+            if other != port:
+                found = dict.fromkeys(
+                    (c, kinds | {q.constrained} if self.alike else kinds)
+                    for so_far, kinds in found
+                    for q in said.overlapping(so_far)
+                    if not self.alike or all(_nested(q.constrained, kind) for kind in kinds)
+                    if (c := combine(so_far, q)) is not None
+                )
+        return list(dict.fromkeys(c for c, _ in found))
 
     def _forget(self, found: Iterable[Punctuation]) -> None:
         """Remember what was found; drop what it covers, then what overlaps nothing that is retained."""
@@ -71,7 +78,15 @@ class Meeting:
                     if self._is_covered(pieces, h):
                         said.discard([h])
                         doubtful.update(dict.fromkeys(pieces))
-        self._found.discard(c for c in doubtful if not any(said.overlapping(c) for said in self.inputs))
+        self._found.discard(
+            c
+            for c in doubtful
+            if not c.is_everything and not any(said.overlapping(c) for said in self.inputs)
+        )
+
+    @property
+    def _ended(self) -> bool:
+        return Punctuation.everything(self.schema) in self._found
 
     def waits(self, retained: pl.DataFrame | None = None) -> list[int]:
         """For each input, how many retained tuples others have closed and it has not.
@@ -105,3 +120,8 @@ class Meeting:
 
         self.inputs = [load(f"said{i}") for i in range(len(self.inputs))]
         self._found = load("found")
+
+
+def _nested(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
+    """Whether one of two punctuations' constrained attributes are among the other's."""
+    return set(some).issubset(others) or set(some).issuperset(others)

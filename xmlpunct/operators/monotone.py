@@ -88,6 +88,8 @@ def _step(call: Call) -> tuple[Expression, bool] | None:
         return args[0], False
     if name == "YEAR":
         return args[0], True
+    if name == "DATE_TRUNC":
+        return args[1], True
     if name == "CAST":
         return (args[0], True) if _keeps_order(args[0].type, call.type) else None
     if name not in ("+", "-", "*", "/"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from xmlpunct.operators.iterator import Operator, Snapshot
-from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
@@ -18,29 +18,34 @@ class NotIn(Operator):
     the right is empty. Anything may still turn up on the right until it ends.
 
     - cpass   = [t | t in ts1, t.a <> b for all b in ts2] once the right has ended
-    - ckeep1  = ts1 until then, without those that cannot pass; ckeep2 = δ(ts2)
+    - ckeep1  = ts1 until then, without those that cannot pass
+    - ckeep2  = [b | b in δ(ts2), setNomatch(b, joinPs(ps1))], where a null alone stands for all of ts2
     - cprop   = setNomatchPs(ts1', ps1)
     """
 
     name = "not-in"
+    speaks = True  # a right tuple that comes may free a punctuation
 
     def __init__(self, left: Schema, right: Schema, left_column: str, right_column: str) -> None:
         super().__init__((left, right), left)
-        if left[left_column].type != right[right_column].type:
-            raise ValueError(f"{left_column} and {right_column} are not of one type: CAST one of them")
+        self.keys = JoinKeys((left, right), [(left_column, right_column)])
         self._column, self._right_column = left_column, right_column
         self._waiting = left.empty()
-        self._values = right.empty().select(pl.col(right_column).alias("value"))
+        self._values = right.empty().select(right_column)
         self._pending = PunctuationSet(left)
-        self._ended = False
+        self._empty, self._ended = True, False
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            fresh = tuples.select(pl.col(self._right_column).alias("value"))
-            self._values = pl.concat([self._values, fresh]).unique(maintain_order=True)
-            self._waiting = self._possible(self._waiting)
+            self._empty = False
+            fresh = tuples.select(self._right_column)
+            self._waiting = self._possible(self._waiting, fresh)
+            fresh = fresh.filter(~self.keys.closed_by(LEFT, RIGHT, fresh))
+            values = pl.concat([self._values, fresh]).unique(maintain_order=True)
+            unknown = values.filter(pl.col(self._right_column).is_null())
+            self._values = unknown if unknown.height else values
             return self.schema.empty()
-        possible = self._possible(tuples)
+        possible = tuples if self._empty else self._possible(tuples, self._values)
         if self._ended:
             return possible
         self._waiting = pl.concat([self._waiting, possible])
@@ -57,24 +62,24 @@ class NotIn(Operator):
             self._waiting = self.schema.empty()
         if port == LEFT:
             self._pending.update(punctuations)
+            self._values = self._values.filter(~self.keys.among(punctuations, LEFT, RIGHT, self._values))
+        self.keys.add(port, punctuations)
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         free = self._pending.unmatched(self._waiting)
         self._pending.discard(free)
         return free
 
-    def _possible(self, left: pl.DataFrame) -> pl.DataFrame:
-        """The left tuples that nothing on the right excludes so far."""
-        values = self._values["value"]
-        if not values.len():
-            return left
+    def _possible(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+        """The left tuples that the values of a right side which is not empty do not exclude."""
+        values = right[self._right_column]
         if values.has_nulls():
             return left.clear()
         known = left.filter(pl.col(self._column).is_not_null())
         return known.filter(~known[self._column].is_in(values.implode()))
 
     def waits(self) -> list[int]:
-        return [0, self._waiting.height]
+        return [self._values.height, self._waiting.height]
 
     @property
     def rows(self) -> int:
@@ -82,14 +87,15 @@ class NotIn(Operator):
 
     @property
     def held(self) -> int:
-        return len(self._pending)
+        return len(self._pending) + self.keys.meeting.held
 
     def snapshot(self) -> Snapshot:
-        state = {"waiting": self._waiting, "values": self._values}
-        ended = pl.DataFrame({"ended": [self._ended]})
-        return {**state, "pending": to_frame(self.schema, self._pending), "ended": ended}
+        state = {"waiting": self._waiting, "values": self._values, **self.keys.meeting.snapshot()}
+        flags = pl.DataFrame({"empty": [self._empty], "ended": [self._ended]})
+        return {**state, "pending": to_frame(self.schema, self._pending), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
         self._waiting, self._values = snapshot["waiting"], snapshot["values"]
         self._pending = PunctuationSet(self.schema, from_frame(self.schema, snapshot["pending"]))
-        self._ended = snapshot["ended"].item()
+        self._empty, self._ended = snapshot["flags"].row(0)
+        self.keys.meeting.restore(snapshot)

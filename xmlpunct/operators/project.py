@@ -11,6 +11,7 @@ import polars as pl
 
 from xmlpunct import patterns as pt
 from xmlpunct.cover import Fused, JointCover, Part
+from xmlpunct.operators.absent import outside
 from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
@@ -61,6 +62,9 @@ class Project(Operator):
         self.columns, self.memory = tuple(columns), memory
         found = [(name, evaluate(e)) for name, e in columns]
         self._values = [e.value.alias(name) for name, e in found]
+        self._sources: list[tuple[str, str]] | None = None
+        if columns and all(isinstance(e, Column) for _, e in columns):
+            self._sources = [(e.name, name) for name, e in columns if isinstance(e, Column)]
         errors = [e.error for _, e in found if e.error is not None]
         self._error = reduce(lambda a, b: pl.coalesce(a, b), errors) if errors else None
         self._carriers = self._find_carriers(dict(derived))
@@ -68,6 +72,11 @@ class Project(Operator):
         self._carried = [i for i, found in enumerate(self._carriers) if found]
         dropped = [i for i, found in enumerate(self._carriers) if not found]
         self._joint = JointCover(schema, dropped)
+        self._places: list[int | None] | None = None
+        """For each output attribute the one it carries, where that is all there is to carrying."""
+        if not self._fusing and all(len(found) <= 1 for found in self._carriers):
+            origins = {place: i for i, found in enumerate(self._carriers) for place, _ in found}
+            self._places = [origins.get(place) for place in range(len(self.schema))]
         self._said = {i: Fused(schema) for i in sorted(self._fusing)}
         self._given = {place: Fused(self.schema) for place in self._image_places()}
 
@@ -97,6 +106,8 @@ class Project(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._error is not None:
             tuples = self.reject_failures(tuples, self._error)
+        if self._sources is not None:  # nothing is computed, only chosen
+            return pl.DataFrame([tuples[source].alias(name) for source, name in self._sources])
         # Not select alone: constants would give one row, whatever the number of tuples.
         return tuples.with_columns(self._values).select(self.schema.names)
 
@@ -105,6 +116,8 @@ class Project(Operator):
         return list(dict.fromkeys(q for p in closed if not p.is_empty for q in self._project(p)))
 
     def _project(self, p: Punctuation) -> list[Punctuation]:
+        if self._places is not None:
+            return [p.rebase(self.schema, self._places)]
         constrained = [i for i in p.constrained if self._carriers[i]]
         for i in self._fusing.intersection(constrained):
             self._said[i].add(p, i)
@@ -173,3 +186,12 @@ class Project(Operator):
         self._joint.restore({k: snapshot[f"joint.{k}"] for k in ("open", "found")})
         self._said = {i: Fused.restored(self.inputs[0], snapshot[f"said.{i}"]) for i in self._said}
         self._given = {i: Fused.restored(self.schema, snapshot[f"given.{i}"]) for i in self._given}
+
+
+class Scan(Project):
+    """Reads attributes of a stream. Of those with a declared domain no other value ever comes."""
+
+    name = "scan"
+
+    def opening(self) -> list[Punctuation]:
+        return [p for a in self.schema for p in outside(self.schema, a.name, a.domain)]

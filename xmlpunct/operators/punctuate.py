@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from xmlpunct.operators.absent import news, outside
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.patterns import constant, interval, values
 from xmlpunct.punctuation import Punctuation
@@ -59,7 +60,11 @@ class Punctuate(Operator):
         sender = schema[order.by].type.dtype if order.by is not None else pl.Int32()
         self._reached = pl.DataFrame(schema={"sender": sender, "value": self._type.dtype})
         self._said = self._reached  # what was reached when the last promise was made
-        self._begun = False
+
+    def opening(self) -> list[Punctuation]:
+        """That no sender comes who is not listed."""
+        by = self.order.by
+        return [] if by is None else news(self.inputs[0], outside(self.schema, by, self.schema[by].domain))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         order = self.order
@@ -83,9 +88,6 @@ class Punctuate(Operator):
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         found = [Punctuation(self.schema, p.patterns) for p in punctuations]
         order = self.order
-        if order.by is not None and not self._begun:
-            found += self._nobody_else()
-        self._begun = True
         before, now = self._bounds(self._said), self._bounds(self._reached)
         self._said = self._reached
         for sender, bound in now.items():
@@ -136,22 +138,11 @@ class Punctuate(Operator):
         below = interval(self._type, None, bound, False, False)
         return Punctuation.of(self.schema, **{self.order.attribute: below, **about})
 
-    def _nobody_else(self) -> list[Punctuation]:
-        """That no sender comes who is not listed."""
-        assert self.order.by is not None
-        type_ = self.schema[self.order.by].type
-        listed = sorted(self.order.senders, key=type_.key)
-        gaps = zip([None, *listed], [*listed, None], strict=True)
-        found = [interval(type_, low, high, False, False) for low, high in gaps]
-        return [Punctuation.of(self.schema, **{self.order.by: gap}) for gap in found]
-
     def snapshot(self) -> Snapshot:
-        begun = pl.DataFrame({"begun": [self._begun]})
-        return {"reached": self._reached, "said": self._said, "begun": begun}
+        return {"reached": self._reached, "said": self._said}
 
     def restore(self, snapshot: Snapshot) -> None:
         self._reached, self._said = snapshot["reached"], snapshot["said"]
-        self._begun = snapshot["begun"].item()
 
 
 def _running_maximum(frame: pl.DataFrame) -> pl.Series:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from xmlpunct.operators.absent import never, news
 from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator
@@ -17,6 +18,8 @@ class Select(Operator):
     - cpass(ts, ps)  = [t | t in ts, predicate(t)]
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = []
+
+    From the start: no tuple comes for which the predicate cannot be true.
     """
 
     name = "select"
@@ -25,6 +28,9 @@ class Select(Operator):
         super().__init__((schema,), schema)
         self.predicate = predicate
         self._test = evaluate(predicate)
+
+    def opening(self) -> list[Punctuation]:
+        return news(self.schema, never(self.schema, self.predicate))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._test.error is not None:

@@ -10,9 +10,11 @@ from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
+from xmlpunct.operators.table import Table
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
+from xmlpunct.slice import without
 
 _ID, _ANY = "$id", "$any"
 
@@ -45,26 +47,24 @@ class SemiJoin(Operator):
         self._residual = None if residual is None else evaluate(residual)
         needed = set(residual.columns()) if residual is not None else set[str]()
         self._columns = [n for n in right.names if n in needed or n in self.keys.names[RIGHT]] or [_ANY]
-        self._waiting = left.empty()
-        self._partners = self._needed(right.empty())
+        self._waiting, self._partners = Table(left.empty()), Table(self._needed(right.empty()))
         self._pending = [PunctuationSet(left), PunctuationSet(self.keys.schema)]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
 
     def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        found = self._has_partner(tuples, self._partners)
+        found = self._has_partner(tuples, self._partners.frame)
         decided = self.keys.has_null(LEFT, tuples) | self.keys.closed_by(RIGHT, LEFT, tuples)
-        self._waiting = pl.concat([self._waiting, tuples.filter(~found & ~decided)])
+        self._waiting.append(tuples.filter(~found & ~decided))
         return tuples.filter(~found & decided if self.anti else found)
 
     def _from_right(self, tuples: pl.DataFrame) -> pl.DataFrame:
         fresh = self._needed(tuples.filter(~self.keys.has_null(RIGHT, tuples))).unique(maintain_order=True)
-        found = self._has_partner(self._waiting, fresh)
-        passed = self.schema.empty() if self.anti else self._waiting.filter(found)
-        self._waiting = self._waiting.filter(~found)
-        fresh = fresh.filter(~self.keys.closed_by(LEFT, RIGHT, fresh))
-        self._partners = pl.concat([self._partners, fresh]).unique(maintain_order=True)
+        found = self._has_partner(self._waiting.frame, fresh)
+        passed = self.schema.empty() if self.anti else self._waiting.frame.filter(found)
+        self._waiting.purge(found)
+        self._partners.add(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
         return passed
 
     def _needed(self, right: pl.DataFrame) -> pl.DataFrame:
@@ -74,24 +74,24 @@ class SemiJoin(Operator):
     def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
         if port == LEFT or not self.anti:
             return self.schema.empty()
-        return self._waiting.filter(self.keys.among(punctuations, RIGHT, LEFT, self._waiting))
+        waiting = self._waiting.frame
+        return waiting.filter(self.keys.among(punctuations, RIGHT, LEFT, waiting))
 
     def keep(self, port: int, punctuations: list[Punctuation]) -> None:
         if port == LEFT:
-            closed = self.keys.among(punctuations, LEFT, RIGHT, self._partners)
-            self._partners = self._partners.filter(~closed)
+            self._partners.purge(self.keys.among(punctuations, LEFT, RIGHT, self._partners.frame))
             self._pending[LEFT].update(punctuations)
         else:
-            self._waiting = self._waiting.filter(~self.keys.among(punctuations, RIGHT, LEFT, self._waiting))
+            self._waiting.purge(self.keys.among(punctuations, RIGHT, LEFT, self._waiting.frame))
             if not self.anti:
                 self._pending[RIGHT].update(self.keys.closings(RIGHT, punctuations))
         self.keys.add(port, punctuations)
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
-        free = self._pending[LEFT].unmatched(self._waiting)
+        free = self._pending[LEFT].unmatched(self._waiting.frame)
         self._pending[LEFT].discard(free)
         if not self.anti:
-            gone = self._pending[RIGHT].unmatched(self.keys.named(RIGHT, self._partners))
+            gone = self._pending[RIGHT].unmatched(self.keys.named(RIGHT, self._partners.frame))
             self._pending[RIGHT].discard(gone)
             free += [self.keys.moved(c, self.schema, LEFT) for c in gone]
         return list(dict.fromkeys(free))
@@ -121,11 +121,12 @@ class SemiJoin(Operator):
 
     def snapshot(self) -> Snapshot:
         pending = {f"pending{i}": to_frame(p.schema, p) for i, p in enumerate(self._pending)}
-        state = {"waiting": self._waiting, "partners": self._partners}
-        return {**state, **pending, **self.keys.meeting.snapshot()}
+        waiting, partners = self._waiting.snapshot("waiting"), self._partners.snapshot("partners")
+        return {**waiting, **partners, **pending, **self.keys.meeting.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
-        self._waiting, self._partners = snapshot["waiting"], snapshot["partners"]
+        self._waiting.restore("waiting", snapshot)
+        self._partners.restore("partners", snapshot)
         self._pending = [
             PunctuationSet(schema, from_frame(schema, snapshot[f"pending{i}"]))
             for i, schema in enumerate((self.schema, self.keys.schema))

@@ -3,7 +3,8 @@
 ::
 
     DIR/job         the query, its inputs and shards as the first run found them
-    DIR/commit      the sink's record
+    DIR/commit      what was written, and the state that goes with it
+    DIR/log         the local engine's own: the slices since that record
     DIR/spool/      what was read from sources that cannot be read twice
     DIR/spark/      Spark's own: offsets and state
     DIR/pacing      which input the sink wants to be read next
@@ -15,11 +16,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
-from xmlpunct.engine.durable.commit import save
+from xmlpunct.engine.durable.commit import Commit, load
+from xmlpunct.engine.durable.files import save
 from xmlpunct.engine.durable.inputs import Spool, find_inputs, unfinished
 from xmlpunct.engine.durable.parts import Input, Part
 from xmlpunct.engine.hashing import VERSION as HASH_VERSION
@@ -28,43 +31,54 @@ from xmlpunct.engine.plan import Node, Query
 from xmlpunct.errors import UsageError
 from xmlpunct.patterns import ENUMERABLE
 
-VERSION = 1
+VERSION = 2
 """Of all that a checkpoint holds."""
 
 
 @dataclass
 class Found:
-    """What a run is to work on: its inputs, the spools to be started, and (None: a new run) its shards."""
+    """What a run is to work on: its inputs, the spools to be started, its shards (None: it is a new run), and
+    what was committed of it."""
 
     inputs: list[Input]
     spools: list[Spool]
     shards: int | None
+    commit: Commit
 
 
 class Checkpoint:
     """The checkpoint in directory ``path``, made if need be; a context manager. Raises `UsageError`."""
 
-    def __init__(self, path: Path, query: Query, options: RunOptions) -> None:
+    def __init__(self, path: Path, query: Query, options: RunOptions, engine: str = "spark") -> None:
         self.path, self.query, self.options = path.absolute(), query, options
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
-        self.record, self.spark, self.pacing = (self.path / name for name in ("commit", "spark", "pacing"))
+        self.record, self.log, self.spark, self.pacing = (
+            self.path / name for name in ("commit", "log", "spark", "pacing")
+        )
         self._job, self._spool = self.path / "job", self.path / "spool"
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
         self._asked = {
+            "engine": engine,
+            "--strict or --rejects": options.guarded,  # which makes another plan of the same query
             "query": _described(query),
+            "choice of rules": sorted(query.rules),
             "output": _place(options.output),
             "format": options.format,
+            "slice size": options.slice_bytes,
             "rejects file": _place(options.rejects),
             "punctuation namespace": options.punct_namespace,
         }
 
     def __enter__(self) -> Checkpoint:
         """Keep others away. Raises `UsageError` if another run is at it."""
-        self._lock = open(self.path / "lock", "wb")
+        try:
+            self._lock = open(self.path / "lock", "wb")
+        except OSError as error:
+            raise UsageError(f"cannot write the checkpoint {self.path}: {error.strerror}") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -83,7 +97,7 @@ class Checkpoint:
         cannot be opened.
         """
         if not self._job.exists():
-            return Found(*find_inputs(self.query, self._spool), None)
+            return Found(*find_inputs(self.query, self._spool), None, Commit())
         saved = json.loads(self._job.read_text())
         if saved["made_by"] != self._made_by:
             raise UsageError(f"the checkpoint {self.path} is of another version of xmlpunct")
@@ -91,7 +105,8 @@ class Checkpoint:
             if saved[what] != value:
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
         inputs = [_input(values) for values in saved["inputs"]]
-        return Found(inputs, unfinished(inputs), saved["shards"])
+        commit = load(self.record)
+        return Found(inputs, [] if commit.over else unfinished(inputs), saved["shards"], commit)
 
     def settle(self, found: Found, shards: int) -> int:
         """Put down what a new run works on; the number of its shards, ``shards`` if it is a new one."""
@@ -101,6 +116,16 @@ class Checkpoint:
             saved = {"made_by": self._made_by, **self._asked, "shards": shards, "inputs": inputs}
             save(self._job, json.dumps(saved).encode())
         return found.shards
+
+    def clean_if_over(self) -> None:
+        """Drop what no run needs any more, if none has anything left to do."""
+        if load(self.record).over:
+            self.clean()
+
+    def clean(self) -> None:
+        """Drop what only a run that goes on needs: what it has read, and Spark's state."""
+        for folder in (self._spool, self.spark):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _place(path: str | None) -> str | None:
@@ -123,4 +148,4 @@ def _brief(node: Node) -> str:
 
 def _input(values: dict[str, Any]) -> Input:
     parts = tuple(Part(**part) for part in values["parts"])
-    return Input(values["source"], tuple(values["streams"]), parts)
+    return Input(values["source"], tuple(values["streams"]), parts, values["sender"])

@@ -1,9 +1,8 @@
-"""The sink's commit record: what was written up to which micro-batch, in one file, replaced in one step."""
+"""The commit record: what was written up to which slice, and the state after it, in one file."""
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ Frames = dict[str, pl.DataFrame]
 class Commit:
     """What a run has committed.
 
-    ``batch`` is the last micro-batch written; ``length`` and ``rejects_length`` are the bytes of the output
-    and of the rejects file up to there. ``ended``: the output is complete; ``failure``: what a `SourceError`
-    is made of. ``stats`` are the numbers so far; ``gather`` and ``output`` are state.
+    ``batch`` is the last micro-batch written, or record of the log; ``length`` and ``rejects_length`` are the
+    bytes of the output and of the rejects file up to there. ``ended``: the output is complete; ``failure``:
+    what a `SourceError` is made of. ``stats`` are the numbers so far, ``cursors`` how far each input was read,
+    where Spark does not keep that; ``operators`` and ``output`` are the state of those that run beside it.
     """
 
     batch: int = -1
@@ -30,14 +30,20 @@ class Commit:
     ended: bool = False
     failure: list[Any] | None = None
     stats: dict[str, Any] = field(default_factory=dict)
-    gather: Frames = field(default_factory=dict)
+    cursors: list[Any] = field(default_factory=list)
+    operators: Frames = field(default_factory=dict)
     output: Frames = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.ended or self.failure is not None
 
     def to_bytes(self) -> bytes:
         """The record as bytes."""
-        values = {k: v for k, v in vars(self).items() if k not in ("gather", "output")}
+        values = {k: v for k, v in vars(self).items() if k not in ("operators", "output")}
         frames = {"values": pl.DataFrame({"json": [json.dumps(values)]})}
-        for kind, held in (("gather", self.gather), ("output", self.output)):
+        for kind, held in (("operators", self.operators), ("output", self.output)):
             frames |= {f"{kind}/{name}": frame for name, frame in held.items()}
         return pack(frames)
 
@@ -49,25 +55,10 @@ class Commit:
         found = cls(**values)
         for key, frame in frames.items():
             kind, _, name = key.partition("/")
-            (found.gather if kind == "gather" else found.output)[name] = frame
+            (found.operators if kind == "operators" else found.output)[name] = frame
         return found
 
 
 def load(path: Path) -> Commit:
     """The record at ``path``; a new one if there is none."""
     return Commit.from_bytes(path.read_bytes()) if path.exists() else Commit()
-
-
-def save(path: Path, data: bytes) -> None:
-    """Put ``data`` at ``path``, durably, so that whoever looks finds the old or the new, whole."""
-    half = path.with_name(path.name + ".half")
-    with open(half, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    half.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

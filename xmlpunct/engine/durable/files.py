@@ -1,54 +1,113 @@
-"""What the sink writes to: files that can be taken back to where they were, and streams that cannot."""
+"""Writing files so that a crash leaves the old or the new: output that grows, records that are replaced."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from xmlpunct.errors import UsageError, XmlPunctError
 
 
 class Appender:
-    """A file that grows by one micro-batch at a time, or standard output (``path`` None), or a pipe.
+    """A file that grows piece by piece, or standard output (``path`` None or ``-``), or a pipe or device.
 
-    ``append`` first takes a file back to ``length``, what is committed of it, since a run that was killed may
-    have written more. With streams that is not to be had: they may get a micro-batch twice.
+    What a file holds behind its first ``length`` bytes, a run that was killed left there. It stays until it is
+    written over, since the run that goes on writes the same again. ``is_file`` says whether that can be: a
+    stream cannot be taken back, and may get twice what was on its way when a run was killed.
     """
 
     def __init__(self, path: str | None, length: int) -> None:
-        self.path = path
-        self._stream: BinaryIO | None = sys.stdout.buffer if path in (None, "-") else None
-        if path is None or self._stream is not None:
-            return
+        standard = path in (None, "-")
+        self.name = "standard output" if standard else str(path)
+        self._file, self.is_file = -1, False
         try:
-            if Path(path).exists() and not stat.S_ISREG(os.stat(path).st_mode):
-                self._stream = open(path, "wb", buffering=0)  # noqa: SIM115 - open as long as we are
-                return
-            if length and (not Path(path).exists() or Path(path).stat().st_size < length):
-                raise XmlPunctError(f"{path} is shorter than the {length:,} bytes committed to it")
-            with open(path, "ab") as file:
-                file.truncate(length)
+            if not standard:
+                self._file = os.open(self.name, os.O_WRONLY | os.O_CREAT, 0o666)
+                self.is_file = stat.S_ISREG(os.fstat(self._file).st_mode)
+            if self.is_file:
+                self._size = os.fstat(self._file).st_size
+                if not length:
+                    self._cut(0)
         except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror}") from None
+            raise UsageError(f"cannot write {self.name}: {error.strerror}") from None
+        if self.is_file and self._size < length:
+            self.close()
+            raise XmlPunctError(f"{path} is shorter than the {length:,} bytes committed to it")
 
     def close(self) -> None:
         """Close what was opened here."""
-        if self._stream is not None and self.path not in (None, "-"):
-            self._stream.close()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
-    def append(self, data: bytes, length: int) -> int:
-        """Add ``data`` behind the first ``length`` bytes, durably; the new length."""
-        if self._stream is not None:
-            self._stream.write(data)
-            self._stream.flush()
-        elif self.path is not None and data:
-            with open(self.path, "r+b") as file:
-                file.truncate(length)
-                file.seek(length)
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+    def append(self, data: bytes | bytearray, length: int) -> int:
+        """Put ``data`` behind the first ``length`` bytes; the new length. Raises `XmlPunctError`."""
+        with writing(self.name):
+            if self.is_file:
+                os.lseek(self._file, length, os.SEEK_SET)
+                write_all(self._file, data)
+                self._size = max(self._size, length + len(data))
+                if self._size > length + len(data):
+                    self._cut(length + len(data))
+            elif self._file >= 0:
+                write_all(self._file, data)
+            elif data:
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
         return length + len(data)
+
+    def sync(self) -> None:
+        """Come back when all of a file is on disk."""
+        if self.is_file:
+            with writing(self.name):
+                os.fsync(self._file)
+                sync_folder(Path(self.name).absolute().parent)
+
+    def _cut(self, length: int) -> None:
+        os.ftruncate(self._file, length)
+        self._size = length
+
+
+@contextmanager
+def writing(name: str | Path) -> Iterator[None]:
+    """Say which file it is that cannot be written. Nobody reading a pipe any more is not a failure, though."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise XmlPunctError(f"cannot write {name}: {error.strerror}") from error
+
+
+def write_all(file: int, data: bytes | bytearray) -> None:
+    """Write all of ``data`` to a descriptor. Raises OSError."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(file, left) :]
+
+
+def save(path: Path, data: bytes) -> None:
+    """Put ``data`` at ``path``, durably, so that whoever looks finds the old or the new, whole."""
+    half = path.with_name(path.name + ".half")
+    with writing(path):
+        file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        try:
+            write_all(file, data)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.replace(half, path)
+        sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Come back when the names in a directory are on disk. Raises OSError."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -2,97 +2,107 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from xmlpunct.engine.durable.parts import Input, Part
-from xmlpunct.engine.durable.ranges import end_marker
+from xmlpunct.engine.durable.segments import SpoolWriter, end_marker, finish
 from xmlpunct.engine.plan import Query
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose import PartReader, Source, open_source
 
 _CHUNK = 2**20
+_RETRY_SECONDS = 1.0
+_log = logging.getLogger("xmlpunct")
 _NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"
 
 
 class Spool(threading.Thread):
-    """Copies what one part of a source gives, as UTF-8, into a file, from where an earlier run left off.
+    """Copies what one part of a source gives, as UTF-8, into a spool, from where an earlier run left off.
 
     A file is read on from there. What cannot be gone back in (a socket, a pipe) has to give once more what it
     gave to the earlier run, which is compared: anything else is a failure, since what is missing between then
     and now nobody knows. The end, and how the source failed if it did, go into a marker file behind it.
+
+    While as much is spooled as may be, nothing is read: whoever sends has to wait (see `segments`).
     """
 
     def __init__(self, source: Source, part: int, path: Path) -> None:
         super().__init__(name=f"spool {source.name}", daemon=True)
         self._source, self._part, self._path = source, part, path
         self._reader: PartReader | None = None
-        self._stopped = False
+        self._stopped = threading.Event()
+        self.bell: threading.Condition | None = None
+        """Rung when something has come, and at the end."""
         path.touch()
 
     def run(self) -> None:
         failure = None
         try:
-            with open(self._path, "ab") as out, self._source.reader(self._part) as reader:
+            with SpoolWriter(self._path, self._stopped) as out, self._source.reader(self._part) as reader:
                 self._reader = reader
-                if self._stopped:
+                if self._stopped.is_set():
                     return
-                for data in self._further(reader, out.tell()):
-                    out.write(data)
-                    out.flush()
-                if self._stopped:
-                    return
-                os.fsync(out.fileno())
+                for data in self._further(reader, out):
+                    out.append(data)
+                    self._ring()
+                out.sync()
         except SourceError as error:
-            failure = error.reason
+            failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
         except OSError as error:
             failure = f"cannot be copied to {self._path}: {error.strerror}"
-        if self._stopped:
-            return
-        marker = end_marker(self._path)
-        half = marker.with_suffix(".half")
-        half.write_text(json.dumps({"failure": failure}))
-        half.replace(marker)
+        self._finish(failure)
+        self._ring()
+
+    def _finish(self, failure: str | None) -> None:
+        """Say that this is the end. Where that cannot be written, nobody must take silence for an end."""
+        while not self._stopped.is_set():
+            try:
+                finish(self._path, failure)
+                break
+            except XmlPunctError as error:
+                _log.warning("%s: %s", self._source.name, error)
+                self._stopped.wait(_RETRY_SECONDS)
+
+    def _ring(self) -> None:
+        if self.bell is not None:
+            with self.bell:
+                self.bell.notify_all()
 
     def stop(self) -> None:
         """Copy no more, without that being an end of the source; what waits and can be interrupted is."""
-        self._stopped = True
+        self._stopped.set()
         if self._reader is not None:
             self._reader.stop()
 
-    def _further(self, reader: PartReader, known: int) -> Iterator[bytes]:
-        """What comes after the first ``known`` bytes. Raises `SourceError`."""
+    def _further(self, reader: PartReader, out: SpoolWriter) -> Iterator[bytes]:
+        """What comes after the bytes that were spooled before. Raises `SourceError`."""
         if reader.seekable:
-            reader.begin(known)
+            reader.begin(out.size)
         else:
             reader.begin()
-            with open(self._path, "rb") as before:
-                while known:
-                    data = reader.read(min(known, _CHUNK))
-                    if not data or data != before.read(len(data)):
-                        raise SourceError(reader.name, _NOT_REPEATED)
-                    known -= len(data)
-        while not self._stopped and (data := reader.read(_CHUNK)):
+            if not out.repeats(reader.read) and not self._stopped.is_set():
+                raise SourceError(reader.name, _NOT_REPEATED)
+        while not self._stopped.is_set() and (data := reader.read(_CHUNK)):
             yield data
 
 
 def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
     """The inputs of a query, and the spools, in ``folder``, that are to be started.
 
-    Raises `SourceError` for a source that cannot be opened and `UsageError` for one of several senders.
+    Raises `SourceError` for a source that cannot be opened.
     """
-    streams: dict[str, list[int]] = {}
+    streams: dict[tuple[str, int], list[int]] = {}
     for number, stream in enumerate(query.streams):
         assert stream.source is not None
-        streams.setdefault(stream.source, []).append(number)
+        streams.setdefault((stream.source, stream.sender), []).append(number)
+    opened = {name: open_source(name) for name, _ in streams}
     inputs, spools = [], []
-    for number, (name, carried) in enumerate(streams.items()):
-        source = open_source(name)
-        if source.senders:
-            raise UsageError(f"{name}: several senders take --engine local; Spark reads one per stream")
+    for number, ((name, sender), carried) in enumerate(streams.items()):
+        source = opened[name].sender(sender)
         parts = []
         for i, (part, size) in enumerate(source.parts):
             if size is not None and _plain(source, i):
@@ -102,19 +112,20 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
             path = (folder / f"{number}-{i}.xml").absolute()
             spools.append(Spool(source, i, path))
             parts.append(Part(part, str(path), None, True))
-        inputs.append(Input(name, tuple(carried), tuple(parts)))
+        inputs.append(Input(name, tuple(carried), tuple(parts), sender))
     return inputs, spools
 
 
 def unfinished(inputs: list[Input]) -> list[Spool]:
     """The spools of inputs that an earlier run found and did not complete."""
     found = []
+    opened: dict[str, Source] = {}
     for given in inputs:
-        source: Source | None = None
         for i, part in enumerate(given.parts):
             if part.spooled and not end_marker(part.path).exists():
-                source = source or open_source(given.source)
-                found.append(Spool(source, i, Path(part.path)))
+                if given.source not in opened:
+                    opened[given.source] = open_source(given.source)
+                found.append(Spool(opened[given.source].sender(given.sender), i, Path(part.path)))
     return found
 
 

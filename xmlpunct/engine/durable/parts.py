@@ -21,8 +21,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Input:
-    """A source, the numbers of the streams that it carries, and its parts in order."""
+    """A source, the numbers of the streams that it carries, and its parts in order.
+
+    Where the source has several senders, each is an input, and ``sender`` its number, counted from 1.
+    """
 
     source: str
     streams: tuple[int, ...]
     parts: tuple[Part, ...]
+    sender: int = 0

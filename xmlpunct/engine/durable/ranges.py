@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, BinaryIO
 
+from xmlpunct.engine.durable import segments
 from xmlpunct.engine.durable.parts import Input, Part
+from xmlpunct.engine.durable.segments import end_marker
+from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName
 from xmlpunct.firehose.splitter import Splitter
@@ -61,11 +64,6 @@ class Range:
     data: bytes | None = None
 
 
-def end_marker(spool: str | Path) -> Path:
-    """The file that, once it is there, says that a spool file is complete, and whether its source failed."""
-    return Path(f"{spool}.end")
-
-
 class Extent:
     """How much of a part there is now; ``complete``: and ever will be."""
 
@@ -76,18 +74,14 @@ class Extent:
             marker = end_marker(part.path)
             self.complete = marker.exists()
             self.failure = json.loads(marker.read_text())["failure"] if self.complete else None
-            self.size = _durable_size(part.path)
-
-
-def _durable_size(path: str) -> int:
-    """The size of a file, all of which is on disk: what an offset counts as read must survive a crash."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-        return os.fstat(file.fileno()).st_size
+            # What an offset counts as read must survive a crash.
+            self.size = segments.durable_extent(part.path)
 
 
 def open_at(part: Part, byte: int) -> BinaryIO:
     """A part's bytes from ``byte`` on. Raises OSError."""
+    if part.spooled:
+        return segments.open_at(part.path, byte)
     file = open(part.path, "rb")  # noqa: SIM115 - the caller closes it
     file.seek(byte)
     return file
@@ -95,8 +89,38 @@ def open_at(part: Part, byte: int) -> BinaryIO:
 
 def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
     """How much of the part being read there is by now, and whether that is all; cheap, to be asked often."""
-    path = given.parts[cursor.part].path
-    return os.stat(path).st_size, end_marker(path).exists()
+    part = given.parts[cursor.part]
+    if not part.spooled:
+        return part.size or 0, True
+    path = part.path
+    ended = end_marker(path).exists()
+    return segments.extent(path)[0], ended
+
+
+def release(given: Input, cursor: Cursor) -> None:
+    """Remove what was spooled of an input before a place to which nobody will go back any more."""
+    for part in given.parts[: cursor.part]:
+        if part.spooled:
+            segments.release(part.path, sys.maxsize)
+    part = given.parts[cursor.part]
+    if part.spooled:
+        segments.release(part.path, cursor.position.byte)
+
+
+def silence(given: Input, read: int) -> float:
+    """For how many seconds nothing has come of an input; 0 if its end has, or more is there than was ``read``.
+
+    Half an element, which nobody can read on, is nothing.
+    """
+    there = 0
+    for part in given.parts:
+        if part.spooled:
+            size, last = segments.extent(part.path)
+            there += size
+            if not end_marker(part.path).exists():
+                return time.time() - last if there - read < STEP else 0.0
+        there += part.size or 0
+    return 0.0
 
 
 def remaining(given: Input, cursor: Cursor) -> int | None:
@@ -150,6 +174,8 @@ def _advance_part(
 ) -> tuple[list[Range], Cursor]:
     number, part = cursor.part, given.parts[cursor.part]
     extent = Extent(part)
+    if part.spooled:
+        budget = min(budget, segments.READ_AT_ONCE)
     if stop is not None and stop.part == number:
         extent.size, extent.complete, extent.failure = stop.position.byte, stop.done, stop.failure
         budget = extent.size - cursor.position.byte
@@ -186,7 +212,7 @@ def _stretched(ranges: list[Range], rest: Range, part: Part) -> list[Range]:
     with open_at(part, rest.start.byte) as file:
         data = file.read(rest.size)
     if b"<" in data:
-        raise RuntimeError(
+        raise XmlPunctError(
             f"{part.name} has changed since its byte {rest.start.byte + rest.size} was recorded"
         )
     if not ranges:

@@ -11,15 +11,19 @@ from collections.abc import Callable
 
 from xmlpunct.engine.plan import Node
 from xmlpunct.engine.rules.drop_dupelims import drop_dupelims
+from xmlpunct.engine.rules.drop_ignored import drop_ignored
 from xmlpunct.engine.rules.drop_projects import drop_projects
 from xmlpunct.engine.rules.find_keys import find_keys
 from xmlpunct.engine.rules.flatten_merges import flatten_merges
 from xmlpunct.engine.rules.merge_projects import merge_projects
 from xmlpunct.engine.rules.merge_selects import merge_selects
 from xmlpunct.engine.rules.prune_columns import prune_columns
+from xmlpunct.engine.rules.push_projects import push_projects
 from xmlpunct.engine.rules.push_residuals import push_residuals
 from xmlpunct.engine.rules.push_selects import push_selects
 from xmlpunct.engine.rules.split_projects import split_projects
+from xmlpunct.engine.rules.split_senders import split_senders
+from xmlpunct.engine.switches import DROP_DUPELIMS, USUAL, Rules
 
 RULES: tuple[Callable[[Node], Node], ...] = (
     flatten_merges,
@@ -27,6 +31,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     push_residuals,
     push_selects,
     merge_selects,
+    push_projects,
     merge_projects,
     drop_dupelims,
     prune_columns,
@@ -35,11 +40,16 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 """In the order in which they are tried."""
 
 
-def optimize(root: Node) -> Node:
-    """Apply all rules until none changes anything, then split the projects that have to remember."""
+def optimize(root: Node, on: Rules = USUAL) -> Node:
+    """Tell senders apart, apply all rules until none changes anything, then split what has to remember.
+
+    ``on`` names the rules that apply of those that can be switched off.
+    """
+    root = split_senders(root)
+    rules = (*RULES, drop_ignored) if DROP_DUPELIMS in on else RULES
     while True:
         found = root
-        for rule in RULES:
+        for rule in rules:
             found = rule(found)
         if found == root:
             return split_projects(root)

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from xmlpunct.engine.plan import Binary, Difference, GroupBy, Intersect, Node, Project, Scan
-from xmlpunct.engine.rules.walk import plain, substitute
+from xmlpunct.engine.plan import (
+    Binary,
+    Difference,
+    GroupBy,
+    Intersect,
+    Merge,
+    Node,
+    PartialGroupBy,
+    Project,
+    Scan,
+    Select,
+)
+from xmlpunct.engine.rules.walk import fresh, plain, substitute
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.operators.monotone import Monotone
 
@@ -22,8 +33,7 @@ def split_projects(root: Node) -> Node:
 
 def _split(node: Node, wanted: Collection[str] | None) -> Node:
     """``wanted`` are the columns on which punctuations are of use above (None: all)."""
-    keys = node.keys if isinstance(node, GroupBy) else None
-    inputs = [_split(below, keys) for below in node.inputs]
+    inputs = [_split(below, _wanted(node, below, wanted)) for below in node.inputs]
     node = node.over(inputs) if list(node.inputs) != inputs else node
     if not isinstance(node, Project) or node.derived or not node.memory:
         return node
@@ -31,7 +41,7 @@ def _split(node: Node, wanted: Collection[str] | None) -> Node:
     found = {
         name: m
         for name, m in found.items()
-        if (wanted is None or name in wanted) and _is_constrained(node.input, m.source)
+        if (wanted is None or name in wanted) and is_constrained(node.input, m.source)
     }
     if not found:
         return node
@@ -39,12 +49,8 @@ def _split(node: Node, wanted: Collection[str] | None) -> Node:
     sources = dict.fromkeys(m.source for m in found.values() if m.source not in there)
     taken = {name for name, _ in node.columns}
     for source in sources:
-        fresh, number = source, 1
-        while fresh in taken:
-            number += 1
-            fresh = f"{source}#{number}"
-        taken.add(fresh)
-        there[source] = fresh
+        there[source] = fresh(source, taken)
+        taken.add(there[source])
     below = node.input.schema
     kept = tuple((there[s], Column(below[s].type, below[s].nullable, s)) for s in sources)
     lower = Project(node.input, (*node.columns, *kept), memory=False)
@@ -55,19 +61,32 @@ def _split(node: Node, wanted: Collection[str] | None) -> Node:
     return Project(lower, plain(lower, [name for name, _ in node.columns]), derived)
 
 
-def _is_constrained(node: Node, name: str) -> bool:
+def _wanted(node: Node, below: Node, wanted: Collection[str] | None) -> Collection[str] | None:
+    """On which columns of an input punctuations are of use."""
+    if isinstance(node, GroupBy):
+        return node.keys
+    if isinstance(node, Select):
+        return wanted
+    if type(node) is Merge and wanted is not None:
+        return [below.schema.names[node.schema.index(name)] for name in wanted]
+    return None
+
+
+def is_constrained(node: Node, name: str) -> bool:
     """Whether a punctuation can speak about a column of a node's output: no aggregate's, nothing else computed."""
     if isinstance(node, Scan):
         return True
     if isinstance(node, GroupBy):
-        return name in node.keys and _is_constrained(node.input, name)
+        return name in node.keys and is_constrained(node.input, name)
+    if isinstance(node, PartialGroupBy):
+        return name in (*node.keys, *node.kept) and is_constrained(node.input, name)
     if isinstance(node, Project):
         e = dict(node.columns)[name]
         if isinstance(e, Column):
             source = dict(node.derived).get(e.name)
-            return _is_constrained(node.input, e.name if source is None else next(source.columns()))
+            return is_constrained(node.input, e.name if source is None else next(source.columns()))
         return False
     if isinstance(node, Binary) and not isinstance(node, Intersect | Difference):
-        return _is_constrained(node.left if name in node.left.schema else node.right, name)
+        return is_constrained(node.left if name in node.left.schema else node.right, name)
     place = node.schema.index(name)
-    return all(_is_constrained(below, below.schema.names[place]) for below in node.inputs)
+    return all(is_constrained(below, below.schema.names[place]) for below in node.inputs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import lru_cache, reduce
+from itertools import chain, count
 
 from xmlpunct.engine.plan import GroupBy, Join, Node, SemiJoin
 from xmlpunct.operators import Aggregate, evaluate
@@ -81,6 +82,12 @@ def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | 
     columns |= {a.name: Column(a.type, a.nullable, a.name) for a in schema}
     names = set(part.columns())
     return substitute(part, columns) if names and names <= columns.keys() else None
+
+
+def fresh(name: str, taken: Container[str]) -> str:
+    """A name for another column, like ``name``, that is not taken."""
+    numbers = (f"{name}#{number}" for number in count(2))
+    return next(n for n in chain([name], numbers) if n not in taken)
 
 
 def plain(node: Node, names: Iterable[str]) -> tuple[tuple[str, Expression], ...]:

@@ -52,11 +52,12 @@ def read(job: Job, task: Task) -> Iterator[Row]:
         if edge.stream not in job.inputs[task.number].streams:
             continue
         given = found.slices[job.inputs[task.number].streams.index(edge.stream)]
-        pipeline = build(edge.root, [job.query.streams[edge.stream].name])
-        output = pipeline.push(0, given) if given else Slice(edge.root.schema.empty())
+        if not given:
+            continue
+        pipeline = edge_pipeline(job, edge_number)
+        output = pipeline.push(0, job.stream_of(edge_number).taken(given))
         found.rejects += pipeline.rejects
-        if given:
-            reported.append(Row(shard, job.sink, EDGE_OPERATORS, seq, operators_to_bytes(pipeline)))
+        reported.append(Row(shard, job.sink, EDGE_OPERATORS, seq, operators_to_bytes(pipeline)))
         if output and not job.fragments.fragments:
             yield Row(shard, job.sink, RESULT, seq, output.to_bytes())
         for stage, fragment in enumerate(job.fragments.fragments):
@@ -77,6 +78,12 @@ def read(job: Job, task: Task) -> Iterator[Row]:
         for stage in range(job.sink):
             for to in range(job.shards_of(stage)):
                 yield Row(keys[to], stage, FAILURE, seq, failure)
+
+
+def edge_pipeline(job: Job, number: int) -> Pipeline:
+    """The operators of an edge, which live for a task only: what they know from the start, others ask."""
+    edge = job.fragments.edges[number]
+    return build(edge.root, [job.query.streams[edge.stream].name])
 
 
 class _Parsed:
@@ -114,10 +121,11 @@ class _Parsed:
                 self.error = parsed.error
                 break
             self.ended = r.last
-        self.slices = [concat(spec.schema, found) for spec, found in zip(specs, parts, strict=True)]
+        self.slices = [concat(spec.layout, found) for spec, found in zip(specs, parts, strict=True)]
         if self.ended:
             for spec, s in zip(specs, self.slices, strict=True):
                 s.punctuations.append(Punctuation.everything(spec.schema))
+                s.before.append(s.tuples.height)
 
 
 def _load(job: Job, number: int, r: Range) -> bytes:
@@ -138,6 +146,7 @@ def operators_to_bytes(pipeline: Pipeline) -> bytes:
                 "punctuations_out": c.punctuations_out,
                 "state_rows": operator.rows,
                 "held_punctuations": operator.held,
+                "forgotten": operator.forgotten,
             }
             for operator, c in zip(pipeline.operators, pipeline.counters, strict=True)
         ]

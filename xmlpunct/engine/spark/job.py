@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from xmlpunct.engine.durable.parts import Input
 from xmlpunct.engine.fragments import Fragments
-from xmlpunct.engine.plan import Query
+from xmlpunct.engine.plan import Query, Stream
 from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
 
 ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
@@ -61,6 +61,10 @@ class Job:
         """How many shards a fragment runs on."""
         return 1 if self.fragments.fragments[stage].single else self.shards
 
+    def stream_of(self, edge: int) -> Stream:
+        """The stream that an edge reads."""
+        return self.query.streams[self.fragments.edges[edge].stream]
+
     def inputs_of(self, stage: int, port: int) -> list[int]:
         """The inputs whose tuples come to a fragment by one of its ports."""
         feed = self.fragments.fragments[stage].feeds[port]
@@ -73,7 +77,7 @@ class Job:
     def specs(self, number: int) -> list[StreamSpec]:
         """What to look for in an input."""
         streams = (self.query.streams[i] for i in self.inputs[number].streams)
-        return [StreamSpec(s.name, s.schema, s.element) for s in streams]
+        return [StreamSpec(s.name, s.schema, s.element, placed=s.guarded) for s in streams]
 
     def elements(self, number: int) -> frozenset[ElementName]:
         """The elements of an input that must not be cut."""

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Any
 
+import polars as pl
 from pyspark.sql import Row as SparkRow
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange import owners_of, route
-from xmlpunct.engine.spark.edge import counts, operators_to_bytes, rejects_to_bytes, voided
+from xmlpunct.engine.fragments import Feed
+from xmlpunct.engine.spark.edge import (
+    counts,
+    edge_pipeline,
+    operators_to_bytes,
+    rejects_to_bytes,
+    voided,
+)
 from xmlpunct.engine.spark.job import FAILURE, OPERATORS, REJECTS, RESULT, WAITS, Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
+from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache
 from xmlpunct.operators import run
-from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.operators.gather import Gather
+from xmlpunct.operators.iterator import Snapshot
 from xmlpunct.slice import Slice, concat
 
-SEGMENT = 32 * 2**20
-"""State is stored in pieces of this many bytes: each is a round trip, and there is a limit to its size."""
-
 _OUTPUT = SparkRow(*Row._fields)
+_PIPELINE = "pipeline"
 
 
 class Shard:
@@ -37,11 +45,25 @@ class Shard:
             for port, feed in enumerate(self.fragment.feeds)
             if not feed.from_edge
         }
+        self._new = True
+
+    def open(self) -> Slice:
+        """What comes out of that which this shard and the edges that feed it know before any input."""
+        found = [self.pipeline.open()]
+        for port, feed in enumerate(self.fragment.feeds):
+            if feed.from_edge:
+                known = edge_pipeline(self.job, feed.source).open()
+                routed = route(known, feed.schema, feed.keys, self.job.shards_of(self.stage))
+                if self.shard in routed:
+                    found.append(self.pipeline.push(port, routed[self.shard]))
+        return concat(self.fragment.root.schema, found)
 
     def push(self, rows: list[Row]) -> list[Row]:
         """Take all that a micro-batch brings, give all that comes of it."""
+        self.pipeline.recount()
         void = voided(row for row in rows if row.port == FAILURE)
-        output: list[Slice] = []
+        output = [self.open()] if self._new else []
+        self._new = False
         for port, feed in enumerate(self.fragment.feeds):
             mine = sorted((row for row in rows if row.port == port), key=lambda row: row.seq)
             if feed.from_edge:
@@ -49,11 +71,17 @@ class Shard:
             found = [(row.seq, Slice.from_bytes(feed.schema, row.payload)) for row in mine]
             if port in self.gathers:
                 found = [(seq, run(self.gathers[port], seq, part)) for seq, part in found]
-            given = concat(feed.schema, [part for _, part in found])
-            if given:
-                output.append(self.pipeline.push(port, given))
+            parts = [part for _, part in found]
+            # A guard has to know what was said before; for all else it is the same, and this takes less time.
+            for given in parts if self._guards(feed) else [concat(feed.schema, parts)]:
+                if given:
+                    output.append(self.pipeline.push(port, given))
         result = concat(self.fragment.root.schema, output)
         return [*self._send(result), *self._report()]
+
+    def _guards(self, feed: Feed) -> bool:
+        """Whether a guard reads a feed."""
+        return feed.from_edge and self.job.stream_of(feed.source).guarded
 
     def _send(self, result: Slice) -> Iterator[Row]:
         keys, fragments = shard_keys(self.job.shards), self.job.fragments.fragments
@@ -83,19 +111,21 @@ class Shard:
                 found[i] += waiting
         return found
 
-    def snapshot(self) -> bytes:
+    def snapshot(self) -> dict[str, pl.DataFrame]:
         """The state, for the store."""
-        held = pack({f"{port}/{k}": v for port, g in self.gathers.items() for k, v in g.snapshot().items()})
-        return len(held).to_bytes(8, "big") + held + self.pipeline.snapshot()
+        held = {f"{port}/{k}": v for port, g in self.gathers.items() for k, v in g.snapshot().items()}
+        return held | {f"{_PIPELINE}/{k}": v for k, v in self.pipeline.snapshot().items()}
 
-    def restore(self, data: bytes) -> None:
-        """Take the state of a snapshot."""
-        length = int.from_bytes(data[:8], "big")
-        held = unpack(data[8 : 8 + length])
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take the state of a snapshot, whose shard has been opened."""
+        self._new = False
+        parts: dict[str, dict[str, pl.DataFrame]] = {}
+        for key, frame in snapshot.items():
+            whose, _, name = key.partition("/")
+            parts.setdefault(whose, {})[name] = frame
         for port, gather in self.gathers.items():
-            lead = f"{port}/"
-            gather.restore({k.removeprefix(lead): v for k, v in held.items() if k.startswith(lead)})
-        self.pipeline.restore(data[8 + length :])
+            gather.restore(parts[str(port)])
+        self.pipeline.restore(parts.get(_PIPELINE, {}))
 
 
 def gather_of(job: Job, stage: int) -> Gather:
@@ -106,14 +136,19 @@ def gather_of(job: Job, stage: int) -> Gather:
     return Gather(schema, shards, fragment.keys, owners)
 
 
+KEPT: Cache[Shard] = Cache()
+"""What this process, one of Spark's workers, has worked on."""
+
+
 class FragmentProcessor(StatefulProcessor):  # type: ignore[misc]
     """Runs the shards of one fragment. Rows for later stages pass through."""
 
     def __init__(self, job: Job, stage: int) -> None:
         self.job, self.stage = job, stage
+        self._run = blake2b(job.to_text().encode(), digest_size=16).hexdigest()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._state = handle.getListState("state", "segment BINARY")
+        self._values = handle.getMapState("state", KEY_SCHEMA, VALUE_SCHEMA)
         self._shards = {key: shard for shard, key in enumerate(shard_keys(self.job.shards))}
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
@@ -124,15 +159,17 @@ class FragmentProcessor(StatefulProcessor):  # type: ignore[misc]
             else:
                 yield row
         if mine:
-            shard = Shard(self.job, self.stage, self._shards[key[0]])
-            before = b"".join(bytes(segment) for (segment,) in self._state.get())
-            if before:
-                shard.restore(before)
+            number = self._shards[key[0]]
+            kept = self._run, self.stage, number
+            state, shard = KEPT.take(kept)
+            if not state.read(self._values) or shard is None:
+                shard = Shard(self.job, self.stage, number)
+                if state:
+                    shard.restore(state.frames)
             for out in shard.push(mine):
                 yield _OUTPUT(*out)
-            after = shard.snapshot()
-            if after != before:
-                self._state.put([(after[at : at + SEGMENT],) for at in range(0, len(after), SEGMENT)])
+            state.write(self._values, shard.snapshot())
+            KEPT.put(kept, state, shard)
 
     def close(self) -> None:
         pass

@@ -11,12 +11,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from xmlpunct.engine.durable.checkpoint import Checkpoint, Found
-from xmlpunct.engine.durable.commit import Commit, load
+from xmlpunct.engine.durable.commit import Commit
 from xmlpunct.engine.durable.files import Appender
 from xmlpunct.engine.fragments import cut
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query
+from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.spark.dataset import DatasetTarget
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.processor import FragmentProcessor
@@ -43,6 +44,7 @@ class Runner:
         stats: RunStats,
         on_progress: Callable[[RunStats], None] | None = None,
     ) -> None:
+        query = with_guards(query) if options.guarded else query
         self.query, self.options, self.stats, self.on_progress = query, options, stats, on_progress
         if options.dataset and options.format != "xml":
             raise UsageError(f"a dataset such as {options.output} is written as xml, not {options.format}")
@@ -52,12 +54,15 @@ class Runner:
     def run(self, session: SparkSession | None = None) -> None:
         """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
         with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
-            found, commit = checkpoint.find(), load(checkpoint.record)
+            found = checkpoint.find()
+            commit = found.commit
             tally = Tally(self.query, found.inputs, self.stats, commit.stats)
-            if commit.failure is not None:
-                raise SourceError(*commit.failure)
-            if commit.ended:
+            if commit.over:
+                checkpoint.clean()
+                if commit.failure is not None:
+                    raise SourceError(*commit.failure)
                 return
+            opened.callback(checkpoint.clean_if_over)
             rejects = None
             if self.options.rejects:
                 rejects = opened.enter_context(closing(Appender(self.options.rejects, commit.rejects_length)))
@@ -107,16 +112,21 @@ def _stream(session: SparkSession, job: Job, found: Found, sink: Sink, folder: P
         running = writer.option("checkpointLocation", folder.as_uri()).start()
         try:
             while not sink.done.wait(_GLANCE) and running.isActive:
-                pass
+                sink.look_for_idle()
+            sink.look_for_idle()  # so that who has ended since is not named
             stopped = None if sink.done.is_set() else running.exception()
+        except KeyboardInterrupt:
+            sink.stop()
+            raise
         finally:
-            with suppress(PySparkException):  # it may have come to an end by itself
+            # It may have come to an end by itself, and so may Java.
+            with suppress(PySparkException, Py4JError, ConnectionError):
                 running.stop()
             for spool in found.spools:
                 spool.stop()
     except (PySparkException, Py4JError, ConnectionError) as error:
         raise SparkFailure(f"Spark failed: {gist(error)}") from error
-    if isinstance(sink.failure, XmlPunctError):
+    if isinstance(sink.failure, XmlPunctError | BrokenPipeError):
         raise sink.failure
     if sink.failure is not None:
         raise XmlPunctError(f"the output could not be written: {sink.failure}") from sink.failure
@@ -147,7 +157,7 @@ def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
     """The job of a run, with ``shards`` shards if it is a new one."""
     query, options = checkpoint.query, checkpoint.options
     shards = checkpoint.settle(found, shards)
-    fragments = cut(query.root, [s.name for s in query.streams])
+    fragments = cut(query.root, [s.name for s in query.streams], query.rules)
     size, pacing = options.slice_bytes, str(checkpoint.pacing)
     return Job(query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing)
 

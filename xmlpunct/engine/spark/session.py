@@ -66,7 +66,7 @@ def spark_session(master: str) -> Iterator[SparkSession]:
         error.args = (f"{said}; its log is {scratch.keep_log()}",)
         raise
     finally:
-        with _uninterrupted():
+        with _uninterrupted(gateway):
             if session is not None:
                 with suppress(Exception):  # the JVM may be gone already
                     session.stop()
@@ -177,16 +177,23 @@ def _own_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Tidying up is not to be cut short by an impatient second Ctrl-C."""
+def _uninterrupted(gateway: Any) -> Iterator[None]:
+    """Tidying up is not to be cut short by an impatient second Ctrl-C: that ends the JVM at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def hurry(*_: object) -> None:
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.kill()
+
+    before = {number: signal.signal(number, hurry) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _has_died(gateway: Any) -> bool:

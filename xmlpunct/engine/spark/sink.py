@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from xmlpunct.engine.durable.commit import Commit, save
-from xmlpunct.engine.durable.files import Appender
+from xmlpunct.engine.durable.commit import Commit
+from xmlpunct.engine.durable.files import Appender, save
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.sink import reject_line
-from xmlpunct.engine.spark.edge import counts, rejects_from_bytes, voided
+from xmlpunct.engine.spark.edge import counts, edge_pipeline, rejects_from_bytes, voided
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, EDGE_REJECTS, FAILURE, REJECTS, RESULT, Job, Row
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.spark.tally import Tally
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import Reject, SourceError, StrictError
+from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.operators import run
 from xmlpunct.slice import Slice, concat
 
@@ -39,14 +39,17 @@ class FileTarget:
         data = output.writer.start() if committed.batch < 0 else b""
         data += output.body(given)
         data += output.writer.end() if ended else b""
-        return self._file.append(data, committed.length)
+        length = self._file.append(data, committed.length)
+        self._file.sync()
+        return length
 
 
 class Sink:
     """Takes the rows of each micro-batch in turn and commits what they say, from ``commit`` on.
 
     ``done`` is set when nothing is to follow: the output is complete, or the run has to end, and ``failure``
-    says why. A micro-batch that cannot be written raises, so that Spark does not count it as done.
+    says why. A micro-batch that is not written raises, so that Spark does not count it as done. If it is to be
+    ``strict`` none is that has a reject.
     """
 
     def __init__(
@@ -64,18 +67,37 @@ class Sink:
         self.job, self.output, self.strict = job, output, strict
         self.done = threading.Event()
         self.failure: BaseException | None = None
+        self._busy = threading.Lock()
         self._record, self._commit, self._on_progress = record, commit, on_progress
         self._target, self._rejects, self._tally = target, rejects, tally
         self._gather = gather_of(job, job.sink - 1) if job.sink else None
         if commit.batch >= 0:
             output.restore(commit.output)
             if self._gather is not None:
-                self._gather.restore(commit.gather)
+                self._gather.restore(commit.operators)
 
     def take(self, rows: Iterable[Row], batch: int) -> None:
         """Take a micro-batch, if it is new. Raises what keeps it from being written, and keeps that."""
-        if self.done.is_set() or batch <= self._commit.batch:
-            return
+        with self._busy:
+            if batch <= self._commit.batch or self._commit.over:
+                return
+            if self.done.is_set():
+                raise XmlPunctError(f"micro-batch {batch} is left to a later run")
+            self._take_new(rows, batch)
+
+    def look_for_idle(self) -> None:
+        """Look who is silent, and say so: where all are, no micro-batch comes, so this goes by time."""
+        with self._busy:
+            self._tally.look_for_idle()
+            if self._on_progress is not None:
+                self._on_progress(self._tally.stats)
+
+    def stop(self) -> None:
+        """Take no more; come back when what is being taken is committed."""
+        with self._busy:
+            self.done.set()
+
+    def _take_new(self, rows: Iterable[Row], batch: int) -> None:
         try:
             self._take(list(rows), batch)
             if self._on_progress is not None:
@@ -93,13 +115,16 @@ class Sink:
         rows = [row for row in rows if not self._from_reader(row) or counts(row, void)]
         given = self._gathered(sorted((row for row in rows if row.port == RESULT), key=lambda row: row.seq))
         rejects = rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
+        rejects.sort(key=Reject.place)
+        if self.strict and rejects:
+            if self._rejects is not None:
+                self._rejects.append(reject_line(rejects[0]), self._commit.rejects_length)
+            raise StrictError(f"--strict: {rejects[0]}")
         self._tally.take(rows)
         ended = self._tally.ended or any(p.is_everything for p in given.punctuations)
         failure = json.loads(failures[0].payload) if failures else None
         self._write(batch, given, rejects, ended, failure)
-        if self.strict and rejects:
-            self.failure = StrictError(f"--strict: {rejects[0]}")
-        elif failure is not None:
+        if failure is not None:
             self.failure = SourceError(*failure)
 
     def _from_reader(self, row: Row) -> bool:
@@ -113,6 +138,8 @@ class Sink:
         found = [(row.seq, Slice.from_bytes(schema, row.payload)) for row in rows]
         if self._gather is not None:
             found = [(shard, run(self._gather, shard, part)) for shard, part in found]
+        elif self._commit.batch < 0:
+            found.insert(0, (0, edge_pipeline(self.job, 0).open()))
         return concat(schema, [part for _, part in found])
 
     def _write(
@@ -124,13 +151,14 @@ class Sink:
         rejects_length = old.rejects_length
         if self._rejects is not None:
             rejects_length = self._rejects.append(b"".join(map(reject_line, rejects)), rejects_length)
+            self._rejects.sync()
         stats.result(output.tuples - before[0], output.punctuations - before[1])
-        stats.late = output.late
+        stats.late, stats.forgotten, stats.bytes_out = output.late, output.forgotten, length
         stats.slices += 1
         stats.rejected += len(rejects)
         new = Commit(batch, length, rejects_length, ended, failure, self._tally.as_dict())
         new.output = output.snapshot()
-        new.gather = dict(self._gather.snapshot()) if self._gather is not None else {}
+        new.operators = dict(self._gather.snapshot()) if self._gather is not None else {}
         save(self._record, new.to_bytes())
         self._commit = new
         if self.job.pacing:

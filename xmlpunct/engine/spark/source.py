@@ -10,13 +10,24 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from xmlpunct.engine.durable.ranges import Cursor, Range, advance, budgets, grouped, remaining, there_is
+from xmlpunct.engine.durable.ranges import (
+    Cursor,
+    Range,
+    advance,
+    budgets,
+    grouped,
+    release,
+    remaining,
+    there_is,
+)
+from xmlpunct.engine.pacing import Pace
 from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 
 NAME = "xmlpunct"
 FIRST_BYTES = 2**20
-MOST_BYTES = 64 * 2**20
+MOST_BYTES, MOST_BYTES_OF_ALL = 64 * 2**20, 256 * 2**20
+"""What a micro-batch takes at most, unless told otherwise, of one input and of all."""
 SHORT_SECONDS = 2.0
 """A micro-batch that takes less than this, a third of which is Spark's own, may be twice as large."""
 IDLE_SECONDS, GLANCE_SECONDS = 0.25, 0.005
@@ -57,8 +68,8 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.bytes = job.slice_bytes or FIRST_BYTES
-        self._advanced: float | None = None
+        most = min(MOST_BYTES, MOST_BYTES_OF_ALL // max(len(job.inputs), 1))
+        self.pace = Pace(job.slice_bytes, min(FIRST_BYTES, most), most, SHORT_SECONDS)
         self._planned: tuple[Offset, Offset, dict[int, list[Range]]] | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802
@@ -67,7 +78,6 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
         cursors = _cursors(start)
         open_ = {i: c for i, c in cursors.items() if not c.done}
-        self._adapt()
         seen = self._there_is(open_)
         starved = _starved(self.job)
         found: dict[int, list[Range]] = {}
@@ -77,11 +87,12 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
             found |= self._advance([i for i in open_ if i not in found], cursors)
         end = {str(i): c.to_json() for i, c in cursors.items()}
         if end == start:
-            self._advanced = None  # waiting is not being slow
+            self.pace.pause()
             until = time.monotonic() + (IDLE_SECONDS if seen else GLANCE_SECONDS)
             while time.monotonic() < until and self._there_is(open_) == seen:
                 time.sleep(GLANCE_SECONDS)
         else:
+            self.pace.measure()
             self._planned = (start, end, found)
         return end
 
@@ -89,7 +100,7 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         """Read some inputs on; ``cursors`` move."""
         found: dict[int, list[Range]] = {}
         remains = {i: remaining(self.job.inputs[i], cursors[i]) for i in numbers}
-        for i, budget in budgets(remains, self.bytes).items():
+        for i, budget in budgets(remains, self.pace.bytes).items():
             left = remains[i]
             piece = self._piece(len(numbers), budget if left is None else min(budget, left))
             given, elements = self.job.inputs[i], self.job.elements(i)
@@ -122,18 +133,15 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         assert isinstance(partition, TaskPartition)
         return map(tuple, edge.read(self.job, partition.task))
 
+    def commit(self, end: Offset) -> None:
+        """All up to ``end`` is written and will not be asked for again: Spark says so one micro-batch later."""
+        for i, cursor in _cursors(end).items():
+            release(self.job.inputs[i], cursor)
+
     def _piece(self, inputs: int, size: int) -> int:
         """How large a task should be, so that all cores have one."""
         wanted = -(-self.job.shards // max(inputs, 1))
         return max(LEAST_PIECE, -(-size // wanted))
-
-    def _adapt(self) -> None:
-        """Let micro-batches grow while they are short."""
-        now = time.monotonic()
-        short = self._advanced is not None and now - self._advanced < SHORT_SECONDS
-        if self.job.slice_bytes is None and short:
-            self.bytes = min(self.bytes * 2, MOST_BYTES)
-        self._advanced = now
 
 
 def _starved(job: Job) -> int | None:

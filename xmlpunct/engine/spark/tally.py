@@ -8,12 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 from xmlpunct.engine.durable.parts import Input
+from xmlpunct.engine.durable.ranges import silence
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Row
-from xmlpunct.engine.stats import InputStats, OperatorStats, RunStats
+from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
-_TOTALS = ("slices", "tuples_out", "punctuations_out", "late", "rejected")
+_STATES = ("state_rows", "held_punctuations", "forgotten")
 
 
 class Tally:
@@ -21,13 +22,13 @@ class Tally:
 
     def __init__(self, query: Query, inputs: Sequence[Input], stats: RunStats, saved: dict[str, Any]) -> None:
         self.stats = stats
-        self._names = [stream.name for stream in query.streams]
-        self._streams = [given.streams for given in inputs]
+        self._streams, self._inputs = query.streams, inputs
+        self._read: dict[str, int] = saved.get("read", {})
+        """How many bytes of each input, by its number."""
         self._states: dict[str, dict[str, list[int]]] = saved.get("states", {})
-        stats.inputs = {name: InputStats(**saved.get("inputs", {}).get(name, {})) for name in self._names}
-        stats.operators = [OperatorStats(**values) for values in saved.get("operators", [])]
-        for name in _TOTALS:
-            setattr(stats, name, saved.get(name, getattr(stats, name)))
+        stats.inputs = {stream.declared: InputStats() for stream in query.streams}
+        stats.guards = query.guards
+        stats.resume(saved)
         self._ended: set[int] = set(saved.get("ended", ()))
         self._waits: dict[tuple[int, int], list[int]] = {}
         self._taken = 0  # tuples in the last micro-batch
@@ -35,14 +36,29 @@ class Tally:
     @property
     def ended(self) -> bool:
         """Whether all inputs have."""
-        return len(self._ended) == len(self._streams)
+        return len(self._ended) == len(self._inputs)
 
     @property
     def starved(self) -> int | None:
         """The input to be read alone: more than a micro-batch brings waits for it. None if there is none."""
-        waits = [sum(found) for found in zip(*self._waits.values(), strict=True)] or [0]
+        waits = self._waiting()
         most = max(waits)
         return waits.index(most) if most > self._taken else None
+
+    def _waiting(self) -> list[int]:
+        """For each input, how much that is retained waits for it."""
+        by_shard = [[0] * len(self._inputs), *self._waits.values()]
+        return [sum(found) for found in zip(*by_shard, strict=True)]
+
+    def look_for_idle(self) -> None:
+        """Put down which inputs hold others up."""
+        found = []
+        for number, waits in enumerate(self._waiting()):
+            given, read = self._inputs[number], self._read.get(str(number), 0)
+            if waits and (seconds := silence(given, read)) > IDLE_SECONDS:
+                name = ", ".join(self._streams[i].name for i in given.streams)
+                found.append(Idle(name, seconds, waits))
+        self.stats.idle = found
 
     def take(self, rows: Iterable[Row]) -> None:
         """Add what a micro-batch reports."""
@@ -60,30 +76,31 @@ class Tally:
                     o = operators.setdefault(number, OperatorStats(id=number, operator=values["operator"]))
                     _add(o, values, _FLOWS)
                     if row.port == OPERATORS:
-                        held = [values["state_rows"], values["held_punctuations"]]
-                        self._states.setdefault(str(number), {})[str(row.seq)] = held
+                        found = [values[name] for name in _STATES]
+                        self._states.setdefault(str(number), {})[str(row.seq)] = found
         for o in operators.values():
             shards = self._states.get(str(o.id), {}).values()
-            o.state_rows, o.held_punctuations = sum(s[0] for s in shards), sum(s[1] for s in shards)
+            for i, name in enumerate(_STATES):
+                setattr(o, name, sum(shard[i] for shard in shards))
         self.stats.observe(operators.values())
         self._taken = sum(i.tuples for i in self.stats.inputs.values()) - before
 
     def _count(self, row: Row) -> None:
         number, found = row.seq >> 32, json.loads(row.payload)
-        for stream, values in zip(self._streams[number], found["streams"], strict=True):
-            _add(self.stats.inputs[self._names[stream]], values, values)
+        read = self._read.get(str(number), 0)
+        self._read[str(number)] = read + found["streams"][0]["bytes"]
+        for stream, values in zip(self._inputs[number].streams, found["streams"], strict=True):
+            _add(self.stats.inputs[self._streams[stream].declared], values, values)
         if found["ended"]:
             self._ended.add(number)
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as plain values."""
-        s = self.stats
         return {
-            "inputs": {name: asdict(i) for name, i in s.inputs.items()},
-            "operators": [asdict(o) for o in s.operators],
+            **self.stats.saved(),
             "states": self._states,
+            "read": self._read,
             "ended": sorted(self._ended),
-            **{name: getattr(s, name) for name in _TOTALS},
         }
 
 

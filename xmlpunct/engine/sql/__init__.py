@@ -12,18 +12,19 @@ from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import declared
 from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
+from xmlpunct.engine.switches import USUAL, Rules
 from xmlpunct.errors import SqlError
 from xmlpunct.firehose import is_xml_name
 
 __all__ = ["plan"]
 
 
-def plan(sql: str, sources: Mapping[str, str] | None = None) -> Query:
+def plan(sql: str, sources: Mapping[str, str] | None = None, rules: Rules = USUAL) -> Query:
     """Plan a query.
 
     ``sql`` has CREATE STREAM statements and exactly one query; ``sources`` maps names of streams to sources
-    that replace the declared ones. Raises `SqlError`, with the place, for what cannot be read or cannot run,
-    and `UsageError` for a source of an undeclared stream.
+    that replace the declared ones; ``rules`` are those that are on, of those that can be off. Raises `SqlError`,
+    with the place, for what cannot be read or cannot run, and `UsageError` for a source of an undeclared stream.
 
     >>> query = plan("CREATE STREAM s (a INT, b INT) WITH (source = 's.xml'); SELECT b FROM s WHERE b > 0")
     >>> query.root.schema.names, query.streams[0].source
@@ -31,12 +32,12 @@ def plan(sql: str, sources: Mapping[str, str] | None = None) -> Query:
     """
     try:
         with about(sql):
-            return _plan(sql, sources or {})
+            return _plan(sql, sources or {}, rules)
     except RecursionError:
         raise SqlError("this query is nested too deeply") from None
 
 
-def _plan(sql: str, sources: Mapping[str, str]) -> Query:
+def _plan(sql: str, sources: Mapping[str, str], rules: Rules) -> Query:
     statements = parse_statements(sql)
     queries = [s for s in statements if not isinstance(s, exp.Create)]
     streams = declared([s for s in statements if isinstance(s, exp.Create)], sources)
@@ -46,9 +47,9 @@ def _plan(sql: str, sources: Mapping[str, str]) -> Query:
         raise SqlError("there is no query: SELECT ... is missing")
     relation = plan_outermost(queries[0], Context(streams, {}))
     _check_output(relation)
-    root = numbered(optimize(relation.node))
+    root = numbered(optimize(relation.node, rules))
     used = dict.fromkeys(node.stream for node in root.walk() if isinstance(node, Scan))
-    return Query(root, tuple(used), sql)
+    return Query(root, tuple(used), sql, rules)
 
 
 def _check_output(relation: Relation) -> None:

@@ -29,6 +29,8 @@ def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict
         name = statement.this.this.name
         if name in streams:
             refuse(f"two streams are named {name}", statement.this.this)
+        if "#" in name:
+            refuse(f"{name} cannot name a stream: # tells the senders of one apart", statement.this.this)
         options = _options(statement)
         element = options.get("element", name)
         if not is_xml_name(re.sub(r"^\{[^{}]*\}", "", element)):

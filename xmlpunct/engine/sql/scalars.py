@@ -157,6 +157,10 @@ class Scalars:
         found = self._call(node, "LIKE", text, pattern, escape)
         return fn.call("NOT", found) if negate else found
 
+    def _truncated(self, node: exp.Expr) -> Expression:
+        unit, operand = take(node, "unit", "this")
+        return self._call(node, "DATE_TRUNC", unit, operand)
+
     def _extract(self, node: exp.Expr) -> Expression:
         unit, operand = take(node, "this", "expression")
         if unit.name.upper() not in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"):
@@ -238,6 +242,7 @@ _READERS: dict[type[exp.Expr], Reader] = {
     exp.Like: Scalars._like,
     exp.Escape: Scalars._like,
     exp.Extract: Scalars._extract,
+    exp.DateTrunc: Scalars._truncated,
     exp.Between: lambda self, node: self._call(node, "BETWEEN", *take(node, "this", "low", "high")),
     exp.Substring: lambda self, node: self._call(node, "SUBSTRING", *take(node, "this", "start", "length")),
     exp.In: _listed("IN", "this"),

@@ -1,0 +1,212 @@
+"""How fast XML becomes columns, on one core: the scanner, the conforming parser alone, and libexpat without handlers.
+
+Each shape of data is a document in memory. The reader takes it in slices, from bytes to data frames and punctuations;
+the conforming parser does the same with the scanner switched off; libexpat only looks whether it is well formed.
+
+    python benchmarks/parse.py [--mib N] [--rounds N] [--shapes NAME...] [--plot FILE]
+
+Prints JSON; seconds are those computed by the thread. The targets, as times the time of libexpat: flat at least 3.0,
+pretty 1.5; and no shape less than 0.9 times as fast as the conforming parser alone.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+from xml.parsers import expat
+
+import common
+
+from xmlpunct.firehose import PUNCT_NAMESPACE, FirehoseReader, Source, StreamSpec
+from xmlpunct.firehose.scan import scanner
+from xmlpunct.schema import Schema
+
+OPEN = f'<stream xmlns:punct="{PUNCT_NAMESPACE}">\n'
+COLUMNS = "sid STRING, hour INT, min INT, currtmp INT"
+COLUMNS_OF = {
+    "attributes": "sid STRING PATH '@sid', hour INT PATH '@hour', min INT, currtmp INT",
+    "nested": "sid STRING PATH 'at/sid', hour INT PATH 'at/hour', min INT PATH 'at/min', currtmp INT",
+}
+SLICE = 2**21
+TARGETS = {"flat": 3.0, "pretty": 1.5}
+AGAINST_CONFORMING = 0.9
+
+
+def values(i: int) -> dict[str, object]:
+    return {"sid": f"S{i % 7:02}", "hour": i // 3600 % 24, "min": i // 60 % 60, "currtmp": 60 + i % 37}
+
+
+def children(found: dict[str, object], between: str = "") -> str:
+    return between.join(f"<{name}>{value}</{name}>" for name, value in found.items())
+
+
+def flat(i: int) -> str:
+    return f"<tempdata>{children(values(i))}</tempdata>\n"
+
+
+def pretty(i: int) -> str:
+    gap = "\n    "
+    return f"  <tempdata>{gap}{children(values(i), gap)}\n  </tempdata>\n"
+
+
+def attributes(i: int) -> str:
+    found = values(i)
+    own = " ".join(f'{name}="{found.pop(name)}"' for name in ("sid", "hour"))
+    return f"<tempdata {own}>{children(found)}</tempdata>\n"
+
+
+def nested(i: int) -> str:
+    found = values(i)
+    last = children({"currtmp": found.pop("currtmp")})
+    return f"<tempdata><at>{children(found)}</at>{last}</tempdata>\n"
+
+
+def optional(i: int) -> str:
+    """Any of the values may be absent, and their order changes."""
+    found = [item for place, item in enumerate(values(i).items()) if (i * 7) >> place & 3]
+    return f"<tempdata>{children(dict(found[::-1] if i % 3 else found))}</tempdata>\n"
+
+
+def extra(i: int) -> str:
+    return f"<tempdata>{children(values(i))}<note>what nobody has declared: {i}</note></tempdata>\n"
+
+
+def entity(i: int) -> str:
+    """One tuple of a thousand holds an entity."""
+    return flat(i).replace("<sid>", "<sid>&amp;") if i % 1000 == 500 else flat(i)
+
+
+def punctuated(i: int) -> str:
+    """A punctuation after each hundred tuples."""
+    said = f"<punct:tempdata><hour>{i // 3600 % 24}</hour><min>{i // 60 % 60}</min></punct:tempdata>\n"
+    return flat(i) + (said if i % 100 == 99 else "")
+
+
+def closed(i: int) -> str:
+    """A punctuation after each tuple, all different."""
+    return flat(i) + f"<punct:tempdata><sid>{i}</sid></punct:tempdata>\n"
+
+
+def entities(i: int) -> str:
+    """Every tuple holds an entity, so that nothing can be scanned."""
+    return flat(i).replace("<sid>", "<sid>&amp;")
+
+
+def comments(i: int) -> str:
+    """A comment in every other tuple."""
+    return flat(i).replace("<hour>", "<!-- of the day --><hour>") if i % 2 else flat(i)
+
+
+def ragged(i: int) -> str:
+    """No two tuples look alike."""
+    return flat(i).replace("</tempdata>", "".join(f"<x{i * k % 97}/>" for k in range(6)) + "</tempdata>")
+
+
+SHAPES: dict[str, Callable[[int], str]] = {
+    f.__name__: f
+    for f in (
+        flat,
+        pretty,
+        attributes,
+        nested,
+        optional,
+        extra,
+        entity,
+        punctuated,
+        closed,
+        entities,
+        comments,
+        ragged,
+    )
+}
+
+
+def document(shape: str, size: int) -> tuple[bytes, int]:
+    """A document of about ``size`` bytes, and how many tuples it holds."""
+    write, parts, total, count = SHAPES[shape], [OPEN], 0, 0
+    while total < size:
+        parts.append(write(count))
+        total += len(parts[-1])
+        count += 1
+    return "".join([*parts, "</stream>\n"]).encode(), count
+
+
+def timed(work: Callable[[], Any]) -> common.Run:
+    wall, cpu = time.monotonic(), time.thread_time()
+    answer = work()
+    seconds = time.thread_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    return common.Run(seconds, time.monotonic() - wall, seconds, peak, answer=answer)
+
+
+def read(data: bytes, spec: StreamSpec, least: int) -> int:
+    """Read it all; how many tuples there were. Splits of less than ``least`` bytes are not scanned."""
+    before, scanner.LEAST = scanner.LEAST, least
+    reader, count = FirehoseReader(Source.of(data), [spec]), 0
+    try:
+        while (parsed := reader.read(SLICE)) is not None:
+            if parsed.error is not None:
+                raise parsed.error
+            count += parsed.slices[0].tuples.height
+    finally:
+        reader.close()
+        scanner.LEAST = before
+    return count
+
+
+def tokenise(data: bytes) -> None:
+    expat.ParserCreate().Parse(data, True)
+
+
+def measure(shape: str, size: int, rounds: int) -> dict[str, Any]:
+    data, count = document(shape, size)
+    spec = StreamSpec(shape, Schema.parse(COLUMNS_OF.get(shape, COLUMNS)), "tempdata")
+    runs = common.in_turn(
+        {
+            "xmlpunct": lambda: timed(lambda: read(data, spec, scanner.LEAST)),
+            "conforming": lambda: timed(lambda: read(data, spec, sys.maxsize)),
+            "expat": lambda: timed(lambda: tokenise(data)),
+        },
+        rounds,
+    )
+    found = {
+        name: {**common.summary(of, count), "mb_per_second": round(len(data) / 1e6 / min(r.cpu for r in of))}
+        for name, of in runs.items()
+    }
+    return {
+        **found,
+        "times_as_fast_as_expat": common.ratio(runs["expat"], runs["xmlpunct"]),
+        "times_as_fast_as_conforming": common.ratio(runs["conforming"], runs["xmlpunct"]),
+    }
+
+
+def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("--mib", type=float, default=8, help="how large each document is")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    given = parser.parse_args()
+    figures = {shape: measure(shape, int(given.mib * 2**20), given.rounds) for shape in given.shapes}
+    met = {
+        shape: figures[shape]["times_as_fast_as_expat"] >= TARGETS[shape]
+        for shape in TARGETS
+        if shape in figures
+    }
+    met["all"] = min(f["times_as_fast_as_conforming"] for f in figures.values()) >= AGAINST_CONFORMING
+    common.report({"shapes": figures, "targets": {**TARGETS, "all": AGAINST_CONFORMING}, "met": met})
+    common.plot(given.plot, lambda axes: draw(axes, figures))
+
+
+def draw(axes: Any, figures: dict[str, Any]) -> None:
+    for i, name in enumerate(("conforming", "expat", "xmlpunct")):
+        heights = [found[name]["mb_per_second"] for found in figures.values()]
+        axes.barh([y + 0.27 * i for y in range(len(figures))], heights, 0.27, label=name)
+    axes.set_yticks([y + 0.27 for y in range(len(figures))], list(figures))
+    axes.set_xlabel("MB a second")
+    axes.legend()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""Late tuples of real sources: the same rejects from both engines, however the source is cut and spread."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.support import NAMESPACE, read_back
+from tests.spark.test_ranges import job_of, micro_batches
+from xmlpunct.engine import local
+from xmlpunct.engine.durable.commit import Commit
+from xmlpunct.engine.durable.files import Appender
+from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.output import Output
+from xmlpunct.engine.plan import Guard, Query, Scan
+from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.spark.keys import shard_keys
+from xmlpunct.engine.spark.processor import Shard
+from xmlpunct.engine.spark.sink import FileTarget, Sink
+from xmlpunct.engine.spark.tally import Tally
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import StrictError, UsageError
+from xmlpunct.firehose import writer_for
+from xmlpunct.operators.driver import pack, unpack
+
+STREAMS = """
+CREATE STREAM a (k INT NOT NULL, v INT, t STRING) WITH (source = '{folder}/a/', element = 'a');
+CREATE STREAM b (k INT NOT NULL, w INT) WITH (source = '{folder}/b.xml', element = 'b');
+CREATE STREAM c (k INT, v INT, t STRING) WITH (source = '{folder}/a/', element = 'a') PUNCTUATE ORDER BY k SLACK 2;
+"""
+QUERIES = {
+    "no state": "SELECT k FROM a WHERE v > 3",
+    "groups": "SELECT k, MAX(v) AS m, COUNT(*) AS n FROM a GROUP BY k",
+    "derived": "SELECT k / 2 AS h, COUNT(*) AS n FROM a GROUP BY k / 2",
+    "join": "SELECT a.k, v, w FROM a JOIN b ON a.k = b.k",
+    "twice": "SELECT x.v AS p, y.v AS q FROM a x JOIN a y ON x.k = y.k",
+    "difference": "SELECT k FROM a EXCEPT SELECT k FROM b",
+    "sorted": "SELECT k, v FROM a ORDER BY k",
+    "in order": "SELECT k, COUNT(*) AS n FROM c GROUP BY k",
+}
+
+
+def document(rng: random.Random, element: str, columns: Sequence[str], size: int) -> str:
+    """Tuples in about the order of k and a few wrong ones, with punctuations of all kinds that not all of them heed."""
+    lines = [f'<s xmlns:p="{NAMESPACE}">']
+    for n in range(size):
+        k = n // 8 + rng.choice([0, 0, 0, 0, -1, 1, 3])
+        values = {"k": k, "v": rng.randrange(9), "w": rng.randrange(9), "t": rng.choice("xyz")}
+        if rng.random() < 0.03:
+            values["k"] = "many"
+        said = "".join(f"<{c}>{values[c]}</{c}>" for c in columns)
+        lines.append(f"<{element}>{said}</{element}>" + " " * rng.randrange(3) + "\n" * (rng.random() < 0.2))
+        other = columns[1]
+        if rng.random() < 0.2:
+            told = rng.choice(
+                [
+                    f"<k>{n // 8 - 1}</k>",
+                    f"<k>(,{n // 8 - 2}]</k>",
+                    f"<k>{n // 8}</k><{other}>[2,4]</{other}>",
+                ]
+            )
+            lines.append(f"<p:{element}>{told}</p:{element}>")
+    return "\n".join([*lines, "</s>\n"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng, found = random.Random(5), tmp_path_factory.mktemp("feeds")
+    (found / "a").mkdir()
+    for name in ("1.xml", "2.xml"):
+        (found / "a" / name).write_text(document(rng, "a", ["k", "v", "t"], 50))
+    (found / "b.xml").write_text(document(rng, "b", ["k", "w"], 40))
+    return found
+
+
+def planned(folder: Path, sql: str) -> Query:
+    return plan(STREAMS.format(folder=folder) + sql)
+
+
+Found = tuple[list[dict[str, Any]], list[Any], dict[str, Any]]
+
+
+def found_in(folder: Path, query: Query, stats: RunStats, *, ordered: bool = False) -> Found:
+    """The rejects that have a place, sorted; the tuples; and what was counted of the inputs."""
+    rejects = [json.loads(line) for line in (folder / "rejects").read_text().splitlines()]
+    assert len({(r["source"], r["byte"]) for r in rejects}) == len(rejects), "a tuple is told twice"
+    tuples = [t for t in read_back(folder / "out.xml", query.root.schema) if isinstance(t, tuple)]
+    counts = {name: (i.tuples, i.punctuations, i.rejected) for name, i in stats.inputs.items()}
+    return sorted(rejects, key=str), tuples if ordered else sorted(tuples, key=repr), counts
+
+
+def by_local(query: Query, out: Path, size: int | None, ordered: bool) -> Found:
+    stats = RunStats("local")
+    options = RunOptions(output=str(out / "out.xml"), rejects=str(out / "rejects"), slice_bytes=size)
+    local.run(query, options, stats)
+    return found_in(out, query, stats, ordered=ordered)
+
+
+def by_spark(
+    query: Query, out: Path, size: int | None, shards: int, ordered: bool, strict: bool = False
+) -> Found:
+    """What Spark would do, without it: every stage's shards in turn, each restored from its last state."""
+    guarded = with_guards(query)
+    job = job_of(guarded, out, shards, size)
+    stats, commit = RunStats("spark"), Commit()
+    output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
+    target, rejects = FileTarget(Appender(str(out / "out.xml"), 0)), Appender(str(out / "rejects"), 0)
+    tally = Tally(guarded, job.inputs, stats, {})
+    sink = Sink(job, out / "commit", commit, output, target, rejects, tally, strict)
+    states: dict[tuple[int, int], bytes] = {}
+    for number, rows in enumerate(micro_batches(job)):
+        for stage in range(job.sink):
+            here = [row for row in rows if row.stage == stage]
+            rows = [row for row in rows if row.stage != stage]
+            for i, key in enumerate(shard_keys(shards)):
+                if mine := [row for row in here if row.shard == key]:
+                    shard = Shard(job, stage, i)
+                    if (stage, i) in states:
+                        shard.restore(unpack(states[stage, i]))
+                    rows += shard.push(mine)
+                    states[stage, i] = pack(shard.snapshot())
+        sink.take(rows, number)
+    assert sink.done.is_set()
+    return found_in(out, query, stats, ordered=ordered)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_same_rejects_everywhere(
+    folder: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, ordered = planned(folder, QUERIES[name]), name == "sorted"
+    runs = [(None, 0), (200, 0), (2500, 1), (1500, 3)]
+    found = []
+    for size, shards in runs:
+        out = tmp_path / f"{size}-{shards}"
+        out.mkdir()
+        monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 700)  # several tasks in a micro-batch
+        if shards:
+            found.append(by_spark(query, out, size, shards, ordered))
+        else:
+            found.append(by_local(query, out, size, ordered))
+    rejects, tuples, counts = found[0]
+    assert sum(r["reason"].startswith("late: <") for r in rejects) > 5
+    assert sum("not of type INT" in r["reason"] for r in rejects) > 0
+    assert all(r["line"] is not None and r["text"] for r in rejects)
+    assert any("out of order" in r["reason"] for r in rejects) == (name == "in order")
+    told = sum(rejected for _, _, rejected in counts.values())
+    assert told == sum("out of order" not in r["reason"] for r in rejects)
+    assert tuples
+    for other in found[1:]:
+        assert other == (rejects, tuples, counts)
+
+
+def test_a_reject_says_where_the_tuple_stood(folder: Path, tmp_path: Path) -> None:
+    rejects, _, _ = by_local(planned(folder, QUERIES["join"]), tmp_path, 500, False)
+    for reject in rejects:
+        data = Path(reject["source"]).read_bytes()
+        assert data[reject["byte"] :].startswith((b"<a>", b"<b>"))
+        assert data[: reject["byte"]].count(b"\n") + 1 == reject["line"]
+
+
+@pytest.mark.parametrize("size", [1, 200, 5000])
+def test_strict_stops_at_the_first(folder: Path, tmp_path: Path, size: int) -> None:
+    """What earlier slices gave is written, of its own slice nothing; doing it over gives the same."""
+    query = planned(folder, QUERIES["no state"])
+    told = by_local(query, tmp_path, None, False)[0]
+    first = min(told, key=lambda r: (r["source"], r["byte"]))
+    rejects, out = tmp_path / "first", tmp_path / "strict.xml"
+    options = RunOptions(output=str(out), rejects=str(rejects), slice_bytes=size, strict=True)
+    place = f"{first['source']}, line {first['line']}, byte {first['byte']}: {first['reason']}"
+    for checkpoint in (None, "checkpoint", "checkpoint"):
+        folder_ = None if checkpoint is None else str(tmp_path / checkpoint)
+        before = out.read_bytes() if out.exists() else b""
+        with pytest.raises(StrictError) as raised:
+            local.run(query, replace(options, checkpoint=folder_), RunStats("local"))
+        assert str(raised.value) == f"--strict: {place}"
+        assert json.loads(rejects.read_text()) == first
+        if checkpoint is None:
+            assert (out.read_bytes().count(b"<result>") > 0) == (size < 5000)
+            out.unlink()
+        elif before:
+            assert out.read_bytes() == before
+    plain = RunOptions(output=str(out), slice_bytes=size, checkpoint=str(tmp_path / "checkpoint"))
+    with pytest.raises(UsageError, match="another --strict or --rejects"):
+        local.run(query, plain, RunStats("local"))
+
+
+@pytest.mark.parametrize(("size", "shards"), [(200, 1), (250, 3), (10**6, 2)])
+def test_strict_stops_at_the_same_one_on_spark(folder: Path, tmp_path: Path, size: int, shards: int) -> None:
+    query = planned(folder, QUERIES["groups"])
+    first = min(by_local(query, tmp_path, None, False)[0], key=lambda r: (r["source"], r["byte"]))
+    out = tmp_path / "strict"
+    out.mkdir()
+    with pytest.raises(StrictError, match=f"line {first['line']}, byte {first['byte']}: "):
+        by_spark(query, out, size, shards, False, strict=True)
+    assert json.loads((out / "rejects").read_text()) == first
+    assert (out / "commit").exists() == (size < 10**6), "what came in earlier slices is committed"
+
+
+def test_guards_stand_first_in_the_fragments_that_need_their_streams(folder: Path) -> None:
+    """They go by what is above them; a plan without state gets a fragment for them."""
+    found = {}
+    for name, sql in QUERIES.items():
+        query = with_guards(planned(folder, sql))
+        parts = cut(query.root, [s.name for s in query.streams])
+        assert all(isinstance(edge.root, Scan) for edge in parts.edges)
+        guards = [n for f in parts.fragments for n in f.root.walk() if isinstance(n, Guard)]
+        assert len(guards) == len(parts.edges)
+        numbers = [n.number for f in parts.fragments for n in f.root.walk()]
+        assert len({n for n in numbers if n}) == sum(map(bool, numbers))
+        found[name] = [tuple(feed.keys for feed in f.feeds) for f in parts.fragments]
+    assert found["no state"] == [(("k", "v", "t"),)]
+    assert found["groups"] == [(("k",),)]
+    assert found["join"] == [(("k",), ("k",))]
+    assert found["sorted"] == [((),)]
+    assert found["in order"][0] == ((),)
+    assert [
+        guard.quiet
+        for guard in with_guards(planned(folder, QUERIES["twice"])).root.walk()
+        if isinstance(guard, Guard)
+    ] == [False, True]

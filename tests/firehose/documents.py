@@ -1,0 +1,175 @@
+"""Random documents of many shapes, and random damage to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from xmlpunct.firehose import PUNCT_NAMESPACE, StreamSpec
+from xmlpunct.schema import Schema
+
+OPEN = f'<r xmlns:p="{PUNCT_NAMESPACE}" xmlns:o="urn:o">'
+SPECS = (
+    StreamSpec(
+        "s",
+        Schema.parse(
+            "a INT, b STRING, c INT NOT NULL PATH 'd/c', i INT PATH '@i', u STRING PATH 'd/@u', "
+            "x DOUBLE, m DECIMAL(8,2), e DATE, w TIMESTAMP, y BOOLEAN, h INT CHECK (h BETWEEN 0 AND 23)"
+        ),
+        "t",
+    ),
+    StreamSpec("q", Schema.parse("a INT, b STRING NOT NULL, f STRING"), "q"),
+)
+PLAIN = StreamSpec("s", Schema.parse("a INT, b STRING"), "t", placed=True)
+BOTH = (SPECS[0], PLAIN)
+"""Two streams of the same elements."""
+
+_TEXTS = ["", "x", "S01", "a longer text, of more than twelve bytes", "é", "\U0001f600", "]", "a > b"]
+_TEXTS += ['"', "'", " ", "\n"]
+_ODD = [
+    "&amp;",
+    "&#65;",
+    "<![CDATA[<t>]]>",
+    "<!-- c -->",
+    "<?pi x?>",
+    "\t",
+    "\r",
+    "&lt;t&gt;",
+    "]] >",
+    "\x7f",
+]
+_WRONG = ["&", "<", "]]>", "\x01", "\ufffe", "&nope;", "</a>", "<!", "</r>", "<t>", "<o:z/>", "<zz:z/>"]
+_WRONG += ["<!DOCTYPE r>"]
+_BYTES = b"<>/\"'&; \n=!?-[]tab1\r\x00\x1f\xc3\xff:"
+_PIECES = [*_WRONG, *_ODD, "<", ">", "/", '"', "</t>", "<t>", "<a>"]
+_INTS = [
+    "1",
+    "17",
+    "-3",
+    "+4",
+    "007",
+    " 8 ",
+    "12345678",
+    "123456789",
+    "9223372036854775807",
+    "999999999999999",
+]
+_BAD = ["", "x", "1.5", "9223372036854775808", "--1", "1-", "+", "٣", "24", "99"]
+_OTHERS = {
+    "x": ["1.5", "-0", "1e3", "INF", "NaN", "1e"],
+    "m": ["1.50", "-2", "1.234", "9999999.99"],
+    "e": ["2024-02-29", "2023-02-29", "2024-01-01Z", "2024-1-1"],
+    "w": ["2024-01-01T00:00:00", "2024-01-01T00:00:00.5Z", "2024-01-01T24:00:00", "now"],
+    "y": ["true", "0", "1", "no"],
+}
+
+Write = Callable[[Random], str]
+"""Writes a region, each time with other values."""
+
+
+def value(random: Random, name: str) -> str:
+    """The text of an element or attribute."""
+    chance = random.random()
+    if name in _OTHERS:
+        return random.choice(_OTHERS[name])
+    if name in "achi":
+        return random.choice(_BAD if chance < 0.02 else _INTS if name != "h" else ["0", "5", "23"])
+    if chance < 0.03:
+        return random.choice(_ODD)
+    return random.choice(_TEXTS)
+
+
+def quoted(random: Random, name: str) -> str:
+    """The value of an attribute."""
+    text = value(random, name)
+    return "" if "<" in text or '"' in text else text
+
+
+def shape(random: Random) -> Write:
+    """A kind of region: what its elements and the white space between them are."""
+    gap = random.choice(["", "\n", "\n  ", " ", "\r\n", "\n\t"])
+    inner = random.choice(["", "", "", "\n    ", " ", "\r\n "])
+    kind = random.choice(["t", "t", "t", "q", "p:t", "p:q", "z", "o:t"])
+    names = random.sample(["a", "b", "x", "m", "e", "w", "y", "h", "f", "z", "o:a"], random.randint(0, 5))
+    if kind.startswith("p:"):
+        names = [n for n in names if n in "ab"]
+    deep = kind == "t" and random.random() < 0.8
+    attributes = [n for n in ("i", "u", "v", "o:i") if random.random() < 0.15 and not kind.startswith("p:")]
+    quote = random.choice('"""\'')
+    empty, twice = random.random() < 0.1, random.random() < 0.03
+
+    def leaf(random: Random, name: str) -> str:
+        text = value(random, name)
+        if kind.startswith("p:"):
+            text = random.choice(
+                ["*", "1", "[1,2]", "{1,3}", "(,5]", *(["["] if random.random() < 0.01 else [])]
+            )
+        return f"<{name}>{text}</{name}>" if text or not empty else f"<{name}/>"
+
+    def write(random: Random) -> str:
+        own = "".join(f" {n}={quote}{quoted(random, n)}{quote}" for n in attributes)
+        parts = [leaf(random, n) for n in names + (names[:1] if twice else [])]
+        if deep:
+            inside = f"<d u={quote}{quoted(random, 'u')}{quote}>" if "u" in attributes else "<d>"
+            parts.append(f"{inside}{inner}{leaf(random, 'c')}{inner}</d>")
+        if not parts and random.random() < 0.5:
+            return f"{gap}<{kind}{own}/>"
+        return f"{gap}<{kind}{own}>{inner}{inner.join(parts)}{inner if parts else ''}</{kind}>"
+
+    return write
+
+
+def body(random: Random, most: int = 40) -> str:
+    """What is inside a root: regions of few kinds, and now and then something else."""
+    shapes = [shape(random) for _ in range(random.choice([1, 1, 2, 3, 6]))]
+    oddity = random.choice([0, 0, 0.02, 0.2])
+    parts = []
+    for _ in range(random.randint(0, most)):
+        parts.append(random.choice(shapes)(random) if random.random() < 0.7 else shapes[0](random))
+        if random.random() < oddity:
+            parts.append(
+                random.choice(
+                    [
+                        "<!-- <t><a>1</a></t> -->",
+                        "<!--" + shapes[0](random).replace("--", "") + "-->",
+                        f"<z>{shapes[0](random)}{shapes[0](random)}</z>",
+                        f"<z y='1'>{shapes[0](random)}",
+                        "</z>",
+                        f"<t>{shapes[0](random)}</t>",
+                        f"<z xmlns:p='urn:z'>{shapes[-1](random)}</z>",
+                        f"<z xmlns='urn:z'>{shapes[0](random)}",
+                        "<![CDATA[" + shapes[0](random) + "]]>",
+                        "<?pi <t> ?>",
+                        "text > ",
+                        *_WRONG,
+                    ]
+                )
+            )
+    return "".join(parts)
+
+
+def damaged(random: Random, data: bytes) -> bytes:
+    """``data`` with some bytes changed, lost, doubled or added."""
+    found = bytearray(data)
+    for _ in range(random.choice([1, 1, 1, 2, 5])):
+        at = random.randrange(len(found) + 1)
+        how = random.randrange(5)
+        if how == 0 and at < len(found):
+            found[at] = (
+                random.choice(b"<>/\"'&; \n=!?-[]tab1\r\x00\x1f\xc3\xff:")
+                if random.random() < 0.8
+                else random.randrange(256)
+            )
+        elif how == 1:
+            del found[at : at + random.choice([1, 1, 2, 5, 40])]
+        elif how == 2:
+            found[at:at] = random.choice([*_WRONG, *_ODD, "<", ">", "/", '"', "</t>", "<t>", "<a>"]).encode(
+                "utf-8", "surrogatepass"
+            )
+        elif how == 3:
+            piece = found[at : at + random.choice([1, 5, 30])]
+            place = random.randrange(len(found) + 1)
+            found[place:place] = piece
+        else:
+            del found[at:]
+    return bytes(found)

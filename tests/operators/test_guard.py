@@ -1,0 +1,118 @@
+"""guard against the definition, a tuple at a time."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.harness import restart
+from tests.strategies import POOLS, Element, Space, punctuations_of, slice_of, tuples_of
+from xmlpunct.operators import Guard, run
+from xmlpunct.operators.guard import marked
+from xmlpunct.origin import is_attribute, placed
+from xmlpunct.punctuation import Punctuation, Tuple, match
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+INT, STRING, DATE = (next(p for p in POOLS if p.name == name) for name in ("int", "string", "date"))
+SPACE = Space.of(a=INT, b=STRING, c=(DATE, "NOT NULL"))
+
+
+@st.composite
+def ungrammatical(draw: st.DrawFn) -> list[Element]:
+    """Tuples and punctuations in any order, the end in the middle now and then."""
+    tuples = st.sampled_from(SPACE.tuples())
+    end = st.just(Punctuation.everything(SPACE.schema))
+    some = st.integers(0, 19).flatmap(
+        lambda n: tuples if n < 12 else SPACE.punctuations(("a",)) if n < 19 else end
+    )
+    return draw(st.lists(some, max_size=25))
+
+
+def as_read(elements: list[Element], first: int) -> Slice:
+    """A slice whose tuples stand on lines of their own."""
+    found = slice_of(SPACE.schema, elements)
+    lines = list(range(first, first + found.tuples.height))
+    return marked(
+        Slice(
+            placed(found.tuples, "s.xml", lines, [10 * n for n in lines]), found.punctuations, found.before
+        ),
+        SPACE.schema,
+    )
+
+
+def expected(elements: list[Element]) -> tuple[list[Tuple], list[tuple[int, str]]]:
+    """The tuples that pass, and for each other its line and the attributes that had closed it."""
+    said: list[Punctuation] = []
+    passed, late, line = list[Tuple](), list[tuple[int, str]](), 0
+    for e in elements:
+        if isinstance(e, Punctuation):
+            said.append(e)
+            continue
+        line += 1
+        schemes = [",".join(p.as_dict()) for p in said if match(e, p)]
+        if schemes:
+            late.append((line, min(schemes)))
+        else:
+            passed.append(e)
+    return passed, late
+
+
+@given(ungrammatical(), st.sets(st.integers(0, 25)), st.sets(st.integers(0, 25)))
+def test_whatever_comes_behind_a_punctuation_that_matches_it_is_rejected(
+    elements: list[Element], cuts: set[int], restarts: set[int]
+) -> None:
+    guard = Guard(SPACE.schema)
+    bounds = sorted({0, *(c for c in cuts if c < len(elements)), len(elements)})
+    found, rejects, said = list[Tuple](), [], list[Punctuation]()
+    for number, (a, b) in enumerate(pairwise(bounds)):
+        output = run(guard, 0, as_read(elements[a:b], 1 + len(tuples_of(elements[:a]))))
+        assert output.tuples.columns == list(guard.schema.names)
+        found += output.tuples.select(SPACE.schema.names).rows()
+        said += [Punctuation(SPACE.schema, p.patterns[:3]) for p in output.punctuations]
+        rejects += guard.rejects
+        guard.rejects.clear()
+        if number in restarts:
+            guard = restart(lambda: Guard(SPACE.schema), guard)
+    passed, late = expected(elements)
+    assert found == passed
+    assert set(said) == set(punctuations_of(elements))
+    assert [r.line for r in rejects] == [line for line, _ in late]
+    assert all(r.source == "s.xml" and r.byte == 10 * (r.line or 0) for r in rejects)
+    for reject, (line, scheme) in zip(rejects, late, strict=True):
+        t = tuples_of(elements)[line - 1]
+        about = Punctuation.parse(SPACE.schema, reject.reason.removeprefix("late: ").partition(" was")[0])
+        assert match(t, about)
+        assert ",".join(about.as_dict()) == scheme
+        assert list(json.loads(reject.text)) == list(SPACE.schema.names)
+    assert guard.held <= len(set(punctuations_of(elements)))
+
+
+def test_what_is_forgotten_is_counted_and_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xmlpunct.operators.guard.MOST", 3)
+    schema = Schema.parse("s STRING")
+    guard = Guard(schema)
+    said = [Punctuation.of(schema, s=f"s{n}") for n in range(5)]
+    run(guard, 0, marked(Slice(placed(schema.empty(), "x", [], []), said, [0] * 5), schema))
+    assert (guard.held, guard.forgotten) == (3, 2)
+    rows = placed(schema.frame([(f"s{n}",) for n in range(6)]), "x", [1] * 6, [0] * 6)
+    output = run(guard, 0, marked(Slice(rows), schema))
+    assert output.tuples["s"].to_list() == ["s0", "s1", "s5"]
+    assert len(guard.rejects) == 3
+    assert restart(lambda: Guard(schema), guard).forgotten == 2
+
+
+def test_columns_of_ours_are_no_attributes() -> None:
+    assert [name for name in Guard(SPACE.schema).inputs[0].names if is_attribute(name)] == ["a", "b", "c"]
+
+
+def test_a_quiet_one_drops_but_says_nothing() -> None:
+    guard = Guard(SPACE.schema)
+    guard.quiet = True
+    t = SPACE.tuples()[0]
+    output = run(guard, 0, as_read([Punctuation.everything(SPACE.schema), t], 1))
+    assert (output.tuples.height, guard.rejects) == (0, [])

@@ -1,0 +1,113 @@
+"""The streams that random plans read: their declarations, random punctuated feeds of them, and how to cut these."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import pairwise, product
+from pathlib import Path
+
+from tests.oracle.order import in_time
+from tests.oracle.values import Row
+from tests.strategies import Cut, Element, tuples_of
+from xmlpunct import patterns as pt
+from xmlpunct.ddl import parse_statements
+from xmlpunct.engine.plan import Stream
+from xmlpunct.engine.sql.catalog import declared
+from xmlpunct.patterns import WILDCARD, Pattern
+from xmlpunct.punctuation import Punctuation, match
+from xmlpunct.schema import Schema
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, TIMESTAMP, Type, Value, decimal
+
+MONEY = decimal(12, 1)
+DDL = f"""
+CREATE STREAM s0 (k INT, v INT, t STRING) WITH (source = '-');
+CREATE STREAM s1 (k INT NOT NULL, v INT) WITH (source = '-');
+CREATE STREAM s2 (k INT CHECK (k BETWEEN -1 AND 2), v INT NOT NULL, t STRING) WITH (source = '-');
+CREATE STREAM s3 (k INT, d DECIMAL(12,1), day DATE NOT NULL, f BOOLEAN NOT NULL) WITH (source = '-');
+CREATE STREAM s4 (k INT NOT NULL, x DOUBLE, at TIMESTAMP, t STRING CHECK (t IN ('a', 'b'))) WITH (source = '-');
+CREATE STREAM s5 (k INT, v INT, d DECIMAL(12,1) NOT NULL) WITH (source = '-') PUNCTUATE ORDER BY k SLACK 1;
+CREATE STREAM s6 (k INT NOT NULL, t STRING, v INT) WITH (source = '-')
+  PUNCTUATE ORDER BY k FROM '{Path(__file__).parent / "senders.txt"}' BY t;
+"""
+STREAMS = tuple(declared(parse_statements(DDL), {}).values())
+NAMES = [s.name for s in STREAMS]
+
+_DAYS = (date(2023, 12, 31), date(2024, 1, 1), date(2024, 1, 2))
+_TIMES = (datetime(2023, 12, 31, 23, 59, 59, 999999), datetime(2024, 1, 1), datetime(2024, 1, 1, 12))
+VALUES: dict[Type, tuple[Value, ...]] = {
+    INT: (-1, 0, 1, 2),
+    STRING: ("", "a", "b"),
+    MONEY: tuple(map(Decimal, ("-0.5", "0.0", "0.5", "1.0"))),
+    DOUBLE: (-1.5, 0.0, 2.5, NAN),
+    DATE: _DAYS,
+    TIMESTAMP: tuple(t.replace(tzinfo=UTC) for t in _TIMES),
+    BOOLEAN: (False, True),
+}
+"""Few values of each type, so that tuples of different streams meet."""
+
+
+def feed(rng: random.Random, schema: Schema, size: int = 24) -> list[Element]:
+    """A grammatical stream with its end. Values of k are closed one after the other, and other things too."""
+    pools = [
+        [v for v in (*VALUES[a.type], None) if (a.nullable if v is None else a.domain.matches(v))]
+        for a in schema
+    ]
+    allowed = list(product(*pools))
+    to_close = rng.sample(VALUES[INT], rng.randint(0, len(VALUES[INT])))
+    found: list[Element] = []
+    for _ in range(rng.randint(size // 2, size)):
+        if allowed and rng.random() < 0.75:
+            found.append(rng.choice(allowed))
+            continue
+        ps: list[Pattern] = [WILDCARD] * len(schema)
+        if to_close and rng.random() < 0.6:
+            ps[0] = pt.constant(INT, to_close.pop())
+        else:
+            ps = [pattern(rng, a.type) if rng.random() < 0.5 else WILDCARD for a in schema]
+        if all(p is WILDCARD for p in ps):
+            continue
+        p = Punctuation(schema, ps)
+        found.append(p)
+        allowed = [t for t in allowed if not match(t, p)]
+    return [*found, Punctuation.everything(schema)]
+
+
+def pattern(rng: random.Random, type_: Type) -> Pattern:
+    """A pattern of any kind."""
+    a, b = (rng.choice(VALUES[type_]) for _ in range(2))
+    kinds = [pt.constant(type_, a), pt.values(type_, [a, b]), pt.interval(type_, None, a, False, True)]
+    return rng.choice([*kinds, pt.interval(type_, a, b, True, rng.random() < 0.5)])
+
+
+def rows_of(stream: Stream, elements: Iterable[Element]) -> list[Row]:
+    """What a query over a whole feed reads: its tuples, but for those that PUNCTUATE drops."""
+    rows, order = tuples_of(elements), stream.order
+    if order is None:
+        return rows
+    by = None if order.by is None else stream.schema.index(order.by)
+    return in_time(rows, stream.schema.index(order.attribute), order.slack, by, order.senders)
+
+
+def parts(rng: random.Random, inputs: Sequence[list[Element]], count: int) -> list[list[list[Element]]]:
+    """The feeds in ``count`` parts one after the other, each a part of every feed."""
+    marks = [
+        [0, *sorted(rng.randint(0, len(elements)) for _ in range(count - 1)), len(elements)]
+        for elements in inputs
+    ]
+    found = [[elements[a:b] for a, b in pairwise(at)] for elements, at in zip(inputs, marks, strict=True)]
+    return [list(part) for part in zip(*found, strict=True)]
+
+
+def cuts(rng: random.Random, inputs: Sequence[list[Element]]) -> list[Cut]:
+    """The feeds cut into slices and interleaved."""
+    rest, found = [list(elements) for elements in inputs], []
+    most = rng.choice([1, 3, 8, 100])
+    while any(rest):
+        port = rng.choice([i for i, elements in enumerate(rest) if elements])
+        size = rng.randint(1, most)
+        found.append((port, rest[port][:size]))
+        rest[port] = rest[port][size:]
+    return found

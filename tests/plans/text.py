@@ -1,0 +1,112 @@
+"""A plan printed as SQL, DuckDB's or our own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xmlpunct.engine import plan
+from xmlpunct.operators import Aggregate
+from xmlpunct.operators.expression import Call, Expression, Literal
+from xmlpunct.types import INT, DecimalType
+
+SETS = {plan.Merge: "UNION ALL", plan.Union: "UNION", plan.Intersect: "INTERSECT", plan.Difference: "EXCEPT"}
+
+
+def quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def listed(names: Sequence[str]) -> str:
+    return ", ".join(map(quoted, names))
+
+
+class Printer:
+    """Prints a plan. For DuckDB (``duck``) what it takes otherwise is translated, and ties of a sort are said."""
+
+    def __init__(self, duck: bool) -> None:
+        self.duck = duck
+
+    def scalar(self, e: Expression) -> str:
+        if isinstance(e, Literal) and e.value is None:
+            return f"CAST(NULL AS {self._type(e)})"
+        if not isinstance(e, Call):
+            return str(e)
+        args = [self.scalar(a) for a in e.args]
+        if e.function == "CAST":
+            source = (
+                f"TRUNC({args[0]})" if self.duck and e.type is INT and self._is_real(e.args[0]) else args[0]
+            )
+            return f"CAST({source} AS {self._type(e)})"
+        if e.function == "IS NULL":
+            return f"({args[0]} IS NULL)"
+        if e.function in ("NOT", "NEG"):
+            return f"({'NOT' if e.function == 'NOT' else '-'} {args[0]})"
+        if e.function == "CASE":
+            whens = "".join(f" WHEN {w} THEN {t}" for w, t in zip(args[::2], args[1::2], strict=False))
+            return f"(CASE{whens} ELSE {args[-1]} END)"
+        if (len(args) == 2 and not e.function.isalpha()) or e.function in ("AND", "OR"):
+            whole = self.duck and e.function == "/" and e.type is INT
+            return f"({args[0]} {'//' if whole else e.function} {args[1]})"
+        return f"{e.function}({', '.join(args)})"
+
+    def _type(self, e: Expression) -> str:
+        return "BIGINT" if e.type is INT else str(e.type)
+
+    def _is_real(self, e: Expression) -> bool:
+        return isinstance(e.type, DecimalType) or str(e.type) == "DOUBLE"
+
+    def aggregate(self, a: Aggregate) -> str:
+        argument = "*" if a.argument is None else ("DISTINCT " if a.distinct else "") + quoted(a.argument)
+        return f"{a.function}({argument}) AS {quoted(a.name)}"
+
+    def condition(self, keys: plan.Keys, residual: Expression | None) -> str:
+        tests = [f"{quoted(a)} = {quoted(b)}" for a, b in keys]
+        return " AND ".join([*tests, *([] if residual is None else [self.scalar(residual)])]) or "TRUE"
+
+    def order(self, node: plan.Sort) -> str:
+        """Keys, nulls where they belong; to DuckDB also the other columns, by which we break ties."""
+        items = [
+            f"{quoted(k.column)}{' DESC' * k.descending} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
+            for k in node.keys
+        ]
+        named = [k.column for k in node.keys]
+        rest = [f"{quoted(n)} NULLS LAST" for n in node.schema.names if n not in named]
+        return ", ".join(items + (rest if self.duck else []))
+
+    def sql(self, node: plan.Node) -> str:
+        """A plan as a query."""
+        below = [f"({self.sql(child)}) AS q{child.number}" for child in node.inputs]
+        if isinstance(node, plan.Scan):
+            named = zip(node.columns, node.names, strict=True)
+            picked = ", ".join(f"{quoted(c)} AS {quoted(n)}" for c, n in named)
+            return f"SELECT {picked} FROM {node.stream.name}"
+        if isinstance(node, plan.Punctuate):
+            return self.sql(node.input)
+        if isinstance(node, plan.Select):
+            return f"SELECT * FROM {below[0]} WHERE {self.scalar(node.predicate)}"
+        if isinstance(node, plan.Project):
+            columns = ", ".join(f"{self.scalar(e)} AS {quoted(n)}" for n, e in node.columns)
+            return f"SELECT {columns} FROM {below[0]}"
+        if isinstance(node, plan.DupElim):
+            return f"SELECT DISTINCT * FROM {below[0]}"
+        if isinstance(node, plan.GroupBy):
+            columns = ", ".join([*map(quoted, node.keys), *map(self.aggregate, node.aggregates)])
+            by = f" GROUP BY {listed(node.keys)}" if node.keys else ""
+            return f"SELECT {columns} FROM {below[0]}{by}"
+        if isinstance(node, plan.Sort):
+            return f"SELECT * FROM {below[0]} ORDER BY {self.order(node)}"
+        if isinstance(node, plan.Limit):
+            if isinstance(node.input, plan.Sort):
+                return f"{self.sql(node.input)} LIMIT {node.count}"
+            return f"SELECT * FROM {below[0]} LIMIT {node.count}"
+        if isinstance(node, plan.Join):
+            kind, on = node.kind.upper(), self.condition(node.keys, node.residual)
+            return f"SELECT {listed(node.schema.names)} FROM {below[0]} {kind} JOIN {below[1]} ON {on}"
+        if isinstance(node, plan.SemiJoin):
+            on = self.condition(node.keys, node.residual)
+            exists = f"EXISTS (SELECT 1 AS one FROM {below[1]} WHERE {on})"
+            return f"SELECT * FROM {below[0]} WHERE {'NOT ' if node.anti else ''}{exists}"
+        if isinstance(node, plan.NotIn):
+            values = f"SELECT {quoted(node.right_column)} FROM {below[1]}"
+            return f"SELECT * FROM {below[0]} WHERE {quoted(node.left_column)} NOT IN ({values})"
+        return f" {SETS[type(node)]} ".join(f"(SELECT * FROM {part})" for part in below)

@@ -1,0 +1,81 @@
+"""Deaths at chosen moments: between any two things that a run asks of the system, or in the middle of one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+CALLS = ("open", "write", "ftruncate", "fsync", "replace", "unlink", "rmdir")
+"""All by which a durable run changes what is on disk."""
+
+
+class Killed(BaseException):
+    """The end of a process that does not happen."""
+
+
+class Death:
+    """Comes at the call of that number; with ``torn``, once half of what it was to write is written.
+
+    From then on no call changes anything, as if the process were gone; so does, in fact, ``really``.
+    """
+
+    def __init__(self, number: int, torn: bool = False, really: bool = False) -> None:
+        self.number, self.torn, self.really = number, torn, really
+        self.left, self.came, self.at = number, False, ""
+
+    def __repr__(self) -> str:
+        return f"death {'in' if self.torn else 'before'} call {self.number}, {self.at}"
+
+    def next(self) -> Death:
+        """The one to come after this one, so that in the end every moment has had its own."""
+        in_it = self.at == "write" and not self.torn
+        return Death(self.number, torn=True) if in_it else Death(self.number + 1)
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Lie in wait for the block; comes to nothing if it does not live so long."""
+        real = {name: getattr(os, name) for name in CALLS}
+        for name, function in real.items():
+            setattr(os, name, self._watching(name, function))
+        try:
+            yield
+        except Killed:
+            pass
+        finally:
+            for name, function in real.items():
+                setattr(os, name, function)
+
+    def _watching(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if self.came:
+                raise Killed
+            if self.left:
+                self.left -= 1
+                return function(*arguments, **options)
+            self.came, self.at = True, name
+            if self.torn and name == "write":
+                function(arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
+            if self.really:
+                os._exit(9)
+            raise Killed
+
+        return call
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``NUMBER TORN COMMAND...``: run a command line that dies so."""
+    from xmlpunct.cli import invoke
+    from xmlpunct.engine.durable import ledger
+
+    ledger.GROUP_SECONDS = ledger.SAVE_SECONDS = 0.0
+    number, torn, *command = arguments
+    with Death(int(number), torn == "torn", really=True).awaited():
+        return invoke(command)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

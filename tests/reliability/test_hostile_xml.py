@@ -1,0 +1,258 @@
+"""Hostile XML: each kind is refused for a clear reason, in its place, after everything before it; at a bounded cost.
+
+«@@» marks the byte that the error names; it is no part of the input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from benchmarks.hostile import BY_NAME, ROOT, measure
+from tests.cli.conftest import cli as cli
+from tests.cli.harness import Cli
+from tests.firehose.harness import spec
+from tests.fuzz.rules import check, source
+from xmlpunct.errors import SourceError
+from xmlpunct.firehose import Limits, Source
+from xmlpunct.firehose import sniff as sniffing
+
+LIMITS = Limits()
+STREAM = spec("a INT")
+LONG = os.environ.get("XMLPUNCT_LONG") == "1"
+CORPUS = sorted((Path(__file__).parents[1] / "fixtures" / "corpus").iterdir())
+
+
+@dataclass(frozen=True)
+class Case:
+    """An input, why it is refused (None: it is not), where, and how many tuples come before that."""
+
+    name: str
+    data: bytes
+    reason: str | None
+    line: int
+    byte: int
+    tuples: int
+
+    def error(self, name: str) -> str:
+        """How the error about a source begins."""
+        return f"{name}, line {self.line}, byte {self.byte}: "
+
+
+def refused(name: str, text: str | bytes, reason: str, tuples: int = 1) -> Case:
+    """A case in UTF-8. Unless there are no ``tuples``, the root and a good tuple come before the text."""
+    data = text.encode() if isinstance(text, str) else text
+    return marked(name, ROOT + b"\n" + data if tuples else data, reason, tuples, "utf-8")
+
+
+def marked(name: str, data: bytes, reason: str, tuples: int, encoding: str) -> Case:
+    """A case from its marked bytes."""
+    mark, newline = "@@".encode(encoding), "\n".encode(encoding)
+    byte = data.index(mark)
+    return Case(name, data.replace(mark, b""), reason, data.count(newline, 0, byte) + 1, byte, tuples)
+
+
+def accepted(name: str, data: bytes, tuples: int) -> Case:
+    return Case(name, data, None, 0, 0, tuples)
+
+
+DECLARED = '<?xml version="1.0" encoding="{}"?>\n<r><t><a>1</a></t>\n{}</r>'
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 9))
+
+SMALL = [
+    refused("a DOCTYPE", "@@<!DOCTYPE r><r/>", "DOCTYPE is not accepted", tuples=0),
+    refused("an entity bomb", f"@@<!DOCTYPE r [{LAUGHS}]><r>&l8;</r>", "DOCTYPE is not accepted", tuples=0),
+    refused(
+        "an external entity",
+        "@@<!DOCTYPE r [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><r>&x;</r>",
+        "DOCTYPE is not accepted",
+        tuples=0,
+    ),
+    refused(
+        "a parameter entity",
+        "@@<!DOCTYPE r [<!ENTITY % x SYSTEM 'http://127.0.0.1/x.dtd'> %x;]><r/>",
+        "DOCTYPE is not accepted",
+        tuples=0,
+    ),
+    refused(
+        "a DOCTYPE between documents",
+        "</r>\n@@<!DOCTYPE r [<!ENTITY a 'b'>]><r>&a;</r>",
+        "DOCTYPE is not accepted",
+    ),
+    refused("a DOCTYPE in a document", "<!@@DOCTYPE r><t/></r>", "invalid element name"),
+    refused("an entity that is not declared", "@@&lol;</r>", "Entity 'lol' not defined"),
+    refused("depth", "<x>" * (LIMITS.depth - 1) + "@@<x>", f"nested more than {LIMITS.depth} deep"),
+    refused("a long name", f"@@<{'x' * 1001}/></r>", "a name longer than 1,000 characters"),
+    refused(
+        "many attributes",
+        "@@<t " + " ".join(f"a{n}='1'" for n in range(1001)) + "/></r>",
+        "more than 1,000 attributes",
+    ),
+    refused("NUL in text", "<t><a>1@@\0</a></t></r>", "Char 0x0"),
+    refused("NUL in a tag", "<t@@\0/></r>", "Char 0x0"),
+    refused("NUL between tuples", "@@\0\0<t/></r>", "Char 0x0"),
+    refused("a control character", "<t><a>1@@\x01</a></t></r>", "invalid Char value 1"),
+    refused("a noncharacter", "<t><a>1@@\ufffe</a></t></r>", "invalid Char value 65534"),
+    refused("a reference to NUL", "<t><a>@@&#0;</a></t></r>", "invalid xmlChar value 0"),
+    refused("a reference to a surrogate", "<t><a>@@&#xD800;</a></t></r>", "invalid xmlChar value 55296"),
+    refused("invalid UTF-8", b"<t><a>@@\xff</a></t></r>", "encoding"),
+    refused("overlong UTF-8", b"<t><a>@@\xc0\x80</a></t></r>", "encoding"),
+    refused("a surrogate in UTF-8", b"<t><a>@@\xed\xa0\x80</a></t></r>", "encoding"),
+    refused("a character beyond Unicode", b"<t><a>@@\xf4\x90\x80\x80</a></t></r>", "encoding"),
+    refused("half a character", b"<t><a>@@\xe2\x82</a></t></r>", "encoding"),
+    refused("mixed encodings", "<x>é</x>".encode() + b"<x>@@\xe9</x></r>", "encoding"),
+    refused("an undeclared prefix", "@@<q:t/></r>", "prefix q on t is not defined"),
+    refused(
+        "an undeclared prefix of an attribute", "@@<t q:a='1'/></r>", "prefix q for a on t is not defined"
+    ),
+    refused("a prefix for nothing", "@@<t xmlns:q=''/></r>", ""),
+    refused("a wrong end tag", "<t><a>1@@</b></t></r>", "Opening and ending tag mismatch"),
+    refused("an end too many", "</r><@@/r>", "invalid element name"),
+    refused("junk behind the root", "</r>@@junk", "Start tag expected"),
+    refused("junk before the root", "@@GET / HTTP/1.0\r\n\r\n", "Start tag expected", tuples=0),
+    refused("a declaration inside", "@@<?xml version='1.0'?></r>", "XML declaration allowed only"),
+    refused("a broken declaration", "@@<?xml version='2'?><r/>", "malformed XML declaration", tuples=0),
+    refused("attributes twice", "@@<t a='1' a='2'/></r>", "Attribute a redefined"),
+    refused("an attribute without quotes", "<t a=@@1/></r>", "AttValue"),
+    refused("< in an attribute", "<t a='@@<'/></r>", "Unescaped '<' not allowed"),
+    refused("]]> in text", "]]@@></r>", "']]>' not allowed"),
+    refused("-- in a comment", "<!-- --@@ --></r>", "hyphen"),
+    refused("a wrong punctuation", "@@<p:t><a>[</a></p:t></r>", "wrong punctuation"),
+    refused("a document cut in a tag", "<t><@@", "the document ends inside <t>"),
+    refused("a document cut in text", "<t><a>1@@", "the document ends inside <a>"),
+    refused("a document cut in a comment", "<!-- @@", "the document ends inside <r>"),
+    refused("a document cut in an attribute", "<t a='1@@", "the document ends inside <r>"),
+    refused("nothing", "@@", "there is no root element", tuples=0),
+    refused("an unknown encoding", "@@" + DECLARED.format("klingon", ""), "klingon is not known", tuples=0),
+    refused("an encoding that is not one", "@@" + DECLARED.format("hex", ""), "hex is not known", tuples=0),
+    refused("the wrong encoding", "@@" + DECLARED.format("utf-16", ""), "is not in it", tuples=0),
+    marked(
+        "a lone surrogate in UTF-16",
+        DECLARED.format("utf-16", "@@\ud800x").encode("utf-16", "surrogatepass"),
+        "is not utf-16: illegal",
+        1,
+        "utf-16-le",
+    ),
+    marked(
+        "UTF-16 cut in a character",
+        (DECLARED.format("utf-16", "") + "@@").encode("utf-16") + b"<",
+        "is not utf-16: truncated data",
+        1,
+        "utf-16-le",
+    ),
+    marked(
+        "no character of cp1252",
+        DECLARED.format("cp1252", "@@\x81").encode("latin-1"),
+        "is not cp1252: character maps to <undefined>",
+        1,
+        "latin-1",
+    ),
+    accepted("UTF-16", DECLARED.format("utf-16", "é").encode("utf-16"), 1),
+    accepted("UTF-16 without a mark", "<r><t><a>1</a></t></r>".encode("utf-16-be"), 1),
+    accepted("Latin 1", DECLARED.format("iso-8859-1", "é").encode("latin-1"), 1),
+    accepted("GB 18030", DECLARED.format("gb18030", "中😀").encode("gb18030"), 1),
+    accepted("look-alikes", ROOT + b"<!-- <t> --><![CDATA[</r>]]><x a='>'>&lt;t></x></r>", 1),
+]
+LARGE = [
+    refused("a very long name", f"@@<{'x' * 60_000}/></r>", "too long"),
+    accepted("many names", ROOT + b"".join(b"<n%d/>" % n for n in range(12_000)) + b"</r>", 1),
+    refused(
+        "a long attribute value", f"@@<t b='{'x' * 1_000_001}'/></r>", "longer than 1,000,000 characters"
+    ),
+    refused("a very long attribute value", f"@@<t b='{'x' * 10_000_001}'/></r>", "too large"),
+    refused(
+        "a long value", f"@@<t><a>{'1' * 10_000_001}</a></t></r>", "a value longer than 10,000,000 characters"
+    ),
+    refused(
+        "many elements in a tuple",
+        "<t>" + "<x/>" * LIMITS.inside + "@@<x/></t></r>",
+        "more than 250,000 elements",
+    ),
+    refused(
+        "a large tuple",
+        f"@@<t><a>1</a>{('<b>' + 'x' * 5_000_000 + '</b>') * 7}</t></r>",
+        "an element longer than 33,554,432 bytes",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+@pytest.mark.parametrize("feed", [1, 7, 65536])
+def test_every_feed_gives_the_verdict(case: Case, feed: int) -> None:
+    judge(case, feed)
+
+
+@pytest.mark.parametrize("case", LARGE, ids=lambda case: case.name)
+@pytest.mark.parametrize("feed", [4099, 65536, 2**30])
+def test_large_ones_too(case: Case, feed: int) -> None:
+    judge(case, feed)
+
+
+def judge(case: Case, feed: int) -> None:
+    found = source(case.data, feed, STREAM)
+    assert found.tuples == [(1,)] * case.tuples
+    if case.reason is None:
+        assert found.error is None
+        return
+    assert found.error is not None
+    assert found.error.startswith(case.error("doc"))
+    assert case.reason in found.error
+
+
+@pytest.mark.parametrize("case", [*SMALL, *LARGE], ids=lambda case: case.name)
+def test_the_command_line_says_so(case: Case, cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "in.xml"
+    path.write_bytes(case.data)
+    query = f"CREATE STREAM s (a INT) WITH (source = '{path}', element = 't'); SELECT a FROM s"
+    ran = cli("run", "--engine", "local", "--format", "jsonl", "-q", query)
+    assert ran.code == (1 if case.reason is not None else 0)
+    assert [json.loads(line) for line in ran.out.splitlines() if "$punct" not in line] == [
+        {"a": 1}
+    ] * case.tuples
+    if case.reason is not None:
+        assert case.error(str(path)) in ran.err
+        assert case.reason in ran.err
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+def test_what_fuzzing_found(path: Path) -> None:
+    check(path.read_bytes())
+
+
+# Inputs without an end. What is held is never more than an element, however long the input goes on.
+
+BOUND_MB = 1024
+SHORT = {
+    "text in a value": 34,
+    "an attribute value full of >": 34,
+    "a punctuation of elements": 4,
+    "distinct elements between tuples": 4,
+    "distinct processing instructions": 4,
+}
+FLOODS = dict.fromkeys(BY_NAME, 256) if LONG else SHORT
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_memory_is_bounded(name: str) -> None:
+    found = measure(BY_NAME[name], FLOODS[name] * 2**20)
+    assert found["peak_mb"] < BOUND_MB
+    assert found["tuples"] >= 1
+    refused_early = found["read_mb"] <= LIMITS.element / 2**20 + 1
+    assert refused_early or found["read_mb"] >= FLOODS[name]
+    assert not refused_early or ", byte " in found["error"]
+
+
+def test_looking_for_columns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can be read once only is remembered in search of a tuple, but neither for ever nor afterwards."""
+    monkeypatch.setattr(sniffing, "MOST_BYTES", 2**20)
+    endless = BY_NAME["text between tuples"]
+    with pytest.raises(SourceError, match="among the first 1,048,576 bytes: declare the columns"):
+        sniffing.sniff(Source.of(endless.open(2**24), "s"), "nothing")
+    _, again = sniffing.sniff(Source.of(BY_NAME["good tuples without a newline"].open(2**22), "s"), "t")
+    file, _ = again.opener(0)
+    assert len(b"".join(iter(lambda: file.read1(2**16), b""))) >= 2**22  # type: ignore[attr-defined]
+    assert not file.seen  # type: ignore[attr-defined]

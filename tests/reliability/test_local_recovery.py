@@ -1,0 +1,522 @@
+"""Runs of the local engine that are killed, and go on as if nothing had happened.
+
+The long form kills for real at every single point and, at random times, 100 times::
+
+    XMLPUNCT_LONG=1 pytest tests/reliability/test_local_recovery.py
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reliability.faults import Death
+from tests.reliability.support import MOST_SECONDS, bag, ends_well, launch
+from xmlpunct.engine import local
+from xmlpunct.engine.durable import checkpoint as checkpoints
+from xmlpunct.engine.durable import ledger
+from xmlpunct.engine.durable.log import Log
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import SourceError, StrictError, UsageError, XmlPunctError
+from xmlpunct.firehose import PUNCT_NAMESPACE, generate, parse
+from xmlpunct.punctset import PunctuationSet
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+
+ROOT = Path(__file__).parents[2]
+LONG = os.environ.get("XMLPUNCT_LONG") == "1"
+DECLARED = """CREATE STREAM a (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');
+CREATE STREAM b (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');
+"""
+UNION = "SELECT hour, MAX(x) AS most FROM (SELECT x, hour FROM a UNION SELECT x, hour FROM b) GROUP BY hour"
+QUERIES = {
+    "union": UNION,
+    "join": "SELECT a.x, a.hour, b.x AS other FROM a JOIN b ON a.hour = b.hour",
+    "left join": "SELECT a.x, a.hour, b.x AS other FROM a LEFT JOIN b ON a.hour = b.hour",
+    "exists": "SELECT x, hour FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.hour = a.hour)",
+    "not in": "SELECT x, hour FROM a WHERE hour NOT IN (SELECT hour FROM b)",
+    "except": "SELECT hour FROM a EXCEPT SELECT hour FROM b",
+    "sort": "SELECT hour, x FROM a ORDER BY hour, x",
+    "limit": "SELECT hour, x FROM a UNION ALL SELECT hour, x FROM b LIMIT 7",
+    "rejects": "SELECT hour, 100 / x AS y FROM a",
+}
+
+
+@pytest.fixture(autouse=True)
+def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is grouped; and that a disk keeps what it was given is not for these tests to find out."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
+    monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
+
+
+def feed(seed: int, hours: int = 4) -> str:
+    """A document of some tuples an hour, and a punctuation behind each hour."""
+    chance = random.Random(seed)
+    lines = [f'<s xmlns:punct="{PUNCT_NAMESPACE}">']
+    for hour in range(hours):
+        lines += [f"<t><x>{chance.randrange(4)}</x><hour>{hour}</hour></t>" for _ in range(3)]
+        lines.append(f"<punct:t><hour>{hour}</hour></punct:t>")
+    return "\n".join([*lines, "</s>", ""])
+
+
+class Bench:
+    """A query over two small files, its output and its checkpoint, in a folder of their own."""
+
+    def __init__(self, folder: Path, sql: str = UNION, **options: Any) -> None:
+        self.sources = {name: folder / f"{name}.xml" for name in "ab"}
+        for seed, path in enumerate(self.sources.values()):
+            path.write_text(feed(seed))
+        self.out, self.rejects, self.checkpoint = (folder / n for n in ("out.xml", "rejects", "checkpoint"))
+        self.sql = DECLARED + sql
+        self.options = RunOptions(
+            output=str(self.out),
+            rejects=str(self.rejects),
+            checkpoint=str(self.checkpoint),
+            **{"slice_bytes": 200, **options},
+        )
+
+    def run(self) -> RunStats:
+        """Start, or go on."""
+        stats = RunStats("local")
+        local.run(plan(self.sql, {n: str(p) for n, p in self.sources.items()}), self.options, stats)
+        return stats
+
+    def seen(self) -> tuple[bytes, bytes]:
+        """What anybody can see by now."""
+        found = [path.read_bytes() if path.exists() else b"" for path in (self.out, self.rejects)]
+        return found[0], found[1]
+
+    def clear(self) -> None:
+        """Forget all of it."""
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+        self.out.unlink(missing_ok=True)
+        self.rejects.unlink(missing_ok=True)
+
+
+def told(stats: RunStats) -> dict[str, Any]:
+    """What must be the same however often a run was killed."""
+    found = stats.as_dict()
+    return {name: found[name] for name in ("inputs", "output", "operators", "slices")} | {
+        "rejected": stats.rejected
+    }
+
+
+@pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
+def test_every_moment_to_die_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float) -> None:
+    """What was visible stays; what comes out is, byte for byte, what an undisturbed run gives; so are numbers."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
+    bench = Bench(tmp_path, "SELECT hour, 60 / x AS y FROM a UNION SELECT hour, x FROM b", slice_bytes=300)
+    stats = told(bench.run())
+    expected = bench.seen()
+    assert stats["rejected"] > 0
+    deaths = [Death(0)]
+    for death in deaths:
+        bench.clear()
+        with death.awaited():
+            bench.run()
+        if not death.came:
+            break
+        for whole, seen in zip(expected, bench.seen(), strict=True):
+            assert whole.startswith(seen), death
+        assert told(bench.run()) == stats, death
+        assert bench.seen() == expected, death
+        deaths.append(death.next())
+    assert len(deaths) > 50
+
+
+def test_dying_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each life ends a few calls later than it began; the restart itself is among what is killed."""
+    bench, chance = Bench(tmp_path), random.Random(1)
+    stats = told(bench.run())
+    expected = bench.seen()
+    for _ in range(3):
+        bench.clear()
+        seen, deaths = (b"", b""), 0
+        while True:
+            monkeypatch.setattr(ledger, "SAVE_SECONDS", chance.choice([0.0, 1e9]))
+            death = Death(chance.randrange(40 + 10 * deaths), chance.random() < 0.5)
+            with death.awaited():
+                found = bench.run()
+            for before, now in zip(seen, bench.seen(), strict=True):
+                assert now[: len(before)] == before
+            seen = bench.seen()
+            if not death.came:
+                break
+            deaths += 1
+        assert deaths > 2
+        assert bench.seen() == expected
+        assert told(found) == stats
+
+
+@pytest.mark.parametrize("sql", QUERIES.values(), ids=QUERIES)
+def test_state_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    """Each slice is processed by another run, from what the one before saved."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
+    bench = Bench(tmp_path, sql)
+    stats = told(bench.run())
+    expected = bench.seen()
+    bench.clear()
+    lives = 0
+
+    class Enough(Exception):
+        pass
+
+    take = ledger.Ledger.glance
+
+    def one(self: ledger.Ledger) -> None:
+        take(self)
+        raise Enough
+
+    monkeypatch.setattr(ledger.Ledger, "glance", one)
+    while True:
+        lives += 1
+        try:
+            found = bench.run()
+            break
+        except Enough:
+            continue
+    assert lives > 3
+    assert bench.seen() == expected
+    assert told(found) == stats
+
+
+def test_a_finished_run_has_nothing_to_do(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    stats = told(bench.run())
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for path in bench.sources.values():
+        path.unlink()
+        del before[path]
+    assert told(bench.run()) == stats
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert sorted(path.name for path in bench.checkpoint.iterdir()) == ["commit", "job", "lock", "log"]
+    assert (bench.checkpoint / "log").stat().st_size == 0
+
+
+def test_a_failed_source_fails_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came before counts, wherever a run is killed."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", 1e9)
+    bench = Bench(tmp_path, "SELECT x, hour FROM a")
+    text = bench.sources["a"].read_text()
+    bench.sources["a"].write_text(text.replace("</s>", "<t><x>9</x><hour>7</hour></t><t></wrong>"))
+    with pytest.raises(SourceError) as first:
+        bench.run()
+    expected = bench.seen()
+    assert b"<hour>7</hour>" in expected[0]
+    assert b"</stream>" not in expected[0]
+    with pytest.raises(SourceError) as again:
+        bench.run()
+    assert str(again.value) == str(first.value)
+    assert bench.seen() == expected
+    number, came = 0, True
+    while came:
+        bench.clear()
+        death = Death(number)
+        with suppress(SourceError), death.awaited():
+            bench.run()
+        came = death.came
+        with pytest.raises(SourceError, match="wrong") as again:
+            bench.run()
+        assert str(again.value) == str(first.value)
+        assert bench.seen() == expected
+        number += 5
+
+
+def test_strict_stops_at_the_same_tuple_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "SELECT hour, x FROM a", strict=True)
+    path = bench.sources["a"]
+    path.write_text(path.read_text().replace("<hour>2</hour></t>", "<hour>two</hour></t>", 1))
+    said = []
+    for _ in range(2):
+        with pytest.raises(StrictError) as stopped:
+            bench.run()
+        out, rejects = bench.seen()
+        assert b"<hour>0</hour>" in out
+        assert b"<hour>2</hour>" not in out
+        said.append((str(stopped.value), out, rejects))
+        assert rejects.count(b"\n") == 1
+    assert said[0] == said[1]
+
+
+def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path)
+    death = Death(30)
+    with death.awaited():
+        bench.run()
+    assert death.came
+    before = bench.seen()
+    sql, options = bench.sql, bench.options
+    for changed, what in [
+        (sql.replace("MAX", "MIN"), "query"),
+        (sql.replace("x INT", "x DOUBLE"), "query"),
+        (options_with(options, output=str(tmp_path / "other.xml")), "output"),
+        (options_with(options, format="jsonl"), "format"),
+        (options_with(options, slice_bytes=300), "slice size"),
+        (options_with(options, rejects=str(tmp_path / "others")), "rejects file"),
+        (options_with(options, punct_namespace="urn:x"), "punctuation namespace"),
+    ]:
+        if isinstance(changed, str):
+            bench.sql = changed
+        else:
+            bench.options = changed
+        with pytest.raises(UsageError, match=f"another {what}"):
+            bench.run()
+        bench.sql, bench.options = sql, options
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "VERSION", -1)
+        with pytest.raises(UsageError, match="another version"):
+            bench.run()
+    asked = plan(bench.sql, {n: str(p) for n, p in bench.sources.items()})
+    with (
+        checkpoints.Checkpoint(bench.checkpoint, asked, options, "spark") as other,
+        pytest.raises(UsageError, match="another engine"),
+    ):
+        other.find()
+    with (
+        checkpoints.Checkpoint(bench.checkpoint, asked, options, "local"),
+        pytest.raises(UsageError, match="another run is using"),
+    ):
+        bench.run()
+    assert bench.seen() == before
+    bench.run()
+
+
+def options_with(options: RunOptions, **values: Any) -> RunOptions:
+    return replace(options, **values)
+
+
+def test_an_input_that_has_changed_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", 1e9)
+    bench = Bench(tmp_path, "SELECT x, hour FROM a")
+    with (death := Death(45)).awaited():
+        bench.run()
+    assert death.came
+    text = bench.sources["a"].read_text()
+    bench.sources["a"].write_text(text.replace("<hour>0</hour></t>", "<hour>5</hour></t>", 1))
+    with pytest.raises(XmlPunctError, match="an input has changed"):
+        bench.run()
+    bench.sources["a"].write_text(text[:60])
+    with pytest.raises(XmlPunctError, match=r"again|changed"):
+        bench.run()
+
+
+def test_an_output_that_has_shrunk_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
+    bench = Bench(tmp_path)
+    with (death := Death(60)).awaited():
+        bench.run()
+    assert death.came
+    bench.out.write_bytes(bench.out.read_bytes()[:5])
+    with pytest.raises(XmlPunctError, match="shorter than"):
+        bench.run()
+
+
+def test_a_log_survives_any_cut(tmp_path: Path) -> None:
+    """Of a torn log all whole records are found, and others can follow."""
+    path, records = tmp_path / "log", [b"one", b"\0" * 9, b"three" * 9]
+    log = Log(path)
+    for record in records:
+        log.append(record)
+    log.close()
+    data = path.read_bytes()
+    for size in range(0, len(data) + 1, 3):
+        for tail in (b"", b"\0" * 64, b"\xff" * 7):
+            path.write_bytes(data[:size] + tail)
+            log = Log(path)
+            found = log.records
+            assert found == records[: len(found)]
+            assert len(found) == 3 or size < len(data)
+            log.append(b"more")
+            log.close()
+            log = Log(path)
+            assert log.records == [*found, b"more"]
+            log.close()
+
+
+def test_a_stream_gets_all_at_least_once(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Standard output of all lives, one after the other: nothing is missing, and only whole groups come twice."""
+    bench = Bench(tmp_path, "SELECT x, hour FROM a")
+    bench.run()
+    expected = bench.seen()[0].splitlines()
+    bench.clear()
+    bench.options = options_with(bench.options, output=None)
+    capfdbinary.readouterr()
+    found: list[bytes] = []
+    deaths = 0
+    for number in (26, 8, 12, 10, 10_000):
+        with (death := Death(number)).awaited():
+            bench.run()
+        deaths += death.came
+        found += capfdbinary.readouterr().out.splitlines()
+    assert deaths == 4
+    at = 0
+    for line in expected:
+        at = found.index(line, at) if line in found[at:] else -1
+        assert at >= 0, line
+        at += 1
+    assert len(expected) <= len(found) <= len(expected) + deaths * 5
+
+
+SCAN = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
+  WITH (source = 'unset', element = 'tempdata');
+CREATE STREAM sensor2 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
+  WITH (source = 'unset', element = 'tempdata');
+SELECT hour, min, currtmp FROM sensor1 UNION SELECT hour, min, currtmp FROM sensor2"""
+
+
+class Lives:
+    """A query over two generated streams, run by processes that are killed when enough has come out."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.chance, self.kills = folder, random.Random(seed), 0
+        folder.mkdir()
+        lines = generate.warehouse(sensors=2, hours=12, readings=3, punctuations=4, seed=seed)
+        self.files = [str(path) for path in generate.write(lines, str(folder))]
+        self.expected = folder / "expected.xml"
+        ends_well(self.start(self.files, self.expected))
+
+    def start(self, sources: list[str], out: Path) -> subprocess.Popen[bytes]:
+        """Start, or go on."""
+        feeds = [word for i, s in enumerate(sources, 1) for word in ("-s", f"sensor{i}={s}")]
+        options = [
+            "--engine",
+            "local",
+            "--slice",
+            "8KiB",
+            "--checkpoint",
+            f"{out}.checkpoint",
+            "-o",
+            str(out),
+        ]
+        return launch("run", "-q", SCAN, *feeds, *options)
+
+    def live(self, sources: list[str], out: Path, most: int) -> None:
+        """Run to the end, through at most so many deaths. What was visible once never changes."""
+        seen, total = b"", self.expected.stat().st_size
+        for _ in range(most):
+            target = len(seen) + self.chance.randrange(1, total // 3)
+            run = self.start(sources, out)
+            until = time.monotonic() + MOST_SECONDS
+            while (not out.exists() or out.stat().st_size < target) and run.poll() is None:
+                assert time.monotonic() < until
+                time.sleep(0.001)
+            run.send_signal(signal.SIGKILL)
+            _, said = run.communicate()
+            assert run.returncode in (0, -signal.SIGKILL), said.decode()
+            self.kills += run.returncode != 0
+            assert out.read_bytes()[: len(seen)] == seen
+            seen = out.read_bytes()
+            if run.returncode == 0:
+                break
+        ends_well(self.start(sources, out))
+        assert out.read_bytes()[: len(seen)] == seen
+
+
+def test_killed_at_random(tmp_path: Path) -> None:
+    kills = seed = 0
+    while kills < (100 if LONG else 3):
+        lives = Lives(tmp_path / str(seed), seed)
+        out = lives.folder / "out.xml"
+        lives.live(lives.files, out, 8 if LONG else 3)
+        assert out.read_bytes() == lives.expected.read_bytes()
+        kills, seed = kills + lives.kills, seed + 1
+    print(f"{kills} kills of {seed} runs")
+
+
+@contextmanager
+def sending_again(path: Path) -> Iterator[str]:
+    """Sends a file, bit by bit, to whoever connects, as often as anybody does."""
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = server.accept()
+                with peer, suppress(OSError), open(path, "rb") as file:
+                    while data := file.read(4000):
+                        peer.sendall(data)
+                        time.sleep(0.002)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+def test_killed_while_a_socket_is_read(tmp_path: Path) -> None:
+    """Slices follow the bytes as they come, so only the bag can be compared, and that nothing visible changes."""
+    kills = seed = 0
+    while kills < (30 if LONG else 2):
+        lives = Lives(tmp_path / str(seed), seed)
+        out = lives.folder / "out.xml"
+        with sending_again(Path(lives.files[0])) as name:
+            lives.live([name, lives.files[1]], out, 8 if LONG else 2)
+        assert bag(out) == bag(lives.expected)
+        assert list(parse_whole(out))
+        kills, seed = kills + lives.kills, seed + 1
+    print(f"{kills} kills of {seed} runs")
+
+
+def parse_whole(out: Path) -> Iterator[Any]:
+    """What an output holds; that it is grammatical, too."""
+    schema = Schema.parse("hour INT, min INT, currtmp INT")
+    said = PunctuationSet(schema)
+    for found in parse(out, schema, element="result"):
+        if isinstance(found, Punctuation):
+            said.add(found)
+        else:
+            assert not said.mask(schema.frame([found])).any()
+        yield found
+
+
+def test_a_process_that_dies_in_the_middle(tmp_path: Path) -> None:
+    """The same deaths as above, but real ones; of the short form, some."""
+    bench = Bench(tmp_path)
+    feeds = [word for name, path in bench.sources.items() for word in ("-s", f"{name}={path}")]
+    options = [
+        "--checkpoint",
+        bench.checkpoint,
+        "-o",
+        bench.out,
+        "--slice",
+        "200",
+        "--rejects",
+        bench.rejects,
+    ]
+    command = ["run", "-q", bench.sql, "--engine", "local", *feeds, *map(str, options)]
+
+    def live(number: int, torn: str) -> int:
+        driver = [sys.executable, "-m", "tests.reliability.faults", str(number), torn, *command]
+        return subprocess.run(driver, stderr=subprocess.PIPE, timeout=MOST_SECONDS, cwd=ROOT).returncode
+
+    assert live(10**6, "") == 0
+    expected = bench.seen()
+    number = 0 if LONG else 37
+    while True:
+        bench.clear()
+        code = live(number, "torn" if number % 2 else "")
+        if code == 0:
+            break
+        assert code == 9
+        assert live(10**6, "") == 0
+        assert bench.seen() == expected
+        number += 1 if LONG else 40
+    assert number > 60

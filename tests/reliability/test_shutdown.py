@@ -1,0 +1,239 @@
+"""Runs that are told to stop, and runs whose output does not take what they have: what they leave, and say."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from array import array
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import WAREHOUSE, Cli
+from tests.reliability.support import MOST_SECONDS, bag, ends_well, launch, processes_below, start
+from tests.reliability.test_local_recovery import Bench, feed
+from xmlpunct.engine.durable.commit import load
+from xmlpunct.errors import XmlPunctError
+from xmlpunct.firehose import generate
+
+STREAM = "CREATE STREAM t (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');\n"
+SCAN = STREAM + "SELECT x, hour FROM t"
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes by /proc")
+
+
+def temporary() -> set[Path]:
+    """What we leave in the directory for temporary files while we run."""
+    return set(Path(tempfile.gettempdir()).glob("xmlpunct-*"))
+
+
+def wait_for(path: Path, run: subprocess.Popen[bytes], content: bytes = b"<result>") -> None:
+    until = time.monotonic() + MOST_SECONDS
+    while not path.exists() or content not in path.read_bytes():
+        assert run.poll() is None, "it ended"
+        assert time.monotonic() < until, "nothing came"
+        time.sleep(0.01)
+
+
+def wait_until_full(pipe: int) -> None:
+    """Wait until a pipe does not take any more."""
+    until, there = time.monotonic() + MOST_SECONDS, array("i", [0])
+    while there[0] < 60_000:
+        fcntl.ioctl(pipe, termios.FIONREAD, there)
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def said(run: subprocess.Popen[bytes]) -> str:
+    _, text = run.communicate(timeout=MOST_SECONDS)
+    return text.decode()
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["plain", "with a checkpoint"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_it_waits(tmp_path: Path, number: signal.Signals, kept: bool) -> None:
+    """What came is there; it says how far it is; with a checkpoint the same command goes on, to the same bag."""
+    out, data, before = tmp_path / "out.xml", feed(1), temporary()
+    half = data.index("</t>", len(data) // 2) + 4
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(MOST_SECONDS)
+        port = server.getsockname()[1]
+        options = ["--checkpoint", str(tmp_path / "checkpoint")] if kept else []
+        command = ["run", "-q", SCAN, "-s", f"t=tcp://127.0.0.1:{port}", "--engine", "local", "-o", str(out)]
+        run = launch(*command, *options)
+        peer, _ = server.accept()
+        with peer:
+            peer.sendall(data[:half].encode())
+            wait_for(out, run, b"<hour>1</hour>")
+            run.send_signal(number)
+            text = said(run)
+        assert run.returncode == 130, text
+        seen = out.read_bytes()
+        assert seen.count(b"<result>") >= 6
+        assert f"stopped after {seen.count(b'<result>')} tuples, {len(seen)} bytes" in text
+        assert ("goes on from" in text) == kept
+        assert "Traceback" not in text
+        if kept:
+            again = launch(*command, *options)
+            peer, _ = server.accept()
+            with peer:
+                peer.sendall(data.encode())
+            ends_well(again)
+            assert out.read_bytes().startswith(seen)
+            assert out.read_bytes().count(b"<result>") == data.count("<t>")
+            assert not (tmp_path / "checkpoint" / "spool").exists()
+    assert temporary() == before
+
+
+def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
+    """A reader that does not read keeps a run from finishing its slice; whoever insists need not wait."""
+    (tmp_path / "t.xml").write_text(f"<s>{'<t><x>1</x><hour>1</hour></t>' * 50_000}</s>")
+    read, write = os.pipe()
+    command = [sys.executable, "-m", "xmlpunct", "run", "-q", SCAN, "-s", f"t={tmp_path / 't.xml'}"]
+    command += ["--engine", "local", "--slice", "1MiB"]
+    with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE) as run:
+        os.close(write)
+        assert os.read(read, 10) == b"<stream xm"
+        wait_until_full(read)
+        run.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.wait(0.5)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(MOST_SECONDS) == 130
+        assert run.stderr is not None
+        assert b"Traceback" not in run.stderr.read()
+    os.close(read)
+
+
+def test_nobody_reads_any_more(tmp_path: Path) -> None:
+    (tmp_path / "t.xml").write_text(f"<s>{'<t><x>1</x><hour>1</hour></t>' * 50_000}</s>")
+    command = [sys.executable, "-m", "xmlpunct", "run", "-q", SCAN, "-s", f"t={tmp_path / 't.xml'}"]
+    command += ["--engine", "local"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        assert run.stdout.readline().startswith(b"<stream")
+        run.stdout.close()
+        assert run.wait(MOST_SECONDS) == 0
+        assert run.stderr.read() == b""
+
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+
+
+@needs_full
+@pytest.mark.parametrize("options", [["-o", "/dev/full"], ["--rejects", "/dev/full"]])
+def test_a_full_disk(cli: Cli, options: list[str]) -> None:
+    sql = "CREATE STREAM t (sid INT, hour INT) WITH (source = 'samples/sensor1.xml', element = 'tempdata');"
+    ran = cli("run", "-q", sql + "SELECT hour, sid FROM t", "--engine", "local", *options)
+    assert (ran.code, ran.err) == (1, "xmlpunct: cannot write /dev/full: No space left on device\n")
+
+
+@needs_full
+def test_a_full_disk_behind_standard_output() -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "xmlpunct", "run", str(WAREHOUSE), "--engine", "local"]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=WAREHOUSE.parents[1])
+    said = "xmlpunct: cannot write standard output: No space left on device\n"
+    assert (ran.returncode, ran.stderr.decode()) == (1, said)
+
+
+@pytest.mark.parametrize("what", ["write", "fsync", "replace"])
+@pytest.mark.parametrize("number", [3, 6])
+def test_a_disk_that_fills_up(tmp_path: Path, what: str, number: int) -> None:
+    """It fails at some call, whichever file that is for: what was committed stays, and the run can go on."""
+    bench = Bench(tmp_path)
+    bench.run()
+    expected = bench.seen()
+    bench.clear()
+    calls, real = [0], getattr(os, what)
+
+    def full(*arguments: object) -> object:
+        calls[0] += 1
+        if calls[0] >= number:
+            raise OSError(28, "No space left on device")
+        return real(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, what, full)
+        patch.setattr("xmlpunct.engine.durable.ledger.SAVE_SECONDS", 0.0)
+        patch.setattr("xmlpunct.engine.durable.ledger.GROUP_SECONDS", 0.0)
+        patch.setattr("xmlpunct.engine.durable.ledger.SAVE_SHARE", 1e9)
+        with pytest.raises(XmlPunctError, match=f"cannot write {tmp_path}/.*: No space left on device"):
+            bench.run()
+    for whole, seen in zip(expected, bench.seen(), strict=True):
+        assert whole.startswith(seen)
+    bench.run()
+    assert bench.seen() == expected
+
+
+def test_a_checkpoint_that_vanishes(tmp_path: Path) -> None:
+    """It is noticed at the next commit, which then is not made."""
+    out, checkpoint = tmp_path / "out.xml", tmp_path / "checkpoint"
+    growing = tmp_path / "in.xml"
+    growing.write_text(feed(1).removesuffix("</s>\n"))
+    options = ["--engine", "local", "-o", str(out), "--checkpoint", str(checkpoint)]
+    run = launch(
+        "run", "-q", STREAM.replace("'unset'", f"'{growing}', follow = true") + "SELECT x FROM t", *options
+    )
+    wait_for(out, run)
+    checkpoint.rename(tmp_path / "elsewhere")
+    before = out.read_bytes()
+    with open(growing, "a") as file:
+        file.write("<t><x>77</x><hour>9</hour></t>")
+    time.sleep(0.2)
+    (tmp_path / "elsewhere").rename(tmp_path / "further")
+    growing.unlink()
+    text = said(run)
+    assert run.returncode == 1, text
+    assert str(checkpoint) in text
+    assert out.read_bytes().startswith(before)
+
+
+@pytest.mark.parametrize("option", ["-o", "--rejects", "--checkpoint"])
+def test_where_nothing_can_be_written(cli: Cli, option: str) -> None:
+    ran = cli("run", WAREHOUSE, "--engine", "local", option, "/proc/xmlpunct/there")
+    assert ran.code == 2
+    assert "/proc/xmlpunct" in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.spark
+def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
+    """SIGTERM in mid-run: no process, port or file is left; then on to the same bag."""
+    lines = generate.warehouse(sensors=2, hours=48, readings=10, punctuations=1, seed=4)
+    feeds = [word for p in generate.write(lines, str(tmp_path)) for word in ("-s", f"{p.stem}={p}")]
+    out, record = tmp_path / "out.xml", tmp_path / "checkpoint" / "commit"
+    ends_well(start("--engine", "local", *feeds, "-o", str(tmp_path / "alone.xml")))
+    before = temporary()
+    options = ["--master", "local[2]", "--slice", "64KiB", "--checkpoint", str(record.parent), "-o", str(out)]
+    run = start(*options, *feeds)
+    until = time.monotonic() + MOST_SECONDS
+    while load(record).batch < 1:
+        assert run.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    below = processes_below(run.pid, "")
+    assert below
+    run.terminate()
+    text = said(run)
+    assert run.returncode == 130, text
+    assert "goes on from" in text
+    assert "Traceback" not in text
+    assert [p for p in below if Path(f"/proc/{p}").exists()] == []
+    assert temporary() == before
+    committed = load(record)
+    assert out.stat().st_size == committed.length
+    seen = out.read_bytes()
+    ends_well(start(*options, *feeds))
+    assert out.read_bytes().startswith(seen)
+    assert bag(out) == bag(tmp_path / "alone.xml")
+    assert temporary() == before
+    assert sorted(path.name for path in record.parent.iterdir()) == ["commit", "job", "lock", "pacing"]

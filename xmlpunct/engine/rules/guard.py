@@ -1,0 +1,51 @@
+"""guard: judge who is late before anything else happens to a tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from xmlpunct.engine.plan import Guard, Node, Project, Punctuate, Query, Scan
+from xmlpunct.engine.rules.walk import plain
+from xmlpunct.operators.expression import Expression
+from xmlpunct.operators.punctuate import AccessOrder
+
+
+def with_guards(query: Query) -> Query:
+    """Scan(s) -> Project(Guard(Scan(s))), where the guard sees all attributes and the project is what the scan was.
+
+    What PUNCTUATE says of the stream stands right above the guard, so that it too can tell where that stood which it
+    rejects. Of several guards over one stream the first one speaks. Applied once and last, for other rules would
+    prune the columns that punctuations constrain.
+    """
+    numbers, heard = count(1 + max(node.number for node in query.root.walk())), set[str]()
+
+    def guarded(node: Node) -> Node:
+        scan = node.input if isinstance(node, Punctuate) else node
+        if not isinstance(scan, Scan):
+            return node.over([guarded(below) for below in node.inputs])
+        stream, quiet = replace(scan.stream, guarded=True), scan.stream.name in heard
+        heard.add(stream.name)
+        names = stream.layout.names
+        whole = Scan(stream, names, names, scan.memory, number=scan.number)
+        found: Node = Guard(whole, stream, quiet, number=next(numbers))
+        if isinstance(node, Punctuate):
+            origins = dict(zip(scan.names, scan.columns, strict=True))
+            found = replace(node, input=found, order=_by_origin(node.order, origins), quiet=quiet)
+        return Project(found, tuple(_columns(found, scan)), number=next(numbers))
+
+    streams = tuple(replace(stream, guarded=True) for stream in query.streams)
+    return replace(query, root=guarded(query.root), streams=streams)
+
+
+def _by_origin(order: AccessOrder, origins: dict[str, str]) -> AccessOrder:
+    """The order of a stream in its own names."""
+    by = None if order.by is None else origins[order.by]
+    return replace(order, attribute=origins[order.attribute], by=by)
+
+
+def _columns(node: Node, scan: Scan) -> Iterator[tuple[str, Expression]]:
+    """What a scan reads, of a node that has all columns of its stream."""
+    for name, (_, expression) in zip(scan.names, plain(node, scan.columns), strict=True):
+        yield name, expression

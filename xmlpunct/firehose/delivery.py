@@ -1,0 +1,116 @@
+"""What a reader delivers: slices, rejects and errors, from the texts and trees that were found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.errors import Reject, SourceError
+from xmlpunct.firehose.cells import Cells, Ints
+from xmlpunct.firehose.columns import column
+from xmlpunct.firehose.faults import Places
+from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.shape import Shape
+from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.origin import placed
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.slice import Slice
+
+
+@dataclass
+class Parsed:
+    """What was read from a split; lists are per stream.
+
+    ``dropped`` counts punctuations left out because they constrain an attribute that is not declared,
+    ``read`` all that were read, those and the empty ones included. ``error`` is what is wrong with the
+    source: everything before it is in the slices, and no more will come.
+    """
+
+    slices: list[Slice] = field(default_factory=list)
+    rejects: list[list[Reject]] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+    error: SourceError | None = None
+    rejection: Callable[[int, int, str], Reject] | None = None
+    """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """The tuples of a stream in a split: their cells by slot, and what is wrong with the form of some.
+
+    ``place`` tells the offset of a row in the split, and its text; ``offsets`` the offsets of all rows.
+    """
+
+    count: int
+    cells: list[Cells]
+    faults: dict[int, tuple[int, str]]
+    place: Callable[[int], tuple[int, str]]
+    offsets: Callable[[], Ints]
+
+
+class _Rejects:
+    """Makes rejects of tuples. It knows nothing of what is delivered, which knows it: that is freed at once."""
+
+    def __init__(self, split: Split, places: Places) -> None:
+        self._split, self._places = split, places
+        self.rows: list[tuple[Rows, list[int] | None]] = []
+
+    def of(self, stream: int, row: int, reason: str) -> Reject:
+        """A reject of a tuple that was read."""
+        rows, kept = self.rows[stream]
+        return self.make(rows, row if kept is None else kept[row], reason)
+
+    def make(self, rows: Rows, row: int, reason: str) -> Reject:
+        """A reject of any tuple."""
+        offset, text = rows.place(row)
+        line, byte = self._places.line(offset), self._places.byte(offset)
+        return Reject(self._split.source, line, byte, reason, text)
+
+
+class Delivery:
+    """Puts together what is read from a split."""
+
+    def __init__(self, split: Split, places: Places) -> None:
+        self._places, self._rejects = places, _Rejects(split, places)
+        self.parsed = Parsed(rejection=self._rejects.of)
+
+    def add(
+        self, spec: StreamSpec, shape: Shape, rows: Rows, punctuations: list[tuple[int, Punctuation | None]]
+    ) -> None:
+        """The next stream: its tuples, and its punctuations, each with the number of rows before it."""
+        schema, wrong, series = spec.schema, dict[int, str](), list[pl.Series]()
+        for attribute, slot in zip(schema, shape.slots, strict=True):
+            values, faulty = column(attribute, rows.cells[slot], spec.wants(attribute.name))
+            series.append(values)
+            for row, reason in faulty.items():
+                wrong.setdefault(row, reason)
+        for row, (slot, reason) in rows.faults.items():
+            wrong[row] = f"attribute {schema.names[shape.slots.index(slot)]}: {reason}"
+        tuples = pl.DataFrame(series) if series else schema.empty()
+        bad, kept = sorted(wrong), None
+        if bad:
+            good = np.ones(rows.count, np.bool_)
+            good[bad] = False
+            tuples, kept = tuples.filter(pl.Series(good)), np.flatnonzero(good).tolist()
+        if spec.placed:
+            at = rows.offsets() if kept is None else rows.offsets()[kept]
+            split, lines = self._places.split, self._places.lines(at)
+            tuples = placed(tuples, split.source, lines, split.start.byte + at)
+        said = [(n, p) for n, p in punctuations if p is not None and not p.is_empty]
+        gone = np.searchsorted(bad, [n for n, _ in said]).tolist()
+        before = [n - less for (n, _), less in zip(said, gone, strict=True)]
+        self._rejects.rows.append((rows, kept))
+        parsed = self.parsed
+        parsed.slices.append(Slice(tuples, [p for _, p in said], before))
+        parsed.rejects.append([self._rejects.make(rows, row, wrong[row]) for row in bad])
+        parsed.dropped.append(sum(p is None for _, p in punctuations))
+        parsed.read.append(len(punctuations))
+
+    def fail(self, offset: int, reason: str) -> None:
+        """Something is wrong with the source."""
+        line, byte = self._places.line(offset), self._places.byte(offset)
+        self.parsed.error = SourceError(self._places.split.source, reason, line, byte)

@@ -1,0 +1,88 @@
+"""guard: rejects what comes after a punctuation that matches it, before anything else sees it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.coverage import Coverage, earliest
+from xmlpunct.lateness import Lateness, reason
+from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.origin import with_origin
+from xmlpunct.patterns import WILDCARD
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.slice import Slice
+from xmlpunct.types import STRING
+
+LATE = "$late"
+MOST = 1_000_000
+"""So many punctuations, or intervals of them, does a guard remember."""
+
+
+def guarded(schema: Schema) -> Schema:
+    """What a guard reads: a stream's attributes, where each tuple stood, and what it violates of its own slice."""
+    return Schema.of((*with_origin(schema), Attribute(LATE, STRING)))
+
+
+def marked(given: Slice, schema: Schema) -> Slice:
+    """A slice of a stream, with where its tuples stood, as a guard reads it. ``schema`` is the stream's.
+
+    Lateness inside the slice is judged here, since behind this nobody knows the order of tuples and punctuations.
+    """
+    whole = guarded(schema)
+    late = Lateness(schema).judge(given)
+    spare = (WILDCARD,) * (len(whole) - len(schema))
+    said = [Punctuation(whole, (*p.patterns, *spare)) for p in given.punctuations]
+    return Slice(given.tuples.with_columns(late.alias(LATE)).select(whole.names), said)
+
+
+class Guard(Operator):
+    """Rejects the tuples that come after a punctuation of their source that matches them; passes the others on.
+
+    - cpass(ts, ps)  = [t | t in ts, not late(t)]
+    - cprop(ts, ps)  = ps
+    - ckeep(ts, ps)  = []
+
+    It reads the slices of one source, each `marked`, in the order of the source. Its memory has a limit, and it
+    counts what it has ``forgotten``. How late a tuple may be it cannot know, so that it is there till the end.
+    """
+
+    name = "guard"
+    ends = False
+
+    def __init__(self, stream: Schema) -> None:
+        super().__init__((guarded(stream),), with_origin(stream))
+        self.stream = stream
+        self._said = Coverage(stream, MOST)
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        marks = tuples[LATE]
+        late = marks.is_not_null() | self._said.mask(tuples)
+        tuples = tuples.drop(LATE)
+        if not late.any():
+            return tuples
+        found, marks = tuples.filter(late), marks.filter(late)
+        said = self._said.schemes(found)
+        schemes = earliest(marks, said.is_not_null(), said)
+        for row, scheme in zip(found.iter_rows(named=True), schemes, strict=True):
+            self.reject(row, reason(self.stream, row, scheme))
+        return tuples.filter(~late)
+
+    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+        count = len(self.stream)
+        self._said.add(Punctuation(self.stream, p.patterns[:count]) for p in punctuations)
+        return [Punctuation(self.schema, p.patterns[:-1]) for p in dict.fromkeys(punctuations)]
+
+    @property
+    def held(self) -> int:
+        return 0 if self._said.complete else len(self._said)
+
+    @property
+    def forgotten(self) -> int:
+        return self._said.forgotten
+
+    def snapshot(self) -> Snapshot:
+        return self._said.snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._said.restore(snapshot)

@@ -1,0 +1,50 @@
+"""partial-group-by: what a group-by needs to know of a slice, before an exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from xmlpunct.operators.aggregate import Aggregate, accumulators
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.punctset import closing
+from xmlpunct.punctuation import Punctuation
+from xmlpunct.schema import Schema
+
+
+class PartialGroupBy(Operator):
+    """Gives for each slice one tuple per group: the grouping attributes and the partial aggregates.
+
+    - step(ts)       = [partial γ(g) | g a group of ts]
+    - cpass(ts, ps)  = []
+    - cprop(ts, ps)  = ps on the grouping attributes and on those ``kept``
+    - ckeep(ts, ps)  = []
+
+    Several punctuations may close a group together, by what they say about other attributes. That is for the
+    group-by to find out, so such attributes are ``kept``. What is said of them is about the tuples behind the
+    partial ones. In the partial ones they are null, which only a ``*`` matches.
+    """
+
+    name = "partial-group-by"
+
+    def __init__(
+        self, schema: Schema, keys: Sequence[str], aggregates: Sequence[Aggregate], kept: Sequence[str] = ()
+    ) -> None:
+        self._parts = accumulators(schema, aggregates)
+        carried = [schema[name] for name in (*keys, *kept)]
+        super().__init__((schema,), Schema.of([*carried, *(p for a in self._parts for p in a.attributes())]))
+        self._by = [pl.col(key) for key in keys] or [pl.lit(0).alias("$all")]
+        self._kept = [pl.lit(None, dtype=schema[name].type.dtype).alias(name) for name in kept]
+        self._carried = [schema.index(a.name) for a in carried]
+        self._places = [*self._carried, *[None] * (len(self.schema) - len(carried))]
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        partials = [e for a in self._parts for e in a.partials()]
+        sent = [e for a in self._parts for e in a.sent()]
+        groups = tuples.group_by(self._by, maintain_order=True).agg(partials)
+        return groups.with_columns(*self._kept, *sent).select(self.schema.names)
+
+    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+        said = closing(punctuations, self._carried)
+        return list(dict.fromkeys(p.rebase(self.schema, self._places) for p in said))

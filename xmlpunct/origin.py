@@ -1,0 +1,34 @@
+"""Where a tuple stood in its source: columns that travel with tuples as long as somebody may reject them.
+
+Their names cannot be those of attributes, since ``$`` stands in no XML name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import INT, STRING
+
+SOURCE, LINE, BYTE = "$source", "$line", "$byte"
+ORIGIN = (Attribute(SOURCE, STRING, False), Attribute(LINE, INT, False), Attribute(BYTE, INT, False))
+
+_Numbers = list[int] | npt.NDArray[np.int64]
+
+
+def with_origin(schema: Schema) -> Schema:
+    """The attributes of a schema, and behind them where each tuple stood."""
+    return Schema.of((*schema, *ORIGIN))
+
+
+def is_attribute(name: str) -> bool:
+    """Whether a column is an attribute, and not there for us alone."""
+    return name[:1] != "$"
+
+
+def placed(tuples: pl.DataFrame, source: str, lines: _Numbers, bytes_: _Numbers) -> pl.DataFrame:
+    """Tuples, and where each stood."""
+    columns = [pl.Series(LINE, lines, dtype=pl.Int64()), pl.Series(BYTE, bytes_, dtype=pl.Int64())]
+    return tuples.with_columns(pl.lit(source, dtype=pl.String()).alias(SOURCE), *columns)
