@@ -56,7 +56,9 @@ class Appender:
             elif self._file >= 0:
                 write_all(self._file, data)
             elif data:
-                sys.stdout.buffer.write(data)
+                left = memoryview(data)
+                while left:  # unbuffered (python -u), it may take a part only
+                    left = left[sys.stdout.buffer.write(left) :]
                 sys.stdout.buffer.flush()
         return length + len(data)
 

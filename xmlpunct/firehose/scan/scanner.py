@@ -359,8 +359,13 @@ class Place:
 
 def _cut(found: Scanned, data: bytes, split: Split) -> Scanned | None:
     """What was found in ``data``, for a split that holds its sound part and little more; None if it does not."""
-    sound, size = split.data[: found.sound], len(split.data)
-    if not found.sound or _LITTLE * (size - len(sound) - LEAST) > size or not data.startswith(sound):
+    sound, more = split.data[: found.sound], len(split.data) - found.sound
+    if (
+        not found.sound
+        or more < 0
+        or _LITTLE * (more - LEAST) > len(split.data)
+        or not data.startswith(sound)
+    ):
         return None
     known = found.odd.data[: int(found.odd_at[-1])]
     return replace(found, odd=replace(split, data=known + split.data[found.sound :]))
