@@ -42,6 +42,19 @@ def test_matching_a_slice(space: Space, data: st.DataObject) -> None:
 
 @every_space
 @given(data=st.data())
+def test_what_was_held_before_leaves_no_trace(space: Space, data: st.DataObject) -> None:
+    """A set is the same as one made from its snapshot, also in the order of what it finds."""
+    several = st.lists(space.punctuations(), max_size=8)
+    held = PunctuationSet(space.schema, data.draw(several))
+    held.discard(data.draw(st.lists(st.sampled_from(list(held)))) if len(held) else [])
+    held.update(data.draw(several))
+    again = PunctuationSet(space.schema, held.snapshot())
+    for p in data.draw(several):
+        assert held.overlapping(p) == again.overlapping(p)
+
+
+@every_space
+@given(data=st.data())
 def test_reasoning_about_one_more(space: Space, data: st.DataObject) -> None:
     ps, p = data.draw(some(space)), data.draw(space.punctuations() | constants(space))
     held = PunctuationSet(space.schema, ps)

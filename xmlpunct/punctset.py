@@ -77,14 +77,18 @@ class PunctuationSet:
         if key is not None:
             group = self._constants.get(p.constrained)
             if group is None:
-                group = self._constants[p.constrained] = Constants(self.schema, p.constrained)
+                group = Constants(self.schema, p.constrained)
+                known = self._constants | {p.constrained: group}
+                self._constants = {signature: known[signature] for signature in sorted(known)}
             group.add(key, p)
         elif p.is_empty:
             return False
         elif form := Spans.form(p):
             spans = self._spans.get(form)
             if spans is None:
-                spans = self._spans[form] = Spans(self.schema, *form)
+                spans = Spans(self.schema, *form)
+                forms = self._spans | {form: spans}
+                self._spans = {form: forms[form] for form in sorted(forms)}
             spans.add(p)
         else:
             self._others[p] = None

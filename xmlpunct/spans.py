@@ -131,7 +131,7 @@ class Spans:
             found = self._at.get(p.keys(self.equal))
             groups = [found] if found is not None else []
         else:
-            groups = list(self._at.values())
+            groups = sorted(self._at.values(), key=lambda ends: next(iter(ends.members)))
         pieces = cuts(p.patterns[self.place]) if p.patterns[self.place] is not WILDCARD else []
         near = (g.near(pieces[0][0], pieces[-1][1]) if pieces else g.members.values() for g in groups)
         return [q for group in near for q in group if combine(p, q) is not None]

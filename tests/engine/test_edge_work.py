@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.cli.conftest import cli
@@ -21,6 +22,8 @@ from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.switches import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, USUAL, Rules, read_rules
 from xmlpunct.errors import UsageError
+from xmlpunct.operators import Aggregate, GroupBy, run
+from xmlpunct.operators import PartialGroupBy as PartialGroupByOperator
 from xmlpunct.slice import Slice
 
 __all__ = ["cli"]
@@ -157,6 +160,35 @@ def test_partial_aggregates_give_the_same(name: str, shards: int) -> None:
             assert bag(Counted(query, shards, on).run(given)) == bag(wanted)
 
 
+@pytest.mark.parametrize("keys", [("k",), ()])
+def test_what_several_edges_send_may_come_in_one_slice(keys: tuple[str, ...]) -> None:
+    """And is what its schema says, so that it can travel."""
+    functions = [
+        ("COUNT", None),
+        ("SUM", "x"),
+        ("AVG", "x"),
+        ("SUM", "w"),
+        ("SUM", "f"),
+        ("MAX", "t"),
+        ("MIN", "w"),
+    ]
+    aggregates = [Aggregate(f, argument, False, f"c{i}") for i, (f, argument) in enumerate(functions)]
+    partial = PartialGroupByOperator(A, keys, aggregates, ["y"])
+    group = GroupBy(partial.schema, keys, aggregates, A)
+    others = {"w": Decimal(WIDE), "f": 0.5, "t": "x"}
+    sent = [run(partial, 0, slice_of(A, [row(1, x, **others)] * 3)).tuples for x in (BIG, -BIG)]
+    assert [dict(frame.schema) for frame in sent] == [partial.schema.dtypes] * 2
+    travelled = [Slice.from_bytes(partial.schema, Slice(frame).to_bytes()).tuples for frame in sent]
+    found = run(group, 0, Slice(pl.concat(travelled), [Punctuation.everything(partial.schema)]))
+    (wide,) = group.rejects  # 6 * (10**38 - 1)
+    assert (found.tuples.rows(), wide.reason) == ([], "c3 does not fit DECIMAL(38,0)")
+    others["w"] = Decimal(1)
+    group = GroupBy(partial.schema, keys, aggregates, A)
+    sent = [run(partial, 0, slice_of(A, [row(1, x, **others)] * 3)).tuples for x in (BIG, 2 - BIG)]
+    found = run(group, 0, Slice(pl.concat(sent), [Punctuation.everything(partial.schema)]))
+    assert found.tuples.rows() == [(*[1] * len(keys), 6, 6, 1.0, Decimal(6), 3.0, "x", Decimal(1))]
+
+
 def test_a_sum_that_does_not_fit_is_rejected_once_and_for_the_same_reason() -> None:
     query = plan(DDL + "SELECT k, SUM(x) AS s FROM a GROUP BY k")
     slices = [[row(1, BIG)], [row(1, BIG), row(2, 1)], [row(2, 2)]]
@@ -231,6 +263,7 @@ def said(**patterns: object) -> Punctuation:
     [
         "SELECT k, COUNT(*) AS n, SUM(y) AS s FROM a GROUP BY k",
         "SELECT k, MAX(y) AS top FROM (SELECT k, y FROM a UNION ALL SELECT k, z FROM b) GROUP BY k",
+        "SELECT k, SUM(x) AS s, COUNT(*) AS n FROM a GROUP BY k",
         "SELECT k, t, COUNT(y) AS n FROM a GROUP BY k, t",
         "SELECT half, SUM(y) AS n FROM (SELECT k / 2 AS half, y FROM a) GROUP BY half",
         "SELECT half, SUM(y) AS n, COUNT(*) AS m FROM "
@@ -290,7 +323,7 @@ def test_each_rule_is_switched_by_itself(on: Rules, wanted: list[object]) -> Non
     tops = set(kinds(query, query.rules))
     assert merge == wanted[0]
     assert tops & {PartialDupElim, PartialGroupBy} == ({wanted[1]} if wanted[1] else set())
-    feeds = [[[row(k % 3, k) for k in range(9)]], [[(k % 4, k) for k in range(9)]]]
+    feeds: list[list[list[Row]]] = [[[row(k % 3, k) for k in range(9)]], [[(k % 4, k) for k in range(9)]]]
     assert bag(Counted(query, 2, on).run(*feeds)) == bag([(0, 8), (1, 7), (2, 8), (3, 7)])
 
 

@@ -25,10 +25,10 @@ class Difference(SetOperation):
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            self._stored[LEFT] = rest(self._stored[LEFT], tuples)
+            self._stored[LEFT].discard(tuples)
             self.store(RIGHT, tuples)
             return self.schema.empty()
-        alone = rest(tuples, self._stored[RIGHT])
+        alone = rest(tuples, self._stored[RIGHT].frame)
         self.store(LEFT, alone)
         return alone.filter(self.closed_by(RIGHT, alone))
 
@@ -36,4 +36,5 @@ class Difference(SetOperation):
         if port == LEFT:
             return self.schema.empty()
         named = PunctuationSet(self.schema, (Punctuation(self.schema, p.patterns) for p in punctuations))
-        return self._output.step(0, self._stored[LEFT].filter(named.mask(self._stored[LEFT])))
+        waiting = self._stored[LEFT].frame
+        return self._output.step(0, waiting.filter(named.mask(waiting)))

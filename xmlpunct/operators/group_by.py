@@ -9,6 +9,7 @@ import polars as pl
 from xmlpunct.cover import JointCover
 from xmlpunct.operators.aggregate import Accumulator, Aggregate, accumulators
 from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.table import Table
 from xmlpunct.patterns import WILDCARD
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
@@ -52,7 +53,7 @@ class GroupBy(Operator):
         self._distinct = [a for a in found if a.aggregate.needs_values]
         self._arguments = sorted({str(a.aggregate.argument) for a in self._distinct})
         self._groups = self._aggregate(whole.empty(), self._plain)
-        self._values = {a: self._pairs(whole.empty(), a) for a in self._arguments}
+        self._values = {a: Table(self._pairs(whole.empty(), a)) for a in self._arguments}
         self._released = False
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
         self._closed = PunctuationSet(self._keys)
@@ -68,9 +69,7 @@ class GroupBy(Operator):
             fresh = parts.group_by(self._names, maintain_order=True).agg(merges)
         self._groups = fresh
         for argument, seen in self._values.items():
-            self._values[argument] = pl.concat([seen, self._pairs(tuples, argument)]).unique(
-                maintain_order=True
-            )
+            seen.add(self._pairs(tuples, argument))
         return self.schema.empty()
 
     def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
@@ -91,7 +90,8 @@ class GroupBy(Operator):
     def keep(self, port: int, punctuations: list[Punctuation]) -> None:
         closed = self._closed
         if len(closed):
-            self._values = {a: without(seen, closed.mask(seen)) for a, seen in self._values.items()}
+            for seen in self._values.values():
+                seen.purge(closed.mask(seen.frame))
 
     def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
         rest = [WILDCARD] * (len(self.schema) - len(self._keys))
@@ -111,13 +111,15 @@ class GroupBy(Operator):
         return tuples.group_by(self._by, maintain_order=True).agg(partials)
 
     def _pairs(self, tuples: pl.DataFrame, argument: str) -> pl.DataFrame:
-        """The distinct (group, value) pairs of some tuples."""
-        return tuples.select(*self._by, pl.col(argument).alias("$value")).unique(maintain_order=True)
+        """The (group, value) pairs of some tuples."""
+        return tuples.select(*self._by, pl.col(argument).alias("$value"))
 
     def _with_distinct(self, groups: pl.DataFrame, a: Accumulator) -> pl.DataFrame:
         """Some groups with the partial columns of a DISTINCT aggregate."""
         argument = str(a.aggregate.argument)
-        values = self._values[argument].rename({"$value": argument} if argument not in self._keys else {})
+        values = self._values[argument].frame.rename(
+            {"$value": argument} if argument not in self._keys else {}
+        )
         if argument in self._keys:  # the group's own key: the pair repeats it
             values = values.drop("$value")
         found = values.group_by(self._names).agg(a.partials())
@@ -148,10 +150,13 @@ class GroupBy(Operator):
     def snapshot(self) -> Snapshot:
         state = {f"joint.{k}": v for k, v in self._joint.snapshot().items()}
         state |= {"groups": self._groups, "released": pl.DataFrame({"released": [self._released]})}
-        return state | {f"values.{a}": seen for a, seen in self._values.items()}
+        for argument, seen in self._values.items():
+            state |= seen.snapshot(f"values.{argument}")
+        return state
 
     def restore(self, snapshot: Snapshot) -> None:
         self._joint.restore({k: snapshot[f"joint.{k}"] for k in ("open", "found")})
         self._groups = snapshot["groups"]
         self._released = snapshot["released"].item()
-        self._values = {a: snapshot[f"values.{a}"] for a in self._values}
+        for argument, seen in self._values.items():
+            seen.restore(f"values.{argument}", snapshot)

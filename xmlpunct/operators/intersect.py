@@ -18,6 +18,6 @@ class Intersect(SetOperation):
     name = "intersect"
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        found = common(tuples, self._stored[1 - port])
+        found = common(tuples, self._stored[1 - port].frame)
         self.store(port, tuples)
         return found

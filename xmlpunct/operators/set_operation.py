@@ -9,9 +9,11 @@ from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.meeting import Meeting
 from xmlpunct.operators.merge import merged
+from xmlpunct.operators.table import Table
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
+from xmlpunct.slice import without
 
 
 class SetOperation(Operator):
@@ -25,7 +27,7 @@ class SetOperation(Operator):
 
     def __init__(self, left: Schema, right: Schema) -> None:
         super().__init__((left, right), merged((left, right)))
-        self._stored = [self.schema.empty(), self.schema.empty()]
+        self._stored = [Table(self.schema.empty()), Table(self.schema.empty())]
         self._meeting = Meeting(self.schema, 2)
         self._pending = {side: PunctuationSet(self.schema) for side in self.pending_sides}
         self._output = DupElim(self.schema)
@@ -45,19 +47,18 @@ class SetOperation(Operator):
 
     def store(self, port: int, tuples: pl.DataFrame) -> None:
         """Retain an input's tuples, but those that the other input has closed."""
-        open_ = tuples.filter(~self.closed_by(1 - port, tuples))
-        self._stored[port] = pl.concat([self._stored[port], open_]).unique(maintain_order=True)
+        self._stored[port].add(without(tuples, self.closed_by(1 - port, tuples)))
 
     def keep(self, port: int, punctuations: list[Punctuation]) -> None:
         named = [Punctuation(self.schema, p.patterns) for p in punctuations]
-        closed = PunctuationSet(self.schema, named).mask(self._stored[1 - port])
-        self._stored[1 - port] = self._stored[1 - port].filter(~closed)
+        others = self._stored[1 - port]
+        others.purge(PunctuationSet(self.schema, named).mask(others.frame))
         both = [c for p in named for c in self._meeting.add(port, p)]
         if port in self._pending:
             self._pending[port].update(named)
         alone: list[Punctuation] = []
         for side, pending in self._pending.items():
-            free = pending.unmatched(self._stored[side])
+            free = pending.unmatched(self._stored[side].frame)
             pending.discard(free)
             alone += free
         self._promised = list(dict.fromkeys([*both, *alone]))
@@ -79,12 +80,13 @@ class SetOperation(Operator):
         return self._meeting.held + sum(map(len, self._pending.values()))
 
     def snapshot(self) -> Snapshot:
-        stored = {f"stored{i}": s for i, s in enumerate(self._stored)}
+        left, right = (stored.snapshot(f"stored{i}") for i, stored in enumerate(self._stored))
         pending = {f"pending{i}": to_frame(self.schema, p) for i, p in self._pending.items()}
-        return {**stored, **pending, **self._meeting.snapshot(), **self._output.snapshot()}
+        return {**left, **right, **pending, **self._meeting.snapshot(), **self._output.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
-        self._stored = [snapshot[f"stored{i}"] for i in (LEFT, RIGHT)]
+        for i, stored in enumerate(self._stored):
+            stored.restore(f"stored{i}", snapshot)
         for side in self._pending:
             held = from_frame(self.schema, snapshot[f"pending{side}"])
             self._pending[side] = PunctuationSet(self.schema, held)

@@ -12,6 +12,9 @@ FEW = 4096
 """A segment of no more rows than this is written anew rather than told which of them are dead."""
 
 
+_ROW = "$row"
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Some consecutive tuples: as they were ``stored``, which of those are dead, and the others."""
@@ -32,14 +35,14 @@ class Segment:
 
     def purged(self, marked: pl.Series) -> Segment:
         """This one without the live tuples that are marked."""
-        height = self.live.height - int(marked.sum())
-        if self.stored.height <= FEW or height < self.stored.height // 2:
-            return Segment.of(self.live.filter(~marked))
+        live = self.live.filter(~marked)
+        if self.stored.height <= FEW or 2 * live.height < self.stored.height:
+            return Segment.of(live)
         dead = np.zeros(self.stored.height, dtype=bool)
         if self.dead is not None:
             dead |= self.dead.to_series().to_numpy()
         dead[np.flatnonzero(~dead)[marked.to_numpy()]] = True
-        return Segment(self.stored, self.live.filter(~marked), pl.DataFrame({"dead": dead}))
+        return Segment(self.stored, live, pl.DataFrame({"dead": dead}))
 
 
 class Table:
@@ -88,6 +91,12 @@ class Table:
         if marked.any():
             parts = zip(self._segments.items(), self._parts(marked), strict=True)
             self._set((n, s.purged(part) if part.any() else s) for (n, s), part in parts)
+
+    def discard(self, tuples: pl.DataFrame) -> None:
+        """Let those go that are among others. Nulls are equal."""
+        rows = self.frame.with_row_index(_ROW)
+        found = rows.join(tuples, on=tuples.columns, how="semi", nulls_equal=True)[_ROW]
+        self.purge(rows[_ROW].is_in(found.implode()))
 
     def change(self, marked: pl.Series, to: pl.DataFrame) -> None:
         """Let ``to`` take the place of `frame`: it has the same tuples but for those marked."""
