@@ -104,6 +104,8 @@ def survive(folder: Path, victims: list[str], seed: int, hours: int) -> None:
                 fresh = False
             if run.poll() is None:
                 continue
+            if run.stderr is not None and not run.stderr.closed:
+                run.communicate()
             trial.check()
             if load(trial.record).ended:
                 break

@@ -65,13 +65,10 @@ def test_warehouse_in_tiny_slices(spark: Any, warehouse: Warehouse, tmp_path: Pa
     assert stats.inputs == expected.inputs
     assert (stats.tuples_out, stats.late) == (len(tuples), 0)
     ours, theirs = ({o.id: o for o in s.operators} for s in (stats, expected))
-    assert ours.keys() == theirs.keys()
-    for number, o in ours.items():
-        assert (o.operator, o.tuples_in, o.tuples_out) == (
-            theirs[number].operator,
-            theirs[number].tuples_in,
-            theirs[number].tuples_out,
-        )
+    assert ours.keys() > theirs.keys(), "what edges do before the exchange counts apart"
+    for number, o in theirs.items():
+        assert (ours[number].operator, ours[number].tuples_out) == (o.operator, o.tuples_out)
+    for o in ours.values():
         assert (o.state_rows, o.held_punctuations) == (0, 0), "nothing is retained at the end"
     assert max(o.state_rows_peak for o in ours.values()) > 0
     assert stats.first_result_seconds is not None
