@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from xmlpunct.engine.local import LocalRun, open_sources
+from xmlpunct.engine.plan import columns_read
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.firehose import PUNCT_NAMESPACE, generate
@@ -76,3 +77,9 @@ def test_the_input_that_others_wait_for_is_read_first(tmp_path: Path) -> None:
     # A slice of the quiet feed holds some ten of its hours; beside these there is one busy hour at a time.
     assert peak(stats, "union") <= 400 + 2 * 4096 // 60 + 50
     assert next(o for o in stats.operators if o.operator == "union").tuples_out > 4000
+
+
+def test_only_what_is_asked_for_is_read() -> None:
+    query = plan(SAMPLE.read_text())
+    for stream in query.streams:
+        assert columns_read([query.root], stream) == {"currtmp", "hour"}

@@ -43,7 +43,15 @@ def processes_below(pid: int, naming: str) -> list[int]:
     while at:
         at = [child for child, parent in parents.items() if parent in at]
         found += at
-    return [p for p in found if naming.encode() in Path(f"/proc/{p}/cmdline").read_bytes()]
+    return [p for p in found if naming in _command(p)]
+
+
+def _command(pid: int) -> str:
+    """The command of a process; empty if it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except (OSError, ProcessLookupError):
+        return ""
 
 
 def wait_for_results(output: Path, run: subprocess.Popen[bytes]) -> None:

@@ -20,7 +20,7 @@ from xmlpunct.engine.durable.ranges import Cursor
 from xmlpunct.engine.durable.reader import RangeReader
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.pacing import MOST_BYTES, Pace, starved
-from xmlpunct.engine.plan import Query, Stream
+from xmlpunct.engine.plan import Node, Query, Stream, columns_read
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_output, open_sink
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
@@ -42,11 +42,14 @@ class Feed:
         number: int,
         source: Source | Input,
         streams: list[tuple[int, Stream]],
+        root: Node,
         namespace: str,
         bell: threading.Condition | None,
     ) -> None:
         self.number, self.streams = number, streams
-        specs = [StreamSpec(s.name, s.schema, s.element, placed=s.guarded) for _, s in streams]
+        specs = [
+            StreamSpec(s.name, s.schema, s.element, columns_read([root], s), s.guarded) for _, s in streams
+        ]
         self.reader: FirehoseReader | RangeReader
         if isinstance(source, Input):
             self.reader = RangeReader(source, specs, namespace)
@@ -110,7 +113,7 @@ class LocalRun:
         # An input that is alone is waited for where it is read, which takes no thread.
         bell = self.bell if len(by_source) > 1 else None
         self._feeds = [
-            Feed(number, found[key], streams, namespace, bell)
+            Feed(number, found[key], streams, query.root, namespace, bell)
             for number, (key, streams) in enumerate(by_source.items())
         ]
         self._pace = Pace(slice_bytes)

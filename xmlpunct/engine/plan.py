@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -338,6 +338,12 @@ def numbered(root: Node) -> Node:
         return replace(node.over([number(child) for child in node.inputs]), number=next(numbers))
 
     return number(root)
+
+
+def columns_read(roots: Iterable[Node], stream: Stream) -> frozenset[str]:
+    """The attributes of a stream that the scans of some plans read."""
+    scans = (node for root in roots for node in root.walk() if isinstance(node, Scan))
+    return frozenset(name for scan in scans if scan.stream.name == stream.name for name in scan.columns)
 
 
 @dataclass(frozen=True)

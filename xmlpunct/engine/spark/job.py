@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from xmlpunct.engine.durable.parts import Input
 from xmlpunct.engine.fragments import Fragments
-from xmlpunct.engine.plan import Query, Stream
+from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
 
 ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
@@ -77,7 +77,8 @@ class Job:
     def specs(self, number: int) -> list[StreamSpec]:
         """What to look for in an input."""
         streams = (self.query.streams[i] for i in self.inputs[number].streams)
-        return [StreamSpec(s.name, s.schema, s.element, placed=s.guarded) for s in streams]
+        edges = [edge.root for edge in self.fragments.edges]
+        return [StreamSpec(s.name, s.schema, s.element, columns_read(edges, s), s.guarded) for s in streams]
 
     def elements(self, number: int) -> frozenset[ElementName]:
         """The elements of an input that must not be cut."""
