@@ -28,7 +28,7 @@ SPARK_HOME = Path(pyspark.__file__).parent
 @pytest.fixture
 def feeds(tmp_path: Path) -> list[str]:
     """Options of a run over streams that take a number of slices."""
-    lines = generate.warehouse(sensors=2, hours=12, readings=10, punctuations=1, seed=7)
+    lines = generate.warehouse(sensors=2, hours=8, readings=10, punctuations=1, seed=7)
     written = generate.write(lines, str(tmp_path))
     return [word for path in written for word in ("-s", f"{path.stem}={path}")]
 

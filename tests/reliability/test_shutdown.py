@@ -208,7 +208,7 @@ def test_where_nothing_can_be_written(cli: Cli, option: str) -> None:
 @pytest.mark.spark
 def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
     """SIGTERM in mid-run: no process, port or file is left; then on to the same bag."""
-    lines = generate.warehouse(sensors=2, hours=16, readings=10, punctuations=1, seed=4)
+    lines = generate.warehouse(sensors=2, hours=8, readings=10, punctuations=1, seed=4)
     feeds = [word for p in generate.write(lines, str(tmp_path)) for word in ("-s", f"{p.stem}={p}")]
     out, record = tmp_path / "out.xml", tmp_path / "checkpoint" / "commit"
     ends_well(start("--engine", "local", *feeds, "-o", str(tmp_path / "alone.xml")))

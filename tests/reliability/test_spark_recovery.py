@@ -117,8 +117,14 @@ def survive(folder: Path, victims: list[str], seed: int, hours: int) -> None:
         assert trial.output.read_bytes() == done, "a finished run is done over"
 
 
-def test_the_command_and_the_jvm_killed(tmp_path: Path) -> None:
-    survive(tmp_path, ["command", "JVM"], seed=1, hours=6)
+def test_the_command_killed(tmp_path: Path) -> None:
+    survive(tmp_path, ["command"], seed=1, hours=4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_killed_once(tmp_path: Path, victim: str) -> None:
+    survive(tmp_path, [victim], seed=1, hours=6)
 
 
 @pytest.mark.long
