@@ -205,6 +205,7 @@ def test_where_nothing_can_be_written(cli: Cli, option: str) -> None:
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
     """SIGTERM in mid-run: no process, port or file is left; then on to the same bag."""
