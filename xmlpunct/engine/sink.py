@@ -69,16 +69,19 @@ class Sink:
         checksum = zlib.crc32(self._rejected, zlib.crc32(self._held))
         return [self.length + len(self._held), self.rejects_length + len(self._rejected), checksum]
 
-    def flush(self, *, streams: bool = True) -> None:
-        """Make visible what was held back; in files only where ``streams`` have it already."""
+    def flush(self, *, more: bool = False) -> None:
+        """Make visible what was held back. With ``more`` it was, before the run went on, and so was what follows.
+
+        Files then keep what follows, and streams, which cannot be rewritten, get nothing.
+        """
         if self._rejects is not None and self._rejected:
-            if streams or self._rejects.is_file:
-                self._rejects.append(self._rejected, self.rejects_length)
+            if not more or self._rejects.is_file:
+                self._rejects.append(self._rejected, self.rejects_length, more=more)
             self.rejects_length += len(self._rejected)
             self._rejected = bytearray()
         if self._held:
-            if streams or self._out.is_file:
-                self._out.append(self._held, self.length)
+            if not more or self._out.is_file:
+                self._out.append(self._held, self.length, more=more)
             self.length += len(self._held)
             self._held = bytearray()
             self.stats.bytes_out = self.length

@@ -44,14 +44,17 @@ class Appender:
             os.close(self._file)
             self._file = -1
 
-    def append(self, data: bytes | bytearray, length: int) -> int:
-        """Put ``data`` behind the first ``length`` bytes; the new length. Raises `XmlPunctError`."""
+    def append(self, data: bytes | bytearray, length: int, *, more: bool = False) -> int:
+        """Put ``data`` behind the first ``length`` bytes; the new length. Raises `XmlPunctError`.
+
+        With ``more``, what a killed run left behind that is certain to be written again, and stays meanwhile.
+        """
         with writing(self.name):
             if self.is_file:
                 os.lseek(self._file, length, os.SEEK_SET)
                 write_all(self._file, data)
                 self._size = max(self._size, length + len(data))
-                if self._size > length + len(data):
+                if self._size > length + len(data) and not more:
                     self._cut(length + len(data))
             elif self._file >= 0:
                 write_all(self._file, data)

@@ -149,8 +149,8 @@ class Ledger:
                     f"{self._log.path}: the same slices do not give the same output any more: "
                     "an input has changed, or the program has"
                 )
-            # Of all groups but the last it is certain that streams, which are not to be rewritten, have them.
-            self._sink.flush(streams=record is records[-1])
+            # Of all groups but the last it is certain that they were seen.
+            self._sink.flush(more=record is not records[-1])
         self._places = []
         stats = self._sink.stats
         _log.warning("continuing after %s tuples, %s bytes", f"{stats.tuples_out:,}", f"{stats.bytes_out:,}")
