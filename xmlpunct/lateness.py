@@ -9,6 +9,7 @@ from operator import or_
 import polars as pl
 
 from xmlpunct.coverage import Coverage, earliest, scheme_of
+from xmlpunct.frames import join
 from xmlpunct.patterns import WILDCARD, constant
 from xmlpunct.punctset import match_expression
 from xmlpunct.punctuation import Punctuation
@@ -83,7 +84,7 @@ def _behind(schema: Schema, numbered: pl.DataFrame, places: tuple[int, ...], sai
         dtypes = {name: schema[name].type.dtype for name in names}
         firsts = pl.DataFrame(rows, schema={**dtypes, _BEFORE: pl.UInt32()}, orient="row")
         firsts = firsts.group_by(names).agg(pl.col(_BEFORE).min())
-        found = numbered.select(_ROW, *names).join(firsts, on=names, how="inner")
+        found = join(numbered.select(_ROW, *names), firsts, names, "inner")
         behind = found.filter(pl.col(_ROW) >= pl.col(_BEFORE))[_ROW]
         late = late.scatter(behind, True) if behind.len() else late
     return late

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from xmlpunct.frames import join
 from xmlpunct.patterns import WILDCARD, Constant, Cut, Range, cuts
 from xmlpunct.punctuation import Punctuation, Tuple, combine
 from xmlpunct.schema import Schema
@@ -69,9 +70,7 @@ class Grid:
         names = self.keys.columns[:-1]
         if not names:
             return numbers
-        stretch = tuples.select(names).join(self.keys, on=names, how="left", maintain_order="left")[
-            "$stretch"
-        ]
+        stretch = join(tuples.select(names), self.keys, names, "left", order="left")["$stretch"]
         at = stretch.fill_null(-1).to_numpy()
         return np.where((at < 0) | (numbers < 0), -1, at * self.width + numbers)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from xmlpunct.frames import join
 from xmlpunct.operators.wide import int128, magnitude, minus, plain_zero, to_decimal, unscaled
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, SPACE, STRING, TIMESTAMP, DecimalType, Type, Value
 
@@ -55,12 +56,8 @@ def _lookup(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl
         distinct = column.unique()
         results = pl.Series([attempt(v) for v in distinct], dtype=target.dtype)
         table = pl.DataFrame([distinct.alias("given"), results.alias("result")])
-        found = (
-            column.alias("given")
-            .to_frame()
-            .join(table, on="given", how="left", nulls_equal=True, maintain_order="left")
-        )
-        return found["result"]
+        given = column.alias("given").to_frame()
+        return join(given, table, ["given"], "left", nulls_equal=True, order="left")["result"]
 
     return value.map_batches(run, target.dtype, is_elementwise=True)
 
