@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from xmlpunct.bundle import has_end
 from xmlpunct.engine.build import build
 from xmlpunct.engine.durable.checkpoint import Checkpoint
 from xmlpunct.engine.durable.commit import Commit, Frames
@@ -263,7 +264,7 @@ class LocalRun:
             for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True)
         )
         result = concat(self.schema, results)
-        if any(p.is_everything for p in result.punctuations):
+        if has_end(result.punctuations):
             # Nothing will follow, whatever is still to be read: LIMIT has its rows, say.
             for feed in self._feeds:
                 feed.done = True
@@ -275,9 +276,7 @@ class LocalRun:
     def _count(self, feed: Feed, parsed: Parsed) -> None:
         for (_, stream), part, rejects in zip(feed.streams, parsed.slices, parsed.rejects, strict=True):
             counts = self.stats.inputs[stream.declared]
-            counts.tuples += part.tuples.height
-            counts.punctuations += len(part.punctuations)
-            counts.rejected += len(rejects)
+            counts.take(part, len(rejects))
             mine = [f for f in self._feeds if stream.declared in (s.declared for _, s in f.streams)]
             counts.bytes = sum(f.reader.bytes_read for f in mine)
             self.rejects += rejects

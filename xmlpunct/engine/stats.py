@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from xmlpunct.operators import Counters
+from xmlpunct.slice import Slice
 
 _IMPORTED = time.time()
 _TOTALS = ("slices", "tuples_out", "punctuations_out", "bytes_out", "late", "rejected", "forgotten")
@@ -33,6 +34,12 @@ class InputStats:
     punctuations: int = 0
     rejected: int = 0
     bytes: int = 0
+
+    def take(self, parsed: Slice, rejected: int) -> None:
+        """Count what was parsed, and how many tuples were rejected."""
+        self.tuples += parsed.tuples.height
+        self.punctuations += len(parsed.punctuations)
+        self.rejected += rejected
 
 
 IDLE_SECONDS = 1.0

@@ -101,10 +101,15 @@ def parse_ranges(
     count = 0
     for r in ranges:
         part = given.parts[r.part]
-        parsed = _parsed(part, r, specs, punct_namespace)
+        try:
+            data = _load(part, r)
+        except SourceError as error:
+            total.error = error
+            break
+        parsed = parse_split(Split(part.name, r.start, data, r.final), specs, punct_namespace)
         if parsed.error is None and r.broken:
             parsed.error = SourceError(part.name, "malformed or too large", r.start.line, r.start.byte)
-        count += r.size
+        count += len(data)
         for i, slice_ in enumerate(parsed.slices):
             found[i].append(slice_)
             total.rejects[i] += parsed.rejects[i]
@@ -117,14 +122,14 @@ def parse_ranges(
     return total, count
 
 
-def _parsed(part: Part, r: Range, specs: Sequence[StreamSpec], punct_namespace: str) -> Parsed:
+def _load(part: Part, r: Range) -> bytes:
+    """A range's bytes: its own, or those of the part. Raises `SourceError`."""
     if r.failure is not None:
-        return Parsed(error=SourceError(part.name, r.failure))
-    data = r.data
-    if data is None:
-        try:
-            with open_at(part, r.start.byte) as file:
-                data = file.read(r.size)
-        except OSError as error:
-            return Parsed(error=SourceError(part.name, f"cannot read it: {error.strerror}"))
-    return parse_split(Split(part.name, r.start, data, r.final), specs, punct_namespace)
+        raise SourceError(part.name, r.failure)
+    if r.data is not None:
+        return r.data
+    try:
+        with open_at(part, r.start.byte) as file:
+            return file.read(r.size)
+    except OSError as error:
+        raise SourceError(part.name, f"cannot read it: {error.strerror}") from None

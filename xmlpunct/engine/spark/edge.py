@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from xmlpunct.engine.build import build
-from xmlpunct.engine.durable.ranges import Range, open_at
+from xmlpunct.engine.durable.ranges import Range
+from xmlpunct.engine.durable.reader import parse_ranges
 from xmlpunct.engine.exchange import route
 from xmlpunct.engine.spark.job import (
     COUNTS,
@@ -21,12 +22,9 @@ from xmlpunct.engine.spark.job import (
 )
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.stats import InputStats
-from xmlpunct.errors import Reject, SourceError
-from xmlpunct.firehose.parser import parse_split
-from xmlpunct.firehose.position import Split
+from xmlpunct.errors import Reject
 from xmlpunct.operators import Pipeline
 from xmlpunct.punctuation import Punctuation
-from xmlpunct.slice import Slice, concat
 
 
 @dataclass(frozen=True)
@@ -43,20 +41,30 @@ def read(job: Job, task: Task) -> Iterator[Row]:
 
     If the source fails in this task, the rows hold what came before, and one that voids the tasks behind.
     """
-    found = _Parsed(job, task)
+    given, specs = job.inputs[task.number], job.specs(task.number)
+    parsed, size = parse_ranges(given, task.ranges, specs, job.punct_namespace)
+    streams, rejects = [InputStats(bytes=size) for _ in specs], list[Reject]()
+    for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
+        counted.take(slice_, len(rejected))
+        rejects += rejected
+    ended = parsed.error is None and task.ranges[-1].last
+    if ended:
+        for spec, slice_ in zip(specs, parsed.slices, strict=True):
+            slice_.punctuations = [*slice_.punctuations, Punctuation.everything(spec.schema)]
+            slice_.before.append(slice_.tuples.height)
     keys = shard_keys(job.shards)
     seq = task_seq(task.number, task.ordinal)
     shard = keys[0]
     reported: list[Row] = []
     for edge_number, edge in enumerate(job.fragments.edges):
-        if edge.stream not in job.inputs[task.number].streams:
+        if edge.stream not in given.streams:
             continue
-        given = found.slices[job.inputs[task.number].streams.index(edge.stream)]
-        if not given:
+        slice_ = parsed.slices[given.streams.index(edge.stream)]
+        if not slice_:
             continue
         pipeline = edge_pipeline(job, edge_number)
-        output = pipeline.push(0, job.stream_of(edge_number).taken(given))
-        found.rejects += pipeline.rejects
+        output = pipeline.push(0, job.stream_of(edge_number).taken(slice_))
+        rejects += pipeline.rejects
         reported.append(Row(shard, job.sink, EDGE_OPERATORS, seq, operators_to_bytes(pipeline)))
         if output and not job.fragments.fragments:
             yield Row(shard, job.sink, RESULT, seq, output.to_bytes())
@@ -68,12 +76,12 @@ def read(job: Job, task: Task) -> Iterator[Row]:
                         yield Row(keys[to], stage, port, seq, part.to_bytes())
     # What else there is to say goes by way of one shard only: waking another would cost more than it says.
     yield from reported
-    counted = {"streams": [asdict(c) for c in found.counts], "ended": found.ended}
-    yield Row(shard, job.sink, COUNTS, seq, json.dumps(counted).encode())
-    if found.rejects:
-        yield Row(shard, job.sink, EDGE_REJECTS, seq, rejects_to_bytes(found.rejects))
-    if found.error is not None:
-        failure = json.dumps(found.error.__reduce__()[1]).encode()
+    told = {"streams": [asdict(counted) for counted in streams], "ended": ended}
+    yield Row(shard, job.sink, COUNTS, seq, json.dumps(told).encode())
+    if rejects:
+        yield Row(shard, job.sink, EDGE_REJECTS, seq, rejects_to_bytes(rejects))
+    if parsed.error is not None:
+        failure = json.dumps(parsed.error.__reduce__()[1]).encode()
         yield Row(shard, job.sink, FAILURE, seq, failure)
         for stage in range(job.sink):
             for to in range(job.shards_of(stage)):
@@ -84,53 +92,6 @@ def edge_pipeline(job: Job, number: int) -> Pipeline:
     """The operators of an edge, which live for a task only: what they know from the start, others ask."""
     edge = job.fragments.edges[number]
     return build(edge.root, [job.query.streams[edge.stream].name])
-
-
-class _Parsed:
-    """What a task's ranges hold, a slice per stream of the input."""
-
-    def __init__(self, job: Job, task: Task) -> None:
-        given, specs = job.inputs[task.number], job.specs(task.number)
-        self.rejects: list[Reject] = []
-        self.counts = [InputStats() for _ in specs]
-        self.error: SourceError | None = None
-        parts: list[list[Slice]] = [[] for _ in specs]
-        self.ended = False
-        for r in task.ranges:
-            name = given.parts[r.part].name
-            if r.failure is not None:
-                self.error = SourceError(name, r.failure)
-                break
-            try:
-                data = r.data if r.data is not None else _load(job, task.number, r)
-            except OSError as error:
-                self.error = SourceError(name, f"cannot read it: {error.strerror}")
-                break
-            parsed = parse_split(Split(name, r.start, data, r.final), specs, job.punct_namespace)
-            for i, part in enumerate(parsed.slices):
-                parts[i].append(part)
-                counts, rejected = self.counts[i], parsed.rejects[i]
-                counts.tuples += part.tuples.height
-                counts.punctuations += len(part.punctuations)
-                counts.rejected += len(rejected)
-                counts.bytes += len(data)
-                self.rejects += rejected
-            if parsed.error is None and r.broken:
-                parsed.error = SourceError(name, "malformed or too large", r.start.line, r.start.byte)
-            if parsed.error is not None:
-                self.error = parsed.error
-                break
-            self.ended = r.last
-        self.slices = [concat(spec.layout, found) for spec, found in zip(specs, parts, strict=True)]
-        if self.ended:
-            for spec, s in zip(specs, self.slices, strict=True):
-                s.punctuations.append(Punctuation.everything(spec.schema))
-                s.before.append(s.tuples.height)
-
-
-def _load(job: Job, number: int, r: Range) -> bytes:
-    with open_at(job.inputs[number].parts[r.part], r.start.byte) as file:
-        return file.read(r.size)
 
 
 def operators_to_bytes(pipeline: Pipeline) -> bytes:
