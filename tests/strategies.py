@@ -19,6 +19,7 @@ from itertools import combinations, product
 from hypothesis import strategies as st
 
 from xmlpunct import patterns as pt
+from xmlpunct.bundle import Bundle, can_bundle, column
 from xmlpunct.pattern_text import parse_pattern
 from xmlpunct.patterns import WILDCARD, Pattern
 from xmlpunct.punctuation import Punctuation, Tuple, match
@@ -351,6 +352,19 @@ def punctuations_of(elements: Iterable[Element]) -> list[Punctuation]:
 def slice_of(schema: Schema, elements: Sequence[Element]) -> Slice:
     """Elements as a slice."""
     return Slice(schema.frame(tuples_of(elements)), punctuations_of(elements), list(_before(elements)))
+
+
+def bundle_in(ps: Sequence[Punctuation]) -> Bundle | None:
+    """Those of one constant in the same attribute as the first such one, as a bundle, if there are any."""
+    for first in ps:
+        place = first.constrained[0] if first.constants is not None and len(first.constants) == 1 else -1
+        if place >= 0 and can_bundle(first.schema.attributes[place].type):
+            alike = [p for p in dict.fromkeys(ps) if p.constrained == (place,) and p.constants is not None]
+            keys = [p.constants for p in alike if p.constants is not None]
+            bundle = Bundle(first.schema, place, column(first.schema, place, keys))
+            assert bundle == alike
+            return bundle
+    return None
 
 
 def _before(elements: Iterable[Element]) -> Iterator[int]:

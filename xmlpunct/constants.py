@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from xmlpunct.bundle import Bundle, can_bundle, column, single
 from xmlpunct.patterns import WILDCARD, Constant
 from xmlpunct.punctuation import Punctuation, Tuple, combine
 from xmlpunct.schema import Schema
@@ -17,6 +18,8 @@ FEW = 8
 
 class Constants:
     """Punctuations of ``schema`` with constants at ``places``, no more.
+
+    Those that come in bundles are made when somebody asks for them.
 
     >>> s = Schema.parse("item INT, buyer STRING")
     >>> closed = Constants(s, [0])
@@ -30,12 +33,54 @@ class Constants:
         self.schema, self.places = schema, tuple(places)
         self._types = [schema.attributes[i].type for i in places]
         self._names = [schema.names[i] for i in places]
-        self._members: dict[Tuple, Punctuation] = {}
+        self._members: dict[Tuple, Punctuation | None] = {}
         self._parts: dict[tuple[int, ...], dict[Tuple, dict[Punctuation, None]]] = {}
         self._frame: pl.DataFrame | None = None
 
     def __len__(self) -> int:
         return len(self._members)
+
+    def __contains__(self, p: Punctuation) -> bool:
+        return p.constants in self._members
+
+    def __iter__(self) -> Iterator[Punctuation]:
+        return (self._member(key) for key in list(self._members))
+
+    def bundle(self) -> Bundle | None:
+        """All of them in a column, if there can be one."""
+        if len(self.places) > 1 or not can_bundle(self._types[0]):
+            return None
+        return Bundle(self.schema, self.places[0], self._constants().to_series())
+
+    def _member(self, key: Tuple) -> Punctuation:
+        found = self._members[key]
+        if found is None:
+            found = self._members[key] = single(self.schema, self.places[0], key[0])
+        return found
+
+    def extend(self, bundle: Bundle) -> Bundle:
+        """Take the punctuations of a bundle; those that are new."""
+        self._frame = None
+        self._parts = {}
+        if self._members:
+            fresh = [key for key in bundle.keys if key not in self._members]
+            bundle = bundle if len(fresh) == len(bundle) else bundle.of(fresh)
+        self._members.update(dict.fromkeys(bundle.keys))
+        return bundle
+
+    def common(self, bundle: Bundle) -> Bundle:
+        """Those of a bundle that are in."""
+        known = [key for key in bundle.keys if key in self._members]
+        return bundle if len(known) == len(bundle) else bundle.of(known)
+
+    def remove(self, bundle: Bundle) -> None:
+        """Take out the punctuations of a bundle; those that are not in are passed over."""
+        self._frame = None
+        self._parts = {}
+        if len(bundle) == len(self._members) and all(key in self._members for key in bundle.keys):
+            self._members = {}
+        for key in bundle.keys if self._members else ():
+            self._members.pop(key, None)
 
     def add(self, key: Tuple, p: Punctuation) -> None:
         """Take a punctuation and its `Punctuation.constants`."""
@@ -62,9 +107,8 @@ class Constants:
             known = tuple([i for i in self.places if isinstance(p.patterns[i], Constant)])
             key = p.keys(known)
         if known == self.places:
-            q = self._members.get(key)
-            return [] if q is None else [q]
-        near = self._part(known).get(key, {}) if known else self._members.values()
+            return [self._member(key)] if key in self._members else []
+        near = self._part(known).get(key, {}) if known else self
         if all(p.patterns[i] is WILDCARD for i in self.places if i not in known):
             return list(near)
         return [q for q in near if combine(p, q) is not None]
@@ -84,10 +128,19 @@ class Constants:
 
     def matched(self, tuples: pl.DataFrame) -> list[Punctuation]:
         """Those that some tuple matches."""
+        return [self._member(key) for key in self._matched(tuples)]
+
+    def unmatched(self, bundle: Bundle, tuples: pl.DataFrame) -> Bundle:
+        """Those of `bundle` that no tuple matches."""
+        stuck = set(self._matched(tuples))
+        return bundle.of(key for key in self._members if key not in stuck) if stuck else bundle
+
+    def _matched(self, tuples: pl.DataFrame) -> list[Tuple]:
+        """The constants of those that some tuple matches."""
         values = tuples.select(self._names).unique()
         if len(self._members) <= FEW * values.height:
             values = values.join(self._constants(), on=self._names, how="semi")
-        return [p for key in self._keys(values) if (p := self._members.get(key)) is not None]
+        return [key for key in self._keys(values) if key in self._members]
 
     def _keys(self, values: pl.DataFrame) -> list[Tuple]:
         """What to look tuples up by."""
@@ -100,21 +153,20 @@ class Constants:
 
     def _constants(self) -> pl.DataFrame:
         if self._frame is None:
-            self._frame = pl.DataFrame(
-                pl.Series(
-                    name,
-                    [p.patterns[i].value for p in self._members.values()],  # type: ignore[attr-defined]
-                    dtype=type_.dtype,
+            if len(self.places) == 1 and can_bundle(self._types[0]):
+                self._frame = column(self.schema, self.places[0], self._members).to_frame()
+            else:
+                self._frame = pl.DataFrame(
+                    pl.Series(name, [p.patterns[i].value for p in self], dtype=type_.dtype)  # type: ignore[attr-defined]
+                    for i, name, type_ in zip(self.places, self._names, self._types, strict=True)
                 )
-                for i, name, type_ in zip(self.places, self._names, self._types, strict=True)
-            )
         return self._frame
 
     def _part(self, places: tuple[int, ...]) -> dict[Tuple, dict[Punctuation, None]]:
         """The members by what they say of some of the attributes."""
         if places not in self._parts:
             found: dict[Tuple, dict[Punctuation, None]] = {}
-            for p in self._members.values():
+            for p in self:
                 found.setdefault(p.keys(places), {})[p] = None
             self._parts[places] = found
         return self._parts[places]

@@ -16,6 +16,7 @@ from operator import and_
 import polars as pl
 
 from xmlpunct import patterns as pt
+from xmlpunct.bundle import Bundle
 from xmlpunct.patterns import EMPTY, WILDCARD, Cut, Pattern, Wildcard
 from xmlpunct.punctset import PunctuationSet, jointly_cover
 from xmlpunct.punctuation import Punctuation, combine, covers, from_frame, to_frame
@@ -193,8 +194,14 @@ class JointCover:
         self._open = Fused(schema)
         self._found = PunctuationSet(schema)
 
-    def add(self, punctuations: Iterable[Punctuation]) -> list[Punctuation]:
+    def add(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Take punctuations; return those that are now known, each with ``*`` for all dropped attributes."""
+        if (
+            isinstance(punctuations, Bundle)
+            and punctuations.place not in self._dropped
+            and not len(self._open)
+        ):
+            return punctuations
         found: dict[Punctuation, None] = {}
         for p in punctuations:
             attributes = self.schema.attributes
@@ -292,12 +299,12 @@ class JointCover:
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """What is retained, for a checkpoint."""
-        return {"open": self._open.snapshot(), "found": to_frame(self.schema, self._found)}
+        return {"open": self._open.snapshot(), "found": self._found.snapshot()}
 
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
         """Take what a snapshot retained."""
         self._open = Fused.restored(self.schema, snapshot["open"])
-        self._found = PunctuationSet(self.schema, from_frame(self.schema, snapshot["found"]))
+        self._found = PunctuationSet.restored(self.schema, snapshot["found"])
 
 
 _PATIENCE = 10_000

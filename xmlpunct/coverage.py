@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from xmlpunct.bundle import Bundle
 from xmlpunct.patterns import cuts
 from xmlpunct.punctset import PunctuationSet, Signature
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
@@ -39,6 +40,9 @@ class Coverage:
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
         """Add some punctuations."""
+        if isinstance(punctuations, Bundle) and not self.complete:
+            self._add_bundle(punctuations)
+            punctuations = ()
         for p in punctuations:
             places = p.constrained
             if not places:  # there is nothing that it does not say, and its scheme comes before all others
@@ -46,7 +50,7 @@ class Coverage:
             elif self.complete:
                 continue
             if len(places) == 1 and self.schema.attributes[places[0]].type in _NUMBERED:
-                spans = self._spans.setdefault(places[0], _Spans(self.schema.attributes[places[0]]))
+                spans = self._spans_at(places[0])
                 for low, high in cuts(p.patterns[places[0]]):
                     spans.add(low[1], high[1] - 1)
             else:
@@ -60,6 +64,16 @@ class Coverage:
             else:
                 most.discard(list(islice(most, count)))
             self.forgotten += count
+
+    def _add_bundle(self, bundle: Bundle) -> None:
+        attribute = self.schema.attributes[bundle.place]
+        if attribute.type in _NUMBERED:
+            self._spans_at(bundle.place).extend(bundle.values)
+        else:
+            self._others.setdefault((bundle.place,), PunctuationSet(self.schema)).update(bundle)
+
+    def _spans_at(self, place: int) -> _Spans:
+        return self._spans.setdefault(place, _Spans(self.schema.attributes[place]))
 
     @property
     def complete(self) -> bool:
@@ -124,6 +138,11 @@ class _Spans:
         self._attribute = attribute
         self._starts, self._lasts = np.empty(0, np.int64), np.empty(0, np.int64)
         self._new: list[tuple[int, int]] = []
+        self._values: list[Ints] = []
+
+    def extend(self, values: pl.Series) -> None:
+        """Add values, none of them null."""
+        self._values.append(self._ordinals(values))
 
     def add(self, start: int, last: int) -> None:
         """Add an interval, whose bounds may lie beyond what a column can hold."""
@@ -137,29 +156,33 @@ class _Spans:
     @property
     def bounds(self) -> tuple[Ints, Ints]:
         """Where they start, and their last values."""
-        if self._new:
-            new = np.array(self._new, np.int64)
-            starts = np.concatenate((self._starts, new[:, 0]))
+        if self._new or self._values:
+            new = np.array(self._new, np.int64).reshape(-1, 2)
+            starts = np.concatenate((self._starts, new[:, 0], *self._values))
             order = np.argsort(starts, kind="stable")
-            starts, lasts = starts[order], np.concatenate((self._lasts, new[:, 1]))[order]
+            starts, lasts = starts[order], np.concatenate((self._lasts, new[:, 1], *self._values))[order]
             reached = np.maximum.accumulate(lasts)
             # What starts behind a gap begins an interval; none but the first starts at the lowest value of all.
             begins = np.concatenate(([True], (starts[1:] > reached[:-1]) & (starts[1:] - 1 > reached[:-1])))
             self._starts, self._lasts = starts[begins], reached[np.append(begins[1:], True)]
-            self._new = []
+            self._new, self._values = [], []
         return self._starts, self._lasts
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether its value lies in one of them."""
         column = tuples[self._attribute.name]
-        values = column.to_physical().cast(pl.Int64).fill_null(0).to_numpy()
-        values = values + 719163 if self._attribute.type is DATE else values
+        values = self._ordinals(column)
         starts, lasts = self.bounds
         if not len(starts):
             return pl.Series([False]).new_from_index(0, tuples.height)
         found = np.searchsorted(starts, values, side="right") - 1
         inside = (found >= 0) & (values <= lasts[np.maximum(found, 0)])
         return pl.Series(inside) & column.is_not_null()
+
+    def _ordinals(self, column: pl.Series) -> Ints:
+        """The ordinals of a column's values; anything for nulls."""
+        values: Ints = column.to_physical().cast(pl.Int64).fill_null(0).to_numpy()
+        return values + 719163 if self._attribute.type is DATE else values
 
     def __len__(self) -> int:
         return len(self.bounds[0])

@@ -1,20 +1,22 @@
 """The set of punctuations that an operator holds.
 
-Punctuations are kept as received, in order. Beside them stand indexes by *signature*, the attributes they
-constrain: for those of constants alone (an auction's "item 17 is closed") one by hashing, for those with one
-range one by sorting. What it costs to match a slice, or to find what overlaps, then hardly depends on how many
-punctuations are held. Only lists, and ranges in several attributes, are gone through one by one.
+Punctuations are kept by *signature*, the attributes they constrain: those of constants alone (an auction's
+"item 17 is closed") are found by hashing, those with one range by sorting. What it costs to match a slice, or
+to find what overlaps, then hardly depends on how many punctuations are held. Only lists, and ranges in several
+attributes, are gone through one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import chain
 from operator import and_, or_
 
 import polars as pl
 
 from xmlpunct import patterns as pt
+from xmlpunct.bundle import Bundle, loaded, stored
 from xmlpunct.constants import Constants
 from xmlpunct.patterns import Constant, Empty, Pattern, Range, Values, Wildcard
 from xmlpunct.punctuation import Punctuation, Tuple, combine, covers, match
@@ -53,7 +55,7 @@ def match_expression(p: Punctuation) -> pl.Expr:
 
 
 class PunctuationSet:
-    """Punctuations of one schema, each once, in the order they were added.
+    """Punctuations of one schema, each once: those of constants alone by signature, then the others, as they came.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> held = PunctuationSet(s, [Punctuation.of(s, hour=5), Punctuation.of(s, hour="[7,9]")])
@@ -63,27 +65,25 @@ class PunctuationSet:
 
     def __init__(self, schema: Schema, punctuations: Iterable[Punctuation] = ()) -> None:
         self.schema = schema
-        self._held: dict[Punctuation, None] = {}
         self._constants: dict[Signature, Constants] = {}
         self._spans: dict[tuple[Signature, int], Spans] = {}
-        self._others: dict[Punctuation, None] = {}
+        self._lists: dict[Punctuation, None] = {}
+        self._rest: dict[Punctuation, None] = {}
+        """All that are not in ``_constants``."""
         self.update(punctuations)
 
     def add(self, p: Punctuation) -> bool:
         """Add one; False if it was there already or can match nothing."""
-        if p in self._held:
-            return False
         key = p.constants
         if key is not None:
-            group = self._constants.get(p.constrained)
-            if group is None:
-                group = Constants(self.schema, p.constrained)
-                known = self._constants | {p.constrained: group}
-                self._constants = {signature: known[signature] for signature in sorted(known)}
+            group = self._group(p.constrained)
+            if p in group:
+                return False
             group.add(key, p)
-        elif p.is_empty:
+            return True
+        if p in self._rest or p.is_empty:
             return False
-        elif form := Spans.form(p):
+        if form := Spans.form(p):
             spans = self._spans.get(form)
             if spans is None:
                 spans = Spans(self.schema, *form)
@@ -91,70 +91,109 @@ class PunctuationSet:
                 self._spans = {form: forms[form] for form in sorted(forms)}
             spans.add(p)
         else:
-            self._others[p] = None
-        self._held[p] = None
+            self._lists[p] = None
+        self._rest[p] = None
         return True
 
-    def update(self, punctuations: Iterable[Punctuation]) -> list[Punctuation]:
+    def update(self, punctuations: Iterable[Punctuation]) -> Sequence[Punctuation]:
         """Add some; those that were new."""
+        if isinstance(punctuations, Bundle):
+            return self._group((punctuations.place,)).extend(punctuations)
         return [p for p in punctuations if self.add(p)]
+
+    def _group(self, signature: Signature) -> Constants:
+        group = self._constants.get(signature)
+        if group is None:
+            group = Constants(self.schema, signature)
+            known = self._constants | {signature: group}
+            self._constants = {signature: known[signature] for signature in sorted(known)}
+        return group
 
     def discard(self, punctuations: Iterable[Punctuation]) -> None:
         """Take some out; those that are not in are passed over."""
+        if isinstance(punctuations, Bundle):
+            self._group((punctuations.place,)).remove(punctuations)
+            return
         for p in punctuations:
-            if p not in self._held:
+            if p not in self:
                 continue
-            del self._held[p]
             key = p.constants
             if key is not None:
                 self._constants[p.constrained].discard(key, p)
-            elif form := Spans.form(p):
+                continue
+            del self._rest[p]
+            if form := Spans.form(p):
                 self._spans[form].discard(p)
             else:
-                del self._others[p]
+                del self._lists[p]
+
+    def common(self, bundle: Bundle) -> Bundle:
+        """Those of a bundle that are in."""
+        return self._group((bundle.place,)).common(bundle)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._rest) + sum(map(len, self._constants.values()))
 
     def __iter__(self) -> Iterator[Punctuation]:
-        return iter(self._held)
+        return chain(*self._constants.values(), list(self._rest))
 
     def __contains__(self, p: object) -> bool:
-        return p in self._held
+        if not isinstance(p, Punctuation):
+            return False
+        return p in (self._rest if p.constants is None else self._constants.get(p.constrained, ()))
+
+    def all(self) -> Sequence[Punctuation]:
+        """What is held, as a bundle if it makes one."""
+        group = self._only()
+        return (group and group.bundle()) or list(self)
+
+    def only(self, place: int) -> bool:
+        """Whether nothing is held but constants of the attribute at ``place``."""
+        held = [group.places for group in self._constants.values() if len(group)]
+        return not self._rest and held in ([], [(place,)])
+
+    def _only(self) -> Constants | None:
+        """The only group, if all are of constants."""
+        held = [group for group in self._constants.values() if len(group)]
+        return held[0] if len(held) == 1 and not self._rest else None
 
     def match(self, t: Tuple) -> bool:
         """Table 1's setMatch: whether ``t`` matches any of them."""
-        return any(match(t, p) for p in self._held)
+        return any(match(t, p) for p in self)
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether it matches any of them."""
         hit = pl.Series("hit", [False]).new_from_index(0, tuples.height)
-        if not self._held or not tuples.height:
+        if not tuples.height:
             return hit
-        if self._others:
-            hit = hit | tuples.select(reduce(or_, map(match_expression, self._others)).alias("hit"))["hit"]
+        if self._lists:
+            hit = hit | tuples.select(reduce(or_, map(match_expression, self._lists)).alias("hit"))["hit"]
         for group in self._indexes():
             hit = hit | group.mask(tuples)
         return hit
 
-    def unmatched(self, tuples: pl.DataFrame) -> list[Punctuation]:
-        """Table 1's setNomatchPs: those that no tuple matches, in order."""
-        if not tuples.height or not self._held:
-            return list(self._held)
+    def unmatched(self, tuples: pl.DataFrame) -> Sequence[Punctuation]:
+        """Table 1's setNomatchPs: those that no tuple matches."""
+        if not tuples.height:
+            return self.all()
+        group = self._only()
+        bundle = group and group.bundle()
+        if group and bundle:
+            return group.unmatched(bundle, tuples)
         stuck: set[Punctuation] = set()
-        if self._others:
-            tests = [match_expression(p).any().alias(str(i)) for i, p in enumerate(self._others)]
+        if self._lists:
+            tests = [match_expression(p).any().alias(str(i)) for i, p in enumerate(self._lists)]
             found = tuples.select(tests).row(0)
-            stuck.update(p for p, hit in zip(self._others, found, strict=True) if hit)
-        for group in self._indexes():
-            stuck.update(group.matched(tuples))
-        return [p for p in self._held if p not in stuck] if stuck else list(self._held)
+            stuck.update(p for p, hit in zip(self._lists, found, strict=True) if hit)
+        for index in self._indexes():
+            stuck.update(index.matched(tuples))
+        return [p for p in self if p not in stuck]
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """Those that some tuple could match together with ``p``."""
-        if not self._held or p.is_empty:
+        if p.is_empty:
             return []
-        found = [q for q in self._others if combine(p, q) is not None]
+        found = [q for q in self._lists if combine(p, q) is not None]
         for group in self._indexes():
             found += group.overlapping(p)
         return found
@@ -165,24 +204,31 @@ class PunctuationSet:
 
     def covers(self, p: Punctuation) -> bool:
         """Whether some one of them covers ``p``."""
-        return p in self._held or any(covers(q, p) for q in self.overlapping(p))
+        return p in self or any(covers(q, p) for q in self.overlapping(p))
 
-    def snapshot(self) -> list[Punctuation]:
-        """What is held, for a checkpoint; a set made from it is the same set."""
-        return list(self._held)
+    def snapshot(self) -> pl.DataFrame:
+        """What is held, for a checkpoint."""
+        return stored(self.schema, self.all())
+
+    @classmethod
+    def restored(cls, schema: Schema, frame: pl.DataFrame) -> PunctuationSet:
+        """The inverse of `snapshot`: the same set."""
+        return cls(schema, loaded(schema, frame))
 
     def _indexes(self) -> list[Constants | Spans]:
         found: list[Constants | Spans] = [*self._constants.values(), *self._spans.values()]
         return [group for group in found if len(group)]
 
 
-def closing(punctuations: Iterable[Punctuation], places: Iterable[int]) -> list[Punctuation]:
+def closing(punctuations: Sequence[Punctuation], places: Iterable[int]) -> Sequence[Punctuation]:
     """Those that say something about the attributes at ``places`` alone: every other pattern is closed.
 
     The paper's groupPs and joinPs. A pattern is closed if it is ``*``, or on a NOT NULL attribute covers
     every value that can come.
     """
     kept = frozenset(places)
+    if isinstance(punctuations, Bundle) and punctuations.place in kept:
+        return punctuations
     return [
         p
         for p in punctuations

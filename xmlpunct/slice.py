@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.bundle import chained, loaded, stored
+from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 
@@ -22,7 +23,7 @@ class Slice:
     """
 
     tuples: pl.DataFrame
-    punctuations: list[Punctuation] = field(default_factory=list)
+    punctuations: Sequence[Punctuation] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -35,7 +36,7 @@ class Slice:
         self.tuples.write_ipc_stream(out)
         length = out.tell() - 8
         if self.punctuations:
-            to_frame(self.punctuations[0].schema, self.punctuations).write_ipc_stream(out)
+            stored(self.punctuations[0].schema, self.punctuations).write_ipc_stream(out)
         out.seek(0)
         out.write(length.to_bytes(8, "big"))
         return out.getvalue()
@@ -46,7 +47,7 @@ class Slice:
         length = int.from_bytes(data[:8], "big")
         tuples = pl.read_ipc_stream(io.BytesIO(data[8 : 8 + length]))
         rest = data[8 + length :]
-        return cls(tuples, from_frame(schema, pl.read_ipc_stream(io.BytesIO(rest))) if rest else [])
+        return cls(tuples, loaded(schema, pl.read_ipc_stream(io.BytesIO(rest))) if rest else [])
 
 
 def without(tuples: pl.DataFrame, marked: pl.Series) -> pl.DataFrame:
@@ -65,5 +66,5 @@ def concat(schema: Schema, slices: Iterable[Slice]) -> Slice:
     for s in found:
         before += (height + n for n in s.before)
         height += s.tuples.height
-    punctuations = [p for s in found for p in s.punctuations]
+    punctuations = chained(s.punctuations for s in found)
     return Slice(tuples, punctuations, before if len(before) == len(punctuations) else [])

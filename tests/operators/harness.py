@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from random import Random
 
 from hypothesis import settings
+from hypothesis import strategies as st
 
-from tests.oracle import Oracle, Port, bag
-from tests.strategies import Cut, Space, punctuations_of, slice_of, tuples_of
+from tests.oracle import Oracle, Port, assert_sound, bag
+from tests.oracle.relational import Operation
+from tests.strategies import Cut, Space, Stream, bundle_in, cuts, punctuations_of, slice_of, tuples_of
 from xmlpunct.operators import Operator, run
 from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.punctuation import Punctuation, Tuple, match, set_match
@@ -46,10 +49,11 @@ class Tally:
     def __init__(self) -> None:
         self.runs, self.seen = 0, Counter[str]()
 
-    def add(self, outcome: Outcome) -> None:
-        """Count a run."""
-        self.runs += 1
-        self.seen.update(outcome.seen.keys())
+    def add(self, *outcomes: Outcome) -> None:
+        """Count some runs."""
+        for outcome in outcomes:
+            self.runs += 1
+            self.seen.update(outcome.seen.keys())
 
     def check(self, **shares: float) -> None:
         """Assert that each of these happened in at least a share of the runs."""
@@ -61,12 +65,12 @@ class Tally:
 def drive(
     make: Make,
     oracle: Oracle,
-    cuts: Sequence[Cut],
+    pieces: Sequence[Cut],
     probes: Sequence[Tuple],
     restarts: Iterable[int] = (),
     spare_rows: int = 0,
 ) -> Outcome:
-    """Give ``cuts`` to an operator and check the cumulative invariants after each.
+    """Give ``pieces`` of its inputs to an operator and check the cumulative invariants after each.
 
     ``probes`` are the tuples of the output schema on which promises are compared: none is made that is not
     true, and after every slice with punctuations none is owed. After the slices whose numbers are in
@@ -77,7 +81,7 @@ def drive(
     ports = [Port() for _ in operator.inputs]
     outcome = Outcome([], [], 0)
     unsaid = list(probes)
-    for number, (port, elements) in enumerate(cuts):
+    for number, (port, elements) in enumerate(pieces):
         output = give(operator, port, elements)
         ports[port].ts += tuples_of(elements)
         ports[port].ps += punctuations_of(elements)
@@ -97,7 +101,7 @@ def drive(
             owed = [t for t in unsaid if promised(t)]
             assert not owed, f"slice {number} owes a promise: no {owed[0]}"
         kept = sum(map(len, oracle.ckeep(ports)))
-        if number < len(cuts) - 1:
+        if number < len(pieces) - 1:
             arrived = sum(len(port.ts) for port in ports)
             happened = {"released": fresh, "promised": output.punctuations, "purged": kept < arrived}
             outcome.seen.update(what for what, yes in happened.items() if yes)
@@ -109,6 +113,31 @@ def drive(
     return outcome
 
 
+def drive_twice(
+    data: st.DataObject,
+    make: Make,
+    oracle: Oracle,
+    inputs: Sequence[Stream],
+    probes: Sequence[Tuple],
+    spare_rows: int = 0,
+) -> list[Outcome]:
+    """`drive` an operator over its inputs, cut and interleaved in two ways, each with some restarts."""
+    restarts = st.sets(st.integers(0, 8))
+    return [
+        drive(make, oracle, data.draw(cuts(inputs)), probes, data.draw(restarts), spare_rows)
+        for _ in range(2)
+    ]
+
+
+def assert_sound_behind(
+    inputs: Sequence[Stream], oracle: Oracle, operation: Operation, spaces: Sequence[Space]
+) -> None:
+    """`assert_sound` once the first elements of the inputs have arrived, over some of what their spaces hold."""
+    ports = [Port(tuples_of(stream[:8]), punctuations_of(stream[:8])) for stream in inputs]
+    all_ = [space.tuples() for space in spaces]
+    assert_sound(oracle, operation, ports, [Random(1).sample(ts, min(24, len(ts))) for ts in all_])
+
+
 def _split(ts: Iterable[Tuple], test: Callable[[Tuple], bool]) -> tuple[list[Tuple], list[Tuple]]:
     """Those for which the test is false, and those for which it is true."""
     parts: tuple[list[Tuple], list[Tuple]] = ([], [])
@@ -118,13 +147,25 @@ def _split(ts: Iterable[Tuple], test: Callable[[Tuple], bool]) -> tuple[list[Tup
 
 
 def give(operator: Operator, port: int, elements: Sequence[Tuple | Punctuation]) -> Slice:
-    """One slice into an operator; what comes out has the operator's schema."""
-    output = run(operator, port, slice_of(operator.inputs[port], elements))
+    """One slice into an operator; what comes out has the operator's schema.
+
+    Punctuations that make a bundle go in as one, in every other slice.
+    """
+    given = slice_of(operator.inputs[port], elements)
+    if given.tuples.height % 2:
+        given.punctuations = bundled(given.punctuations)
+    output = run(operator, port, given)
     assert dict(output.tuples.schema) == operator.schema.dtypes
     assert list(output.tuples.columns) == list(operator.schema.names)
     assert all(len(p.patterns) == len(operator.schema) for p in output.punctuations)
     assert all(p.schema == operator.schema for p in output.punctuations)
     return output
+
+
+def bundled(ps: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    """The punctuations as a bundle, if they make one."""
+    bundle = bundle_in(ps)
+    return bundle if bundle == ps else ps
 
 
 def assert_proper(tuples: Iterable[Tuple], earlier: Sequence[Punctuation]) -> None:

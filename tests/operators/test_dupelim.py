@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import assert_once, check_table, drive, probes
-from tests.strategies import SPACES, Space, cuts, punctuations_of, streams
+from tests.operators.harness import assert_once, check_table, drive_twice, probes
+from tests.strategies import SPACES, Space, punctuations_of, streams
 from xmlpunct.operators import DupElim
 from xmlpunct.schema import Schema
 
@@ -19,14 +19,9 @@ from xmlpunct.schema import Schema
 @given(data=st.data())
 def test_against_the_oracle(space: Space, data: st.DataObject) -> None:
     stream = data.draw(streams(space))
-    for _ in range(2):
-        outcome = drive(
-            lambda: DupElim(space.schema),
-            oracle.dupelim(),
-            data.draw(cuts([stream])),
-            probes(space),
-            data.draw(st.sets(st.integers(0, 5))),
-        )
+    for outcome in drive_twice(
+        data, lambda: DupElim(space.schema), oracle.dupelim(), [stream], probes(space)
+    ):
         assert_once(outcome.punctuations, punctuations_of(stream))
 
 

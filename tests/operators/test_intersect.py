@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import Tally, check_table, drive
-from tests.operators.test_join import Row, few
-from tests.oracle import Oracle, Port, relational
-from tests.strategies import FLAG, SIGNED, Space, cuts, punctuations_of, streams, tuples_of
+from tests.operators.harness import Tally, assert_sound_behind, check_table, drive_twice
+from tests.oracle import Oracle, relational
+from tests.strategies import FLAG, SIGNED, Space, streams
 from xmlpunct.operators import Difference, Intersect, Operator
 from xmlpunct.schema import Schema
 
@@ -44,9 +43,7 @@ def test_against_the_oracle(
     def check(data: st.DataObject) -> None:
         inputs = [data.draw(streams(s, closing=s.schema.names[:1])) for s in spaces]
         probes = list(dict.fromkeys([*spaces[0].tuples(), *spaces[1].tuples()]))
-        for _ in range(2):
-            restarts = data.draw(st.sets(st.integers(0, 8)))
-            tally.add(drive(make, expected(), data.draw(cuts(inputs)), probes, restarts))
+        tally.add(*drive_twice(data, make, expected(), inputs, probes))
 
     check()
     tally.check(released=0.15, promised=0.3, purged=0.5)
@@ -62,10 +59,8 @@ def test_the_invariants_are_sound(
     spaces: tuple[Space, Space],
     data: st.DataObject,
 ) -> None:
-    inputs = [data.draw(streams(s, closing=s.schema.names[:1]))[:8] for s in spaces]
-    ports = [Port(tuples_of(stream), punctuations_of(stream)) for stream in inputs]
-    domains: Sequence[list[Row]] = [few(space.tuples()) for space in spaces]
-    oracle.assert_sound(expected(), operation, ports, domains)
+    inputs = [data.draw(streams(s, closing=s.schema.names[:1])) for s in spaces]
+    assert_sound_behind(inputs, expected(), operation, spaces)
 
 
 X = Schema.parse("x INT")

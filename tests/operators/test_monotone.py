@@ -75,6 +75,16 @@ def image(e: Expression, attribute: Attribute, pattern: Pattern) -> Pattern:
     return found.image(attribute, low, high)
 
 
+def assert_exact(
+    said: Pattern, pattern: Pattern, window: Sequence[object], results: Sequence[object]
+) -> None:
+    """Of the results of a window of values, an image matches those that only values in the pattern give."""
+    inside = {v for a, v in zip(window, results, strict=True) if pattern.matches(a)}
+    outside = {v for a, v in zip(window, results, strict=True) if not pattern.matches(a)}
+    for v in {*inside, *outside}:
+        assert said.matches(v) == (v in inside - outside), f"{pattern} -> {said}: {v}"
+
+
 @pytest.mark.parametrize("name", [*RISING, *FALLING])
 def test_images_of_all_small_ranges(name: str) -> None:
     """An image has exactly the results that values of the range alone give."""
@@ -90,11 +100,7 @@ def test_images_of_all_small_ranges(name: str) -> None:
             pattern = pt.interval(INT, low, high, True, True)
             if pattern is EMPTY:
                 continue
-            said = image(e, Attribute("a", INT), pattern)
-            inside = {v for a, v in zip(window, results, strict=True) if pattern.matches(a)}
-            outside = {v for a, v in zip(window, results, strict=True) if not pattern.matches(a)}
-            for v in {*inside, *outside}:
-                assert said.matches(v) == (v in inside - outside), f"{pattern} -> {said}: {v}"
+            assert_exact(image(e, Attribute("a", INT), pattern), pattern, window, results)
 
 
 @pytest.mark.parametrize("name", [*RISING, *FALLING])
@@ -167,11 +173,7 @@ def test_images_of_dates(unit: str) -> None:
         pattern = pt.interval(DATE, low, high, True, True)
         if pattern is EMPTY:
             continue
-        said = image(e, Attribute("day", DATE), pattern)
-        inside = {v for a, v in zip(window, results, strict=True) if pattern.matches(a)}
-        outside = {v for a, v in zip(window, results, strict=True) if not pattern.matches(a)}
-        for v in {*inside, *outside}:
-            assert said.matches(v) == (v in inside - outside), f"{pattern} -> {said}: {v}"
+        assert_exact(image(e, Attribute("day", DATE), pattern), pattern, window, results)
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import Tally, check_table, drive
-from tests.operators.test_join import Case, Row, few, prefixes
+from tests.operators.harness import Tally, assert_sound_behind, check_table, drive_twice
+from tests.operators.joins import BID, ITEM, Case
 from tests.oracle import relational
-from tests.strategies import SIGNED, Space, cuts
+from tests.strategies import SIGNED, Space
 from xmlpunct.operators import NotIn
-from xmlpunct.schema import Schema
 
 CASES = (
     Case(Space.of(k=SIGNED, v=SIGNED), Space.of(l=SIGNED, w=SIGNED), (("k", "l"),)),
@@ -37,17 +34,8 @@ def test_against_the_oracle(case: Case) -> None:
 
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
-        inputs = data.draw(case.streams())
-        for _ in range(2):
-            tally.add(
-                drive(
-                    lambda: make(case),
-                    expected(case),
-                    data.draw(cuts(inputs)),
-                    case.left.tuples(),
-                    data.draw(st.sets(st.integers(0, 8))),
-                )
-            )
+        inputs, probes = data.draw(case.streams()), case.left.tuples()
+        tally.add(*drive_twice(data, lambda: make(case), expected(case), inputs, probes))
 
     check()
     tally.check(promised=0.3, purged=0.3)
@@ -56,13 +44,9 @@ def test_against_the_oracle(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=["both nullable", "left nullable", "right nullable"])
 @given(data=st.data())
 def test_the_invariants_are_sound(case: Case, data: st.DataObject) -> None:
-    domains: Sequence[list[Row]] = [few(space.tuples()) for space in case.spaces]
-    oracle.assert_sound(
-        expected(case), relational.not_in(*case.places[0]), data.draw(prefixes(case)), domains
+    assert_sound_behind(
+        data.draw(case.streams()), expected(case), relational.not_in(*case.places[0]), case.spaces
     )
-
-
-ITEM, BID = Schema.parse("id INT, seller STRING"), Schema.parse("item INT, price INT")
 
 
 def test_nothing_before_the_right_side_has_ended() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import check_table, drive
-from tests.strategies import SMALL, SPACES, Pool, Space, cuts, streams
+from tests.operators.harness import check_table, drive_twice
+from tests.strategies import SMALL, SPACES, Pool, Space, streams
 from xmlpunct.errors import SchemaError
 from xmlpunct.operators import Project
 from xmlpunct.operators.expression import Column, Expression, Literal
@@ -41,16 +41,7 @@ def test_against_the_oracle(space: Space, data: st.DataObject) -> None:
     expected = oracle.project(
         space.schema, [i if i is not None else (lambda t: 7) for i in choice], space.tuples()
     )
-    outcomes = [
-        drive(
-            lambda: Project(space.schema, columns),
-            expected,
-            data.draw(cuts([stream])),
-            probes,
-            data.draw(st.sets(st.integers(0, 5))),
-        )
-        for _ in range(2)
-    ]
+    outcomes = drive_twice(data, lambda: Project(space.schema, columns), expected, [stream], probes)
     assert oracle.bag(outcomes[0].tuples) == oracle.bag(outcomes[1].tuples)
 
 

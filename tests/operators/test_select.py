@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import check_table, drive, probes
+from tests.operators.harness import check_table, drive, drive_twice, probes
 from tests.oracle.scalar import EvaluationError, evaluate_row
 from tests.strategies import FLAG, SMALL, Space, cuts, streams, tuples_of
 from xmlpunct.operators import Select
@@ -23,16 +23,13 @@ SPACE = Space.of(f=FLAG, a=SMALL)
 @given(data=st.data())
 def test_against_the_oracle(data: st.DataObject) -> None:
     stream = data.draw(streams(SPACE))
-    outcomes = [
-        drive(
-            lambda: Select(SPACE.schema, Column(BOOLEAN, True, "f")),
-            oracle.select(lambda t: t[0]),
-            data.draw(cuts([stream])),
-            probes(SPACE),
-            data.draw(st.sets(st.integers(0, 5))),
-        )
-        for _ in range(2)
-    ]
+    outcomes = drive_twice(
+        data,
+        lambda: Select(SPACE.schema, Column(BOOLEAN, True, "f")),
+        oracle.select(lambda t: t[0]),
+        [stream],
+        probes(SPACE),
+    )
     assert (
         outcomes[0].punctuations
         == outcomes[1].punctuations

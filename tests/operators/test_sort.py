@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import Tally, check_table, drive, give
+from tests.operators.harness import Tally, check_table, drive_twice, give
 from tests.oracle import order
 from tests.strategies import (
     DAY,
@@ -25,7 +25,6 @@ from tests.strategies import (
     SPACES,
     Space,
     Stream,
-    cuts,
     streams,
 )
 from xmlpunct.operators import Sort
@@ -89,14 +88,9 @@ def test_against_the_oracle(space: Space) -> None:
         stream = data.draw(prefixed(space, keys))
         expected = order.sort(space.schema, keys, everything)
         sequences = []
-        for _ in range(2):
-            outcome = drive(
-                lambda: Sort(space.schema, keys),
-                expected,
-                data.draw(cuts([stream])),
-                space.tuples(),
-                data.draw(st.sets(st.integers(0, 5))),
-            )
+        for outcome in drive_twice(
+            data, lambda: Sort(space.schema, keys), expected, [stream], space.tuples()
+        ):
             assert outcome.rejected == 0
             ranks = list(map(order.ranker(space.schema, keys), outcome.tuples))
             assert ranks == sorted(ranks)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import check_table, drive, probes
+from tests.operators.harness import check_table, drive, drive_twice, probes
 from tests.strategies import SPACES, Space, cuts, punctuations_of, slice_of, streams
 from xmlpunct.operators import DupElim, Merge, Operator, Pipeline, Union
 from xmlpunct.operators.driver import pack, unpack
@@ -22,14 +22,7 @@ X = Schema.parse("x INT")
 @given(data=st.data())
 def test_against_the_oracle(inputs: int, space: Space, data: st.DataObject) -> None:
     given = [data.draw(streams(space, most=24 // (inputs + 1))) for _ in range(inputs)]
-    for _ in range(2):
-        drive(
-            lambda: Union([space.schema] * inputs),
-            oracle.union(),
-            data.draw(cuts(given)),
-            probes(space),
-            data.draw(st.sets(st.integers(0, 8))),
-        )
+    drive_twice(data, lambda: Union([space.schema] * inputs), oracle.union(), given, probes(space))
 
 
 @given(data=st.data())

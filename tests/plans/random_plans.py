@@ -30,7 +30,7 @@ from xmlpunct.engine.plan import (
 from xmlpunct.operators import Aggregate, SortKey
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.operators.functions import call, cast, literal
-from xmlpunct.operators.join import KINDS
+from xmlpunct.operators.join import PRESERVED
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
 
@@ -207,7 +207,7 @@ class Grower:
 
     def join(self, depth: int) -> Node:
         left, right, keys, residual = self.sides(depth)
-        return Join(left, right, keys, self.rng.choice(KINDS), residual)
+        return Join(left, right, keys, self.rng.choice(list(PRESERVED)), residual)
 
     def semijoin(self, depth: int) -> Node:
         left, right, keys, residual = self.sides(depth)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.bundle import Bundle
 from xmlpunct.engine.hashing import shard_of, split_rows
 from xmlpunct.operators.gather import Owners, split_by_owner
 from xmlpunct.punctuation import Punctuation, Tuple
@@ -35,11 +36,25 @@ def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dic
     found = {shard: Slice(part) for shard, part in split_rows(given.tuples, keys, shards).items()}
     places, owners = [schema.index(key) for key in keys], owners_of(schema, keys, shards)
 
-    def send(shard: int, punctuations: list[Punctuation]) -> None:
-        found.setdefault(shard, Slice(schema.empty())).punctuations.extend(punctuations)
-
-    for p in given.punctuations:
-        parts = split_by_owner(p, places, owners)
-        for shard in range(shards) if parts is None else parts:
-            send(shard, [p] if parts is None else parts[shard])
+    said: dict[int, Sequence[Punctuation]] = {}
+    if isinstance(given.punctuations, Bundle):
+        said = _split_bundle(given.punctuations, keys, shards)
+    else:
+        lists: dict[int, list[Punctuation]] = {}
+        for p in given.punctuations:
+            parts = split_by_owner(p, places, owners)
+            for shard in range(shards) if parts is None else parts:
+                lists.setdefault(shard, []).extend([p] if parts is None else parts[shard])
+        said.update(lists)
+    for shard, punctuations in said.items():
+        found.setdefault(shard, Slice(schema.empty())).punctuations = punctuations
     return found
+
+
+def _split_bundle(bundle: Bundle, keys: Sequence[str], shards: int) -> dict[int, Sequence[Punctuation]]:
+    """What of a bundle each shard has to hear: what is about tuples that go there."""
+    if any(key != bundle.schema.names[bundle.place] for key in keys):
+        return dict.fromkeys(range(shards), bundle)
+    named = bundle.values.alias(keys[0]).to_frame()
+    parts = split_rows(named, keys, shards).items()
+    return {shard: Bundle(bundle.schema, bundle.place, part.to_series()) for shard, part in parts}

@@ -282,9 +282,7 @@ def _sort(node: Sort) -> str:
 
 def _join(node: Join | SemiJoin) -> str:
     """Each side's tuples are forgotten once the other side has closed their keys."""
-    preserved = (
-        {"left": (0,), "right": (1,), "full": (0, 1)}.get(node.kind, ()) if isinstance(node, Join) else ()
-    )
+    preserved = node.preserved if isinstance(node, Join) else ()
     texts = []
     for side in (0, 1):
         other = node.inputs[1 - side]

@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from xmlpunct.operators.wide import unscaled
+
 VERSION = 1
 """Recorded with the state; a checkpoint made under another version is not readable."""
 
@@ -63,8 +65,8 @@ def _words(column: pl.Series) -> Hashes:
         plain[np.isnan(plain)] = np.nan  # NaN has many spellings
         return plain.view(np.uint64)
     if dtype == pl.Decimal:
-        unscaled = pl.col(column.name).to_physical().cast(pl.Int128).fill_null(0)
-        parts = column.to_frame().select(low=unscaled % 2**32, high=(unscaled // 2**32) % 2**62)
+        wide = unscaled(pl.col(column.name)).fill_null(0)
+        parts = column.to_frame().select(low=wide % 2**32, high=(wide // 2**32) % 2**62)
         low, high = (parts[name].cast(pl.UInt64).to_numpy() for name in ("low", "high"))
         return low + _scramble(high)
     return column.to_physical().cast(pl.Int64).fill_null(0).to_numpy().view(np.uint64)

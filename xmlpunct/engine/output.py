@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from xmlpunct.bundle import Bundle
 from xmlpunct.coverage import Coverage
 from xmlpunct.firehose import Writer
 from xmlpunct.patterns import Wildcard, cuts
@@ -37,13 +38,17 @@ class Output:
             if late.any():
                 self.late += int(late.sum())
                 tuples = tuples.filter(~late)
-        fresh = [p for p in dict.fromkeys(given.punctuations) if not p.is_everything]
+        fresh = given.punctuations
+        if isinstance(fresh, Bundle):
+            fresh = Bundle(fresh.schema, fresh.place, fresh.values.sort())
+        else:
+            fresh = sorted((p for p in dict.fromkeys(fresh) if not p.is_everything), key=sort_key)
         self._written.add(fresh)
         self.tuples += tuples.height
         self.punctuations += len(fresh)
         if not self.ordered:
             tuples = tuples.sort(tuples.columns, nulls_last=True)
-        return Slice(tuples, sorted(fresh, key=sort_key))
+        return Slice(tuples, fresh)
 
     def body(self, given: Slice) -> bytes:
         """The bytes of a slice."""

@@ -11,6 +11,7 @@ from xmlpunct import operators as ops
 from xmlpunct.engine.switches import USUAL, Rules
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.guard import guarded, marked
+from xmlpunct.operators.join import PRESERVED
 from xmlpunct.operators.punctuate import AccessOrder
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -286,6 +287,11 @@ class Join(Binary):
     keys: Keys
     kind: str = "inner"
     residual: Expression | None = None
+
+    @property
+    def preserved(self) -> tuple[int, ...]:
+        """The sides whose tuples come out without a partner too."""
+        return PRESERVED[self.kind]
 
     def operator(self) -> ops.Operator:
         return ops.Join(self.left.schema, self.right.schema, self.keys, self.kind, self.residual)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from xmlpunct.engine.plan import GroupBy, Node, NotIn, PartialGroupBy, Project, Scan
 from xmlpunct.engine.rules.split_projects import is_constrained
-from xmlpunct.engine.rules.walk import fresh
+from xmlpunct.engine.rules.walk import column, fresh
 from xmlpunct.operators.expression import Column
 from xmlpunct.patterns import WILDCARD
 from xmlpunct.schema import Schema
@@ -42,7 +42,7 @@ def _widened(node: Node) -> Node:
     (below,) = node.inputs
     kept = [e.name for _, e in node.columns if isinstance(e, Column)]
     more = [
-        (new, Column(below.schema[name].type, below.schema[name].nullable, name))
+        (new, column(below, name))
         for name, new in _lost(below.schema, kept, [name for name, _ in node.columns])
     ]
     return replace(node, columns=(*node.columns, *more))

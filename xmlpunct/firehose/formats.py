@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 import polars as pl
 
+from xmlpunct.bundle import Bundle
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute
 from xmlpunct.slice import Slice
@@ -51,15 +52,25 @@ def json_string(values: pl.Expr) -> pl.Expr:
     return pl.when(values.is_not_null()).then(encoded.str.strip_prefix('{"":').str.strip_suffix("}"))
 
 
-def lines(
-    tuples: pl.DataFrame, parts: list[pl.Expr], given: Slice, said: Callable[[Punctuation], str]
-) -> bytes:
+class Lines(Protocol):
+    """How a form of output says a punctuation in a line."""
+
+    def punctuation(self, p: Punctuation) -> str:
+        """The line of a punctuation."""
+
+    def around(self, place: int) -> tuple[str, str]:
+        """What stands around the number in the line of a punctuation that says one, of the attribute at a place."""
+
+
+def lines(tuples: pl.DataFrame, parts: list[pl.Expr], given: Slice, form: Lines) -> bytes:
     """The lines of a slice, whose tuples are ``tuples``: for each the concatenation of ``parts``, none of them null.
 
-    The lines of its punctuations (``said``; none for ``<*, ..., *>``) stand where the punctuations stood, if
-    the slice remembers that, else at the end.
+    The lines of its punctuations (none for ``<*, ..., *>``) stand where the punctuations stood, if the slice
+    remembers that, else at the end.
     """
     line = tuples.select(pl.concat_str(*parts, pl.lit("\n")).alias("line")).to_series()
+    if isinstance(given.punctuations, Bundle) and not given.before:
+        return (str(line.str.join("").item()) + _bundled(given.punctuations, form)).encode()
     before = given.before or [tuples.height] * len(given.punctuations)
     pieces, at = [], 0
     for place, p in zip(before, given.punctuations, strict=True):
@@ -67,7 +78,16 @@ def lines(
             pieces.append(str(line[at:place].str.join("").item()))
             at = place
         if not p.is_everything:
-            pieces.append(said(p))
+            pieces.append(form.punctuation(p))
     if at < tuples.height:
         pieces.append(str(line[at:].str.join("").item()))
     return "".join(pieces).encode()
+
+
+def _bundled(bundle: Bundle, form: Lines) -> str:
+    """The lines of a bundle."""
+    if bundle.values.dtype != pl.Int64():
+        return "".join(map(form.punctuation, bundle))
+    before, after = map(pl.lit, form.around(bundle.place))
+    numbers = bundle.values.alias("n").to_frame()
+    return str(numbers.select(pl.concat_str(before, "n", after).str.join("")).item())

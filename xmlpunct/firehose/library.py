@@ -76,8 +76,9 @@ def slices(
         while (parsed := reader.read(size)) is not None:
             for one in parsed.rejects[0]:
                 reject(one)
-            if parsed.slices[0]:
-                yield parsed.slices[0]
+            if found := parsed.slices[0]:
+                found.punctuations = list(found.punctuations)
+                yield found
             if parsed.error:
                 raise parsed.error
     finally:

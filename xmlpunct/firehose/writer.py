@@ -103,7 +103,7 @@ class XmlWriter:
         for attribute in self.schema:
             if attribute.type.name == "STRING" and texts[attribute.name].str.contains(_FORBIDDEN).any():
                 raise XmlPunctError(f"attribute {attribute.name}: a control character that XML cannot carry")
-        return lines(texts, self._parts, slice_, self._punctuation)
+        return lines(texts, self._parts, slice_, self)
 
     def end(self) -> bytes:
         return f"</{self.root}>\n".encode()
@@ -115,7 +115,13 @@ class XmlWriter:
                 at = at.str.replace_all(character, reference, literal=True)
         return pl.concat_str(pl.lit(f"<{name}>"), at, pl.lit(f"</{name}>")).fill_null("")
 
-    def _punctuation(self, p: Punctuation) -> str:
+    def around(self, place: int) -> tuple[str, str]:
+        stars = [f"<{name}>*</{name}>" for name in self.schema.names]
+        name = self.schema.names[place]
+        before, after = "".join(stars[:place]), "".join(stars[place + 1 :])
+        return f"<punct:{self.element}>{before}<{name}>", f"</{name}>{after}</punct:{self.element}>\n"
+
+    def punctuation(self, p: Punctuation) -> str:
         patterns = [escape(str(q), {"\r": "&#13;"}) for q in p.patterns]
         said = zip(self.schema.names, patterns, strict=True)
         children = "".join(f"<{name}>{pattern}</{name}>" for name, pattern in said)
@@ -146,9 +152,13 @@ class JsonlWriter:
         return b""
 
     def body(self, slice_: Slice) -> bytes:
-        return lines(slice_.tuples, self._parts, slice_, self._punctuation)
+        return lines(slice_.tuples, self._parts, slice_, self)
 
-    def _punctuation(self, p: Punctuation) -> str:
+    def around(self, place: int) -> tuple[str, str]:
+        name = json.dumps(self.schema.names[place], ensure_ascii=False)
+        return f'{{"$punct": {{{name}: "', '"}}\n'
+
+    def punctuation(self, p: Punctuation) -> str:
         return json.dumps({"$punct": p.as_dict()}, ensure_ascii=False) + "\n"
 
     def end(self) -> bytes:

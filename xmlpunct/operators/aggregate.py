@@ -90,11 +90,11 @@ class Accumulator:
         if function in ("MIN", "MAX"):
             return [self._extreme(at).alias(self._name("value"))]
         if isinstance(self.type, DecimalType):
-            unscaled = at.to_physical().cast(pl.Int128)
+            wide = unscaled(at)
             return [
                 count,
-                (unscaled // HALF).sum().alias(self._name("high")),
-                (unscaled % HALF).sum().alias(self._name("low")),
+                (wide // HALF).sum().alias(self._name("high")),
+                (wide % HALF).sum().alias(self._name("low")),
             ]
         exact = at.cast(pl.Int128) if self.type is INT else at
         return [count, exact.sum().alias(self._name("sum"))]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from xmlpunct.bundle import renamed
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.set_operation import SetOperation, rest
 from xmlpunct.punctset import PunctuationSet
@@ -32,9 +35,9 @@ class Difference(SetOperation):
         self.store(LEFT, alone)
         return alone.filter(self.closed_by(RIGHT, alone))
 
-    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         if port == LEFT:
             return self.schema.empty()
-        named = PunctuationSet(self.schema, (Punctuation(self.schema, p.patterns) for p in punctuations))
+        named = PunctuationSet(self.schema, renamed(punctuations, self.schema))
         waiting = self._stored[LEFT].frame
         return self._output.step(0, waiting.filter(named.mask(waiting)))

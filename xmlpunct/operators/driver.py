@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from xmlpunct.bundle import has_end
 from xmlpunct.errors import Reject
 from xmlpunct.operators.ended import ENDED, Ended
 from xmlpunct.operators.iterator import Operator, Snapshot
@@ -72,7 +73,7 @@ class Pipeline:
         for place, operator in enumerate(self.operators):
             if said := operator.opening():
                 self.counters[place].punctuations_out += len(said)
-                if any(p.is_everything for p in said):
+                if has_end(said):
                     self._end(place)
                 found.append(self._climb(self.targets[place], Slice(operator.schema.empty(), said)))
         return concat(self.operators[-1].schema, found)
@@ -93,7 +94,7 @@ class Pipeline:
             given = run(operator, port, given)
             counters.tuples_out += given.tuples.height
             counters.punctuations_out += len(given.punctuations)
-            if operator.ends and any(p.is_everything for p in given.punctuations):
+            if operator.ends and has_end(given.punctuations):
                 self._end(place)
             now = self.operators[place]
             counters.state_rows, counters.held_punctuations = now.rows, now.held

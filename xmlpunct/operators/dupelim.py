@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from xmlpunct.operators.iterator import Operator, Snapshot
@@ -28,10 +30,10 @@ class DupElim(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._seen.add(tuples)
 
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         self._seen.purge(PunctuationSet(self.schema, punctuations).mask(self._seen.frame))
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         return punctuations
 
     @property

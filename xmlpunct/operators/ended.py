@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from xmlpunct.operators.iterator import Operator, Snapshot
@@ -24,7 +26,7 @@ class Ended(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self.schema.empty()
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         return []
 
     def snapshot(self) -> Snapshot:

@@ -68,7 +68,7 @@ class Gather(Merge):
         self.meeting = Meeting(schema, shards, alike=True)  # all shards hear, and say, the same in the end
         self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         if len(self.inputs) == 1:
             return punctuations
         found: dict[Punctuation, None] = {}

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.bundle import rebased
 from xmlpunct.cover import JointCover
+from xmlpunct.frames import join
 from xmlpunct.operators.aggregate import Accumulator, Aggregate, accumulators
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.table import Table
-from xmlpunct.patterns import WILDCARD
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -72,7 +73,7 @@ class GroupBy(Operator):
             seen.add(self._pairs(tuples, argument))
         return self.schema.empty()
 
-    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         closed = self._closed = self._close(punctuations)
         if not len(closed) or (self._released and not len(self._keys)):
             return self.schema.empty()
@@ -87,20 +88,20 @@ class GroupBy(Operator):
             groups = self._with_distinct(groups, a)
         return self._finish(groups)
 
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         closed = self._closed
         if len(closed):
             for seen in self._values.values():
                 seen.purge(closed.mask(seen.frame))
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
-        rest = [WILDCARD] * (len(self.schema) - len(self._keys))
-        return [Punctuation(self.schema, [*p.patterns, *rest]) for p in self._closed]
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        places = [i if i < len(self._keys) else None for i in range(len(self.schema))]
+        return rebased(self._closed.all(), self.schema, places)
 
-    def _close(self, punctuations: list[Punctuation]) -> PunctuationSet:
+    def _close(self, punctuations: Sequence[Punctuation]) -> PunctuationSet:
         """groupPs that these punctuations add, as punctuations of the grouping attributes."""
         found = self._joint.add(punctuations)
-        return PunctuationSet(self._keys, (p.rebase(self._keys, self._places) for p in found))
+        return PunctuationSet(self._keys, rebased(found, self._keys, self._places))
 
     @property
     def _names(self) -> list[str]:
@@ -123,7 +124,7 @@ class GroupBy(Operator):
         if argument in self._keys:  # the group's own key: the pair repeats it
             values = values.drop("$value")
         found = values.group_by(self._names).agg(a.partials())
-        joined = groups.join(found, on=self._names, how="left", nulls_equal=True, maintain_order="left")
+        joined = join(groups, found, self._names, "left", nulls_equal=True, order="left")
         return joined.with_columns(pl.col(k).fill_null(v) for k, v in a.empty().items() if v is not None)
 
     def _finish(self, groups: pl.DataFrame) -> pl.DataFrame:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from xmlpunct.bundle import distinct, rebased
 from xmlpunct.coverage import Coverage, earliest
 from xmlpunct.lateness import Lateness, reason
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.origin import with_origin
-from xmlpunct.patterns import WILDCARD
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
@@ -31,8 +33,7 @@ def marked(given: Slice, schema: Schema) -> Slice:
     """
     whole = guarded(schema)
     late = Lateness(schema).judge(given)
-    spare = (WILDCARD,) * (len(whole) - len(schema))
-    said = [Punctuation(whole, (*p.patterns, *spare)) for p in given.punctuations]
+    said = rebased(given.punctuations, whole, [i if i < len(schema) else None for i in range(len(whole))])
     return Slice(given.tuples.with_columns(late.alias(LATE)).select(whole.names), said)
 
 
@@ -68,10 +69,9 @@ class Guard(Operator):
             self.reject(row, reason(self.stream, row, scheme))
         return tuples.filter(~late)
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
-        count = len(self.stream)
-        self._said.add(Punctuation(self.stream, p.patterns[:count]) for p in punctuations)
-        return [Punctuation(self.schema, p.patterns[:-1]) for p in dict.fromkeys(punctuations)]
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        self._said.add(rebased(punctuations, self.stream, range(len(self.stream))))
+        return rebased(distinct([punctuations]), self.schema, range(len(self.schema)))
 
     @property
     def held(self) -> int:

@@ -56,16 +56,16 @@ class Operator(ABC):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """Take the tuples of a slice; return those that can be output at once."""
 
-    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         """Return the further tuples that these new punctuations allow to output."""
         return self.schema.empty()
 
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         """Drop the state that these new punctuations make needless."""
         return
 
     @abstractmethod
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Return the punctuations that are now true of the output, each once."""
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.bundle import distinct, has_end, rebased
 from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
@@ -13,11 +14,12 @@ from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.table import Table
 from xmlpunct.patterns import interval
 from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation, combine, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation, combine
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
-KINDS = ("inner", "left", "right", "full")
+PRESERVED = {"inner": (), "left": (LEFT,), "right": (RIGHT,), "full": (LEFT, RIGHT)}
+"""For each kind of join the sides whose tuples come out without a partner too."""
 _ID, _MATCHED = "$id", "$matched"
 
 
@@ -47,7 +49,7 @@ class Join(Operator):
         residual: Expression | None = None,
     ) -> None:
         self.keys, self.kind = JoinKeys((left, right), keys), kind
-        self._preserved = (kind in ("left", "full"), kind in ("right", "full"))
+        self._preserved = [side in PRESERVED[kind] for side in (LEFT, RIGHT)]
         sides = [
             [a.weakened() if self._preserved[1 - port] else a for a in schema]
             for port, schema in enumerate((left, right))
@@ -61,6 +63,8 @@ class Join(Operator):
         self._stored = [Table(self._marked(port, side.empty())) for port, side in enumerate((left, right))]
         self._pending = [PunctuationSet(left), PunctuationSet(right)]
         self._ended = [False, False]
+        self._closed: Sequence[Punctuation] = ()
+        """What the slice at hand closes, as punctuations over k."""
         self._met: list[tuple[Punctuation, Punctuation]] = []
 
     # Tuples
@@ -82,72 +86,74 @@ class Join(Operator):
             found.append(self._with_nulls(port, fresh.filter(closed & ~fresh[_MATCHED])))
         return pl.concat(found)
 
-    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         other = 1 - port
+        self._closed = self.keys.closings(port, punctuations)
         if not self._preserved[other]:
             return self.schema.empty()
         stored = self._stored[other].frame
-        closed = self.keys.among(punctuations, port, other, stored)
+        closed = self.keys.among(self._closed, other, stored)
         return self._with_nulls(other, stored.filter(closed & ~stored[_MATCHED]))
 
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         others = self._stored[1 - port]
-        others.purge(self.keys.among(punctuations, port, 1 - port, others.frame))
+        others.purge(self.keys.among(self._closed, 1 - port, others.frame))
         # What is closed on both sides is forgotten next, and still combines with these punctuations.
         self._met = self._meet(port, punctuations) if self._preserved[port] else []
-        self.keys.add(port, punctuations)
-        self._ended[port] |= any(p.is_everything for p in punctuations)
+        self.keys.add(port, self._closed)
+        self._ended[port] |= has_end(punctuations)
         self._pending[port].update(punctuations)
 
     # Punctuations
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
-        found: dict[Punctuation, None] = {}
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        found = []
         for side in (LEFT, RIGHT):
             free = self._pending[side].unmatched(self._stored[side].frame)
-            found.update(dict.fromkeys(q for p in free for q in self._said(side, p)))
+            found.append(self._said(side, free))
             self._pending[side].discard(free)
         for side in (LEFT, RIGHT):
             if self._preserved[side]:
-                found.update(dict.fromkeys(self._halves(side, port, punctuations)))
+                found.append(self._said(side, self._halves(side, port)))
         if self.kind == "full" and all(self._ended) and not any(s.height for s in self._stored):
             return [Punctuation.everything(self.schema)]
-        return list(found)
+        return distinct(found)
 
-    def _halves(self, side: int, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def _halves(self, side: int, port: int) -> list[Punctuation]:
         """What is new in a preserved side's punctuations combined with what the other has closed."""
         schema = self.inputs[side]
         if port == side:
-            both = [c for p, c in self._met if p in self._pending[side]]
-        else:
-            fresh = (self.keys.moved(c, schema, side) for c in self.keys.closings(port, punctuations))
-            both = [p for c in fresh for p in self._pending[side].combinations(c)]
-        return [q for p in both for q in self._said(side, p)]
+            return [c for p, c in self._met if p in self._pending[side]]
+        fresh = self.keys.moved(self._closed, schema, side)
+        return [p for c in fresh for p in self._pending[side].combinations(c)]
 
-    def _meet(self, port: int, punctuations: list[Punctuation]) -> list[tuple[Punctuation, Punctuation]]:
+    def _meet(self, port: int, punctuations: Sequence[Punctuation]) -> list[tuple[Punctuation, Punctuation]]:
         """Punctuations of an input, each with its combinations with what the other has closed."""
         schema, closed = self.inputs[port], self.keys.meeting.inputs[1 - port]
         found = []
         for p in punctuations if len(closed) else ():
-            for c in closed.overlapping(p.rebase(self.keys.schema, self.keys.places[port])):
-                both = combine(p, self.keys.moved(c, schema, port))
+            over = closed.overlapping(p.rebase(self.keys.schema, self.keys.places[port]))
+            for c in self.keys.moved(over, schema, port):
+                both = combine(p, c)
                 if both is not None:
                     found.append((p, both))
         return found
 
-    def _said(self, side: int, p: Punctuation) -> list[Punctuation]:
-        """modPs: a punctuation of an input as ones of the output.
+    def _said(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """modPs: punctuations of an input as ones of the output.
 
         The end of a null-supplied side says no more than that its attributes will all be null.
         """
         places = self._places[side]
-        if not (self._preserved[1 - side] and p.is_everything):
-            return [p.rebase(self.schema, places)]
-        return [
+        if not (self._preserved[1 - side] and has_end(punctuations)):
+            return rebased(punctuations, self.schema, places)
+        nulls = [
             Punctuation.of(self.schema, **{a.name: interval(a.type, None, None, False, False)})
             for a, place in zip(self.schema, places, strict=True)
             if place is not None
         ]
+        others = [p for p in punctuations if not p.is_everything]
+        return [*rebased(others, self.schema, places), *nulls]
 
     def _origins(self, side: int) -> list[int | None]:
         """For each attribute of the output its place in an input, if it is there."""
@@ -213,7 +219,7 @@ class Join(Operator):
 
     def snapshot(self) -> Snapshot:
         left, right = (stored.snapshot(f"stored{i}") for i, stored in enumerate(self._stored))
-        pending = {f"pending{i}": to_frame(self.inputs[i], p) for i, p in enumerate(self._pending)}
+        pending = {f"pending{i}": p.snapshot() for i, p in enumerate(self._pending)}
         flags = pl.DataFrame(
             {"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]], "id": [self._next_id]}
         )
@@ -223,8 +229,7 @@ class Join(Operator):
         for i, stored in enumerate(self._stored):
             stored.restore(f"stored{i}", snapshot)
         self._pending = [
-            PunctuationSet(schema, from_frame(schema, snapshot[f"pending{i}"]))
-            for i, schema in enumerate(self.inputs)
+            PunctuationSet.restored(schema, snapshot[f"pending{i}"]) for i, schema in enumerate(self.inputs)
         ]
         self.keys.meeting.restore(snapshot)
         left, right, self._next_id = snapshot["flags"].row(0)

@@ -8,6 +8,8 @@ from operator import or_
 
 import polars as pl
 
+from xmlpunct.bundle import rebased
+from xmlpunct.frames import join
 from xmlpunct.operators.meeting import Meeting
 from xmlpunct.punctset import PunctuationSet, closing
 from xmlpunct.punctuation import Punctuation
@@ -37,15 +39,13 @@ class JoinKeys:
         )
         self.meeting = Meeting(self.schema, 2)
 
-    def closings(self, port: int, punctuations: Sequence[Punctuation]) -> list[Punctuation]:
+    def closings(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """joinPs: those that close values of k, as punctuations over k."""
-        found = closing(punctuations, self.places[port])
-        return [p.rebase(self.schema, self.places[port]) for p in found]
+        return rebased(closing(punctuations, self.places[port]), self.schema, self.places[port])
 
-    def add(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        """Remember what an input has closed."""
-        for c in self.closings(port, punctuations):
-            self.meeting.add(port, c)
+    def add(self, port: int, closed: Sequence[Punctuation]) -> None:
+        """Remember what an input has closed: its new `closings`."""
+        self.meeting.update(port, closed)
 
     def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple of input ``of``, whether input ``port`` has closed its k."""
@@ -64,18 +64,16 @@ class JoinKeys:
         named = zip(self.names[of], self.schema.names, strict=True)
         return tuples.with_columns(pl.col(name).alias(key) for name, key in named)
 
-    def among(
-        self, punctuations: Sequence[Punctuation], port: int, of: int, tuples: pl.DataFrame
-    ) -> pl.Series:
-        """For each tuple of input ``of``, whether these new punctuations of input ``port`` close its k."""
-        return self.matches(PunctuationSet(self.schema, self.closings(port, punctuations)), of, tuples)
+    def among(self, closed: Sequence[Punctuation], of: int, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple of input ``of``, whether these new `closings` of the other input close its k."""
+        return self.matches(PunctuationSet(self.schema, closed), of, tuples)
 
-    def moved(self, c: Punctuation, schema: Schema, port: int) -> Punctuation:
-        """A punctuation over k as one of an input's schema, ``*`` outside k."""
+    def moved(self, over: Sequence[Punctuation], schema: Schema, port: int) -> Sequence[Punctuation]:
+        """Punctuations over k as ones of an input's schema, ``*`` outside k."""
         places: list[int | None] = [None] * len(schema)
         for i, place in enumerate(self.places[port]):
             places[place] = i
-        return c.rebase(schema, places)
+        return rebased(over, schema, places)
 
     def has_null(self, port: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether its k has a null, so that it matches nothing."""
@@ -86,10 +84,5 @@ class JoinKeys:
         """All pairs of tuples of equal k: the left's columns, then the right's but for k."""
         if not self.names[LEFT]:
             return left.join(right, how="cross")
-        return left.join(
-            right,
-            left_on=self.names[LEFT],
-            right_on=self.names[RIGHT],
-            how="inner",
-            maintain_order="left_right",
-        )
+        left_on, right_on = self.names
+        return join(left, right, left_on, "inner", right_on=right_on, order="left_right")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from xmlpunct.bundle import has_end
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -30,12 +33,12 @@ class Limit(Operator):
         self._left -= found.height
         return found
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         if self._ended:
             return []
         if not self._left:
             punctuations = [Punctuation.everything(self.schema)]
-        self._ended = any(p.is_everything for p in punctuations)
+        self._ended = has_end(punctuations)
         return punctuations
 
     def snapshot(self) -> Snapshot:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 
 import polars as pl
 
+from xmlpunct.bundle import Bundle
 from xmlpunct.operators.iterator import Snapshot
 from xmlpunct.punctset import PunctuationSet, jointly_cover
-from xmlpunct.punctuation import Punctuation, combine, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation, combine
 from xmlpunct.schema import Schema
 
 
@@ -49,6 +50,26 @@ class Meeting:
         if not found and self._is_covered(self._found.overlapping(p), p):
             mine.discard([p])
         return found
+
+    def update(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """`add` several of an input, each in its turn; what they combine to, each once."""
+        if isinstance(punctuations, Bundle) and not len(self._found):
+            place = punctuations.place
+            if all(said.only(place) for said in self.inputs):
+                return self._update(port, punctuations)
+        return list(dict.fromkeys(c for p in punctuations for c in self.add(port, p)))
+
+    def _update(self, port: int, bundle: Bundle) -> Bundle:
+        """`update` where all that is retained is of the bundle's kind: a punctuation touches none but itself."""
+        fresh = self.inputs[port].update(bundle)
+        assert isinstance(fresh, Bundle)
+        met = fresh
+        for i, said in enumerate(self.inputs):
+            if i != port:
+                met = said.common(met)
+        for said in self.inputs:
+            said.discard(met)
+        return met
 
     def _combine(self, port: int, p: Punctuation) -> list[Punctuation]:
         """The combinations of ``p`` with one of each other input; ``alike``: of which any two are alike.
@@ -109,14 +130,14 @@ class Meeting:
 
     def snapshot(self) -> Snapshot:
         """What is retained, for a checkpoint."""
-        frames = {f"said{i}": to_frame(self.schema, said) for i, said in enumerate(self.inputs)}
-        return frames | {"found": to_frame(self.schema, self._found)}
+        frames = {f"said{i}": said.snapshot() for i, said in enumerate(self.inputs)}
+        return frames | {"found": self._found.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot retained."""
 
         def load(name: str) -> PunctuationSet:
-            return PunctuationSet(self.schema, from_frame(self.schema, snapshot[name]))
+            return PunctuationSet.restored(self.schema, snapshot[name])
 
         self.inputs = [load(f"said{i}") for i in range(len(self.inputs))]
         self._found = load("found")

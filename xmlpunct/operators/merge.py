@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.bundle import renamed
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.meeting import Meeting
 from xmlpunct.punctuation import Punctuation
@@ -35,9 +36,8 @@ class Merge(Operator):
             else tuples.rename(dict(zip(tuples.columns, self.schema.names, strict=True)))
         )
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
-        named = (Punctuation(self.schema, p.patterns) for p in punctuations)
-        return list(dict.fromkeys(c for p in named for c in self.meeting.add(port, p)))
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        return self.meeting.update(port, renamed(punctuations, self.schema))
 
     def waits(self) -> list[int]:
         return self.meeting.waits()

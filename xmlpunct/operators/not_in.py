@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from xmlpunct.bundle import has_end
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 
@@ -51,21 +54,22 @@ class NotIn(Operator):
         self._waiting = pl.concat([self._waiting, possible])
         return self.schema.empty()
 
-    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
-        if port == RIGHT and any(p.is_everything for p in punctuations):
+    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
+        if port == RIGHT and has_end(punctuations):
             self._ended = True
             return self._waiting
         return self.schema.empty()
 
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         if self._ended:
             self._waiting = self.schema.empty()
+        closed = self.keys.closings(port, punctuations)
         if port == LEFT:
             self._pending.update(punctuations)
-            self._values = self._values.filter(~self.keys.among(punctuations, LEFT, RIGHT, self._values))
-        self.keys.add(port, punctuations)
+            self._values = self._values.filter(~self.keys.among(closed, RIGHT, self._values))
+        self.keys.add(port, closed)
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         free = self._pending.unmatched(self._waiting)
         self._pending.discard(free)
         return free
@@ -92,10 +96,10 @@ class NotIn(Operator):
     def snapshot(self) -> Snapshot:
         state = {"waiting": self._waiting, "values": self._values, **self.keys.meeting.snapshot()}
         flags = pl.DataFrame({"empty": [self._empty], "ended": [self._ended]})
-        return {**state, "pending": to_frame(self.schema, self._pending), "flags": flags}
+        return {**state, "pending": self._pending.snapshot(), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
         self._waiting, self._values = snapshot["waiting"], snapshot["values"]
-        self._pending = PunctuationSet(self.schema, from_frame(self.schema, snapshot["pending"]))
+        self._pending = PunctuationSet.restored(self.schema, snapshot["pending"])
         self._empty, self._ended = snapshot["flags"].row(0)
         self.keys.meeting.restore(snapshot)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from xmlpunct.operators.iterator import Operator
@@ -26,5 +28,5 @@ class PartialDupElim(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return tuples.unique(maintain_order=True)
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         return punctuations

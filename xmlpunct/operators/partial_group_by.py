@@ -45,6 +45,6 @@ class PartialGroupBy(Operator):
         groups = tuples.group_by(self._by, maintain_order=True).agg(partials)
         return groups.with_columns(*self._kept, *sent).select(self.schema.names)
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         said = closing(punctuations, self._carried)
         return list(dict.fromkeys(p.rebase(self.schema, self._places) for p in said))

@@ -10,6 +10,7 @@ from itertools import product
 import polars as pl
 
 from xmlpunct import patterns as pt
+from xmlpunct.bundle import Bundle, rebased
 from xmlpunct.cover import Fused, JointCover, Part
 from xmlpunct.operators.absent import outside
 from xmlpunct.operators.evaluate import evaluate
@@ -111,8 +112,10 @@ class Project(Operator):
         # Not select alone: constants would give one row, whatever the number of tuples.
         return tuples.with_columns(self._values).select(self.schema.names)
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         closed = self._joint.add(punctuations) if self.memory else closing(punctuations, self._carried)
+        if isinstance(closed, Bundle) and self._places is not None:
+            return rebased(closed, self.schema, self._places)
         return list(dict.fromkeys(q for p in closed if not p.is_empty for q in self._project(p)))
 
     def _project(self, p: Punctuation) -> list[Punctuation]:

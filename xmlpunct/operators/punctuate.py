@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
+from xmlpunct.bundle import renamed
 from xmlpunct.operators.absent import news, outside
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.patterns import constant, interval, values
@@ -85,8 +87,8 @@ class Punctuate(Operator):
         told = f"late: {order.attribute} is out of order by more than its slack"
         return self.reject_failures(tuples, pl.when(late).then(pl.lit(told)))
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
-        found = [Punctuation(self.schema, p.patterns) for p in punctuations]
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        found = list(renamed(punctuations, self.schema))
         order = self.order
         before, now = self._bounds(self._said), self._bounds(self._reached)
         self._said = self._reached

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from xmlpunct.operators.absent import never, news
@@ -37,5 +39,5 @@ class Select(Operator):
             tuples = self.reject_failures(tuples, self._test.error)
         return tuples.filter(self._test.value)
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         return punctuations

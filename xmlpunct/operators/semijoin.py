@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.bundle import distinct
 from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.table import Table
 from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
@@ -49,6 +50,8 @@ class SemiJoin(Operator):
         self._columns = [n for n in right.names if n in needed or n in self.keys.names[RIGHT]] or [_ANY]
         self._waiting, self._partners = Table(left.empty()), Table(self._needed(right.empty()))
         self._pending = [PunctuationSet(left), PunctuationSet(self.keys.schema)]
+        self._closed: Sequence[Punctuation] = ()
+        """What the slice at hand closes, as punctuations over k."""
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
@@ -71,30 +74,31 @@ class SemiJoin(Operator):
         """What finds partners: some columns, or if it needs none, that there is a tuple at all."""
         return right.with_columns(pl.lit(True).alias(_ANY)).select(self._columns)
 
-    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
+        self._closed = self.keys.closings(port, punctuations)
         if port == LEFT or not self.anti:
             return self.schema.empty()
         waiting = self._waiting.frame
-        return waiting.filter(self.keys.among(punctuations, RIGHT, LEFT, waiting))
+        return waiting.filter(self.keys.among(self._closed, LEFT, waiting))
 
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         if port == LEFT:
-            self._partners.purge(self.keys.among(punctuations, LEFT, RIGHT, self._partners.frame))
+            self._partners.purge(self.keys.among(self._closed, RIGHT, self._partners.frame))
             self._pending[LEFT].update(punctuations)
         else:
-            self._waiting.purge(self.keys.among(punctuations, RIGHT, LEFT, self._waiting.frame))
+            self._waiting.purge(self.keys.among(self._closed, LEFT, self._waiting.frame))
             if not self.anti:
-                self._pending[RIGHT].update(self.keys.closings(RIGHT, punctuations))
-        self.keys.add(port, punctuations)
+                self._pending[RIGHT].update(self._closed)
+        self.keys.add(port, self._closed)
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         free = self._pending[LEFT].unmatched(self._waiting.frame)
         self._pending[LEFT].discard(free)
         if not self.anti:
             gone = self._pending[RIGHT].unmatched(self.keys.named(RIGHT, self._partners.frame))
             self._pending[RIGHT].discard(gone)
-            free += [self.keys.moved(c, self.schema, LEFT) for c in gone]
-        return list(dict.fromkeys(free))
+            return distinct([free, self.keys.moved(gone, self.schema, LEFT)])
+        return free
 
     def _has_partner(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.Series:
         """For each left tuple, whether some right one is its partner."""
@@ -120,7 +124,7 @@ class SemiJoin(Operator):
         return self.keys.meeting.held + sum(map(len, self._pending))
 
     def snapshot(self) -> Snapshot:
-        pending = {f"pending{i}": to_frame(p.schema, p) for i, p in enumerate(self._pending)}
+        pending = {f"pending{i}": p.snapshot() for i, p in enumerate(self._pending)}
         waiting, partners = self._waiting.snapshot("waiting"), self._partners.snapshot("partners")
         return {**waiting, **partners, **pending, **self.keys.meeting.snapshot()}
 
@@ -128,7 +132,7 @@ class SemiJoin(Operator):
         self._waiting.restore("waiting", snapshot)
         self._partners.restore("partners", snapshot)
         self._pending = [
-            PunctuationSet(schema, from_frame(schema, snapshot[f"pending{i}"]))
+            PunctuationSet.restored(schema, snapshot[f"pending{i}"])
             for i, schema in enumerate((self.schema, self.keys.schema))
         ]
         self.keys.meeting.restore(snapshot)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from xmlpunct.bundle import renamed
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT
@@ -11,7 +14,7 @@ from xmlpunct.operators.meeting import Meeting
 from xmlpunct.operators.merge import merged
 from xmlpunct.operators.table import Table
 from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
@@ -49,8 +52,8 @@ class SetOperation(Operator):
         """Retain an input's tuples, but those that the other input has closed."""
         self._stored[port].add(without(tuples, self.closed_by(1 - port, tuples)))
 
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
-        named = [Punctuation(self.schema, p.patterns) for p in punctuations]
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
+        named = renamed(punctuations, self.schema)
         others = self._stored[1 - port]
         others.purge(PunctuationSet(self.schema, named).mask(others.frame))
         both = [c for p in named for c in self._meeting.add(port, p)]
@@ -65,7 +68,7 @@ class SetOperation(Operator):
         # What is promised decides what duplicate elimination may forget, so it is known before prop.
         self._output.keep(0, self._promised)
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         return self._promised
 
     def waits(self) -> list[int]:
@@ -81,15 +84,14 @@ class SetOperation(Operator):
 
     def snapshot(self) -> Snapshot:
         left, right = (stored.snapshot(f"stored{i}") for i, stored in enumerate(self._stored))
-        pending = {f"pending{i}": to_frame(self.schema, p) for i, p in self._pending.items()}
+        pending = {f"pending{i}": p.snapshot() for i, p in self._pending.items()}
         return {**left, **right, **pending, **self._meeting.snapshot(), **self._output.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
         for i, stored in enumerate(self._stored):
             stored.restore(f"stored{i}", snapshot)
         for side in self._pending:
-            held = from_frame(self.schema, snapshot[f"pending{side}"])
-            self._pending[side] = PunctuationSet(self.schema, held)
+            self._pending[side] = PunctuationSet.restored(self.schema, snapshot[f"pending{side}"])
         self._meeting.restore(snapshot)
         self._output.restore(snapshot)
 

@@ -10,7 +10,7 @@ from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.prefix import Prefix, SortKey
 from xmlpunct.operators.table import Table
 from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 
@@ -48,7 +48,7 @@ class Sort(Operator):
         self._waiting.append(tuples)
         return self.schema.empty()
 
-    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
+    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         self._pending.update(punctuations)
         self._init.add(punctuations)
         found = self._waiting.frame.filter(self._init.expression())
@@ -58,15 +58,15 @@ class Sort(Operator):
             nulls_last=[not key.nulls_first for key in self.order],
         )
 
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         released = self._init.expression().alias("released")
         self._waiting.purge(self._waiting.frame.select(released)["released"])
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         free = self._pending.unmatched(self._waiting.frame)
         self._pending.discard(free)
         self._said.add(free)
-        return free + self._init.beyond(self._said)
+        return [*free, *self._init.beyond(self._said)]
 
     @property
     def rows(self) -> int:
@@ -78,12 +78,12 @@ class Sort(Operator):
 
     def snapshot(self) -> Snapshot:
         state = self._waiting.snapshot("waiting")
-        state["pending"] = to_frame(self.schema, self._pending)
+        state["pending"] = self._pending.snapshot()
         prefixes = (("init", self._init), ("said", self._said))
         return state | {f"{name}.{k}": v for name, prefix in prefixes for k, v in prefix.snapshot().items()}
 
     def restore(self, snapshot: Snapshot) -> None:
         self._waiting.restore("waiting", snapshot)
-        self._pending = PunctuationSet(self.schema, from_frame(self.schema, snapshot["pending"]))
+        self._pending = PunctuationSet.restored(self.schema, snapshot["pending"])
         for name, prefix in (("init", self._init), ("said", self._said)):
             prefix.restore({k: snapshot[f"{name}.{k}"] for k in ("said", "levels")})

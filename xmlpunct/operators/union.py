@@ -27,17 +27,17 @@ class Union(Operator):
         self._merge = Merge(inputs)
         super().__init__(self._merge.inputs, self._merge.schema)
         self._dupelim = DupElim(self.schema)
-        self._promised: list[Punctuation] = []
+        self._promised: Sequence[Punctuation] = ()
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._dupelim.step(0, self._merge.step(port, tuples))
 
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         # What merge promises decides what dupelim keeps, so merge's prop comes before dupelim's keep.
         self._promised = self._merge.prop(port, punctuations)
         self._dupelim.keep(0, self._promised)
 
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
+    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         return self._promised
 
     def waits(self) -> list[int]:

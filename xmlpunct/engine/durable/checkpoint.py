@@ -31,7 +31,7 @@ from xmlpunct.engine.plan import Node, Query
 from xmlpunct.errors import UsageError
 from xmlpunct.patterns import ENUMERABLE
 
-VERSION = 2
+VERSION = 3
 """Of all that a checkpoint holds."""
 
 

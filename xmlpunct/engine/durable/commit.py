@@ -20,8 +20,8 @@ class Commit:
 
     ``batch`` is the last micro-batch written, or record of the log; ``length`` and ``rejects_length`` are the
     bytes of the output and of the rejects file up to there. ``ended``: the output is complete; ``failure``:
-    what a `SourceError` is made of. ``stats`` are the numbers so far, ``cursors`` how far each input was read,
-    where Spark does not keep that; ``operators`` and ``output`` are the state of those that run beside it.
+    what a `SourceError` is made of. ``stats`` are the numbers so far, ``cursors`` where each feed stands,
+    of which Spark keeps account by itself; ``operators`` and ``output`` are the state of those that run beside it.
     """
 
     batch: int = -1

@@ -38,8 +38,6 @@ class Log:
             sync_folder(path.parent)
             self.records, whole = _whole(path.read_bytes())
             os.ftruncate(self._file, whole)
-        self.size = whole
-        """The bytes in it."""
 
     def append(self, record: bytes) -> None:
         """Add a record, durably."""
@@ -49,13 +47,12 @@ class Log:
                 raise XmlPunctError(f"{self.path} is gone: the checkpoint was removed under this run")
             write_all(self._file, data)
             os.fsync(self._file)
-        self.size += len(data)
 
     def clear(self) -> None:
         """Drop all records: nobody needs them any more."""
         with writing(self.path):
             os.ftruncate(self._file, 0)
-        self.records, self.size = [], 0
+        self.records = []
 
     def close(self) -> None:
         """Close the file."""

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from xmlpunct.engine.plan import Join, Node, Project, Select
-from xmlpunct.engine.rules.walk import LEFT, RIGHT, can_fail, conjunction, conjuncts, everywhere, movable
+from xmlpunct.engine.rules.walk import (
+    can_fail,
+    column,
+    conjunction,
+    conjuncts,
+    everywhere,
+    movable,
+)
 from xmlpunct.operators.expression import Call, Column, Expression
+from xmlpunct.operators.join_keys import LEFT, RIGHT
 
 
 def find_keys(root: Node) -> Node:
@@ -31,11 +39,7 @@ def _find(node: Node) -> Node:
         return node
     found = Join(join.left, join.right, tuple(keys), "inner", join.residual)
     source = {right: left for left, right in keys}
-    columns = []
-    for name in join.schema.names:
-        attribute = found.schema[source.get(name, name)]
-        columns.append((name, Column(attribute.type, attribute.nullable, attribute.name)))
-    above = Project(found, tuple(columns))
+    above = Project(found, tuple((name, column(found, source.get(name, name))) for name in join.schema.names))
     rest = [part for part in conjuncts(node.predicate) if part not in used]
     return Select(above, conjunction(rest)) if rest else above
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xmlpunct.engine.plan import Join, Node, Select, SemiJoin
-from xmlpunct.engine.rules.walk import LEFT, RIGHT, can_fail, conjunction, conjuncts, everywhere, on_side
+from xmlpunct.engine.rules.walk import can_fail, conjunction, conjuncts, everywhere, on_side
 from xmlpunct.operators.expression import Expression
+from xmlpunct.operators.join_keys import LEFT, RIGHT
 
 
 def push_residuals(root: Node) -> Node:
@@ -43,4 +44,4 @@ def _open(node: Join | SemiJoin) -> tuple[int, ...]:
     """The sides whose tuples count with a partner only."""
     if isinstance(node, SemiJoin):
         return (RIGHT,) if node.anti else (LEFT, RIGHT)
-    return {"inner": (LEFT, RIGHT), "left": (RIGHT,), "right": (LEFT,)}.get(node.kind, ())
+    return tuple(side for side in (LEFT, RIGHT) if side not in node.preserved)

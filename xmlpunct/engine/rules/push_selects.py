@@ -17,8 +17,6 @@ from xmlpunct.engine.plan import (
     Union,
 )
 from xmlpunct.engine.rules.walk import (
-    LEFT,
-    RIGHT,
     aggregate_can_fail,
     can_fail,
     conjunction,
@@ -27,9 +25,11 @@ from xmlpunct.engine.rules.walk import (
     movable,
     none_fails,
     on_side,
+    renamed,
     substitute,
 )
-from xmlpunct.operators.expression import Column, Expression
+from xmlpunct.operators.expression import Expression
+from xmlpunct.operators.join_keys import LEFT, RIGHT
 
 
 def push_selects(root: Node) -> Node:
@@ -56,36 +56,28 @@ def _push(node: Node) -> Node:
     if isinstance(below, Intersect | Difference):
         if can_fail(predicate):
             return node  # below, it would reject tuples that never come out
-        return below.over([_push(Select(side, _renamed(predicate, below, side))) for side in below.inputs])
+        return below.over([_push(Select(side, renamed(predicate, below, side))) for side in below.inputs])
     if isinstance(below, Join | SemiJoin):
         return _push_below_join(node, below)
     if isinstance(below, NotIn):
         # its one test per left tuple can fail on nothing
         return below.over([_push(Select(below.left, predicate)), below.right])
     if isinstance(below, Merge):
-        return below.over([_push(Select(side, _renamed(predicate, below, side))) for side in below.sides])
+        return below.over([_push(Select(side, renamed(predicate, below, side))) for side in below.sides])
     if isinstance(below, GroupBy):
         return _push_below_groups(node, below)
     return node
-
-
-def _renamed(predicate: Expression, merge: Node, side: Node) -> Expression:
-    """A predicate over a merge's (or another set operation's) output as one over an input."""
-    columns: dict[str, Expression] = {
-        name: Column(a.type, a.nullable, a.name)
-        for name, a in zip(merge.schema.names, side.schema, strict=True)
-    }
-    return substitute(predicate, columns)
-
-
-_PRESERVED = {"inner": (LEFT, RIGHT), "left": (LEFT,), "right": (RIGHT,), "full": ()}
 
 
 def _push_below_join(node: Select, join: Join | SemiJoin) -> Node:
     """Conditions on one side that no row of nulls is tested by; those on keys alone drop tuples of both."""
     if join.residual is not None and can_fail(join.residual):
         return node  # it rejects pairs that would not be there
-    tested = _PRESERVED[join.kind] if isinstance(join, Join) else (LEFT,)
+    tested = (
+        [side for side in (LEFT, RIGHT) if 1 - side not in join.preserved]
+        if isinstance(join, Join)
+        else [LEFT]
+    )
     inner = isinstance(join, Join) and join.kind == "inner"
     lower: tuple[list[Expression], list[Expression]] = ([], [])
     pushed = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from xmlpunct.engine.plan import (
     Binary,
@@ -16,7 +17,7 @@ from xmlpunct.engine.plan import (
     Scan,
     Select,
 )
-from xmlpunct.engine.rules.walk import fresh, plain, substitute
+from xmlpunct.engine.rules.walk import column, fresh, plain, substitute
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.operators.monotone import Monotone
 
@@ -51,11 +52,10 @@ def _split(node: Node, wanted: Collection[str] | None) -> Node:
     for source in sources:
         there[source] = fresh(source, taken)
         taken.add(there[source])
-    below = node.input.schema
-    kept = tuple((there[s], Column(below[s].type, below[s].nullable, s)) for s in sources)
+    kept = tuple((there[s], column(node.input, s)) for s in sources)
     lower = Project(node.input, (*node.columns, *kept), memory=False)
     renamed: dict[str, Expression] = {
-        s: Column(below[s].type, below[s].nullable, there[s]) for s in {m.source for m in found.values()}
+        s: replace(column(node.input, s), name=there[s]) for s in {m.source for m in found.values()}
     }
     derived = tuple((name, substitute(m.expression, renamed)) for name, m in found.items())
     return Project(lower, plain(lower, [name for name, _ in node.columns]), derived)

@@ -11,8 +11,6 @@ from xmlpunct.operators import Aggregate, evaluate
 from xmlpunct.operators.expression import Call, Column, Expression
 from xmlpunct.types import BOOLEAN, DOUBLE
 
-LEFT, RIGHT = 0, 1
-
 
 def everywhere(root: Node, change: Callable[[Node], Node]) -> Node:
     """The plan with ``change`` applied to every node, inputs first."""
@@ -79,9 +77,21 @@ def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | 
         mine, other = schema[pair[side]], join.inputs[1 - side].schema[pair[1 - side]]
         if other.nullable or not mine.nullable:  # else what is said to be never null would be
             columns[other.name] = Column(mine.type, mine.nullable, mine.name)
-    columns |= {a.name: Column(a.type, a.nullable, a.name) for a in schema}
+    columns |= {name: column(join.inputs[side], name) for name in schema.names}
     names = set(part.columns())
     return substitute(part, columns) if names and names <= columns.keys() else None
+
+
+def column(node: Node, name: str) -> Column:
+    """The expression that reads a column of a node's output."""
+    attribute = node.schema[name]
+    return Column(attribute.type, attribute.nullable, name)
+
+
+def renamed(expression: Expression, node: Node, side: Node) -> Expression:
+    """An expression over the output of a node whose inputs match by position as one over an input."""
+    names = zip(node.schema.names, side.schema.names, strict=True)
+    return substitute(expression, {name: column(side, its) for name, its in names})
 
 
 def fresh(name: str, taken: Container[str]) -> str:
@@ -92,4 +102,4 @@ def fresh(name: str, taken: Container[str]) -> str:
 
 def plain(node: Node, names: Iterable[str]) -> tuple[tuple[str, Expression], ...]:
     """The columns of a project that passes some attributes of a node on."""
-    return tuple((n, Column(node.schema[n].type, node.schema[n].nullable, n)) for n in names)
+    return tuple((name, column(node, name)) for name in names)

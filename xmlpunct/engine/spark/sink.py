@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+from xmlpunct.bundle import has_end
 from xmlpunct.engine.durable.commit import Commit
 from xmlpunct.engine.durable.files import Appender, save
 from xmlpunct.engine.output import Output
@@ -121,7 +122,7 @@ class Sink:
                 self._rejects.append(reject_line(rejects[0]), self._commit.rejects_length)
             raise StrictError(f"--strict: {rejects[0]}")
         self._tally.take(rows)
-        ended = self._tally.ended or any(p.is_everything for p in given.punctuations)
+        ended = self._tally.ended or has_end(given.punctuations)
         failure = json.loads(failures[0].payload) if failures else None
         self._write(batch, given, rejects, ended, failure)
         if failure is not None:

@@ -15,9 +15,8 @@ from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, unique
 from xmlpunct.operators import functions as fn
 from xmlpunct.operators.expression import Column, Expression, Literal
+from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.types import DOUBLE, Type
-
-LEFT, RIGHT = 0, 1
 
 
 @dataclass(frozen=True)

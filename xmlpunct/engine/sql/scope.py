@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from xmlpunct.ddl import refuse
 from xmlpunct.engine.plan import Node, Project
+from xmlpunct.engine.rules.walk import column
 from xmlpunct.operators.expression import Column
 
 
@@ -92,12 +93,6 @@ class Relation:
         if len(found) != 1:
             refuse(f"{'no' if not found else 'more than one'} table {table.name} here", table)
         return [f for f in self.fields if f.table == found[0]]
-
-
-def column(node: Node, name: str) -> Column:
-    """The expression that reads a column of a node's output."""
-    attribute = node.schema[name]
-    return Column(attribute.type, attribute.nullable, name)
 
 
 def matches(name: exp.Expr, names: Sequence[str]) -> list[int]:
