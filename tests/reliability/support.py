@@ -1,16 +1,22 @@
-"""Runs in processes of their own, to be watched and killed."""
+"""Runs in processes of their own, to be watched and killed, and a peer that sends them what they read."""
 
 from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.cli.harness import WAREHOUSE
 
+LONG = os.environ.get("XMLPUNCT_LONG") == "1"
+"""Whether tests take their long form."""
 MOST_SECONDS = 240
 """What nothing here takes, whatever else the machine does."""
 
@@ -65,3 +71,24 @@ def wait_for_results(output: Path, run: subprocess.Popen[bytes]) -> None:
 def ends_well(run: subprocess.Popen[bytes]) -> None:
     _, said = run.communicate(timeout=MOST_SECONDS)
     assert run.returncode == 0, said.decode()
+
+
+@contextmanager
+def sending_again(path: Path) -> Iterator[str]:
+    """Sends a file, bit by bit, to whoever connects, as often as anybody does."""
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = server.accept()
+                with peer, suppress(OSError), open(path, "rb") as file:
+                    while data := file.read(4000):
+                        peer.sendall(data)
+                        time.sleep(0.002)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(10)

@@ -1,50 +1,34 @@
-"""Runs of the local engine that are killed, and go on as if nothing had happened.
+"""Runs of the local engine that die between any two calls of the system, and go on as if nothing had happened.
 
-The long form kills for real at every single point and, at random times, 100 times::
+The long form kills a process for real at every single point::
 
-    XMLPUNCT_LONG=1 pytest tests/reliability/test_local_recovery.py
+    XMLPUNCT_LONG=1 pytest -s tests/reliability/test_local_recovery.py
 """
 
 from __future__ import annotations
 
 import os
 import random
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.reliability.bench import UNION, Bench
 from tests.reliability.faults import Death
-from tests.reliability.support import MOST_SECONDS, bag, ends_well, launch
-from xmlpunct.engine import local
+from tests.reliability.support import LONG, MOST_SECONDS
 from xmlpunct.engine.durable import checkpoint as checkpoints
 from xmlpunct.engine.durable import ledger
 from xmlpunct.engine.durable.log import Log
-from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, StrictError, UsageError, XmlPunctError
-from xmlpunct.firehose import PUNCT_NAMESPACE, generate, parse
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation
-from xmlpunct.schema import Schema
 
 ROOT = Path(__file__).parents[2]
-LONG = os.environ.get("XMLPUNCT_LONG") == "1"
-DECLARED = """CREATE STREAM a (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');
-CREATE STREAM b (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');
-"""
-UNION = "SELECT hour, MAX(x) AS most FROM (SELECT x, hour FROM a UNION SELECT x, hour FROM b) GROUP BY hour"
 QUERIES = {
     "union": UNION,
     "join": "SELECT a.x, a.hour, b.x AS other FROM a JOIN b ON a.hour = b.hour",
@@ -64,50 +48,6 @@ def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
-
-
-def feed(seed: int, hours: int = 4) -> str:
-    """A document of some tuples an hour, and a punctuation behind each hour."""
-    chance = random.Random(seed)
-    lines = [f'<s xmlns:punct="{PUNCT_NAMESPACE}">']
-    for hour in range(hours):
-        lines += [f"<t><x>{chance.randrange(4)}</x><hour>{hour}</hour></t>" for _ in range(3)]
-        lines.append(f"<punct:t><hour>{hour}</hour></punct:t>")
-    return "\n".join([*lines, "</s>", ""])
-
-
-class Bench:
-    """A query over two small files, its output and its checkpoint, in a folder of their own."""
-
-    def __init__(self, folder: Path, sql: str = UNION, **options: Any) -> None:
-        self.sources = {name: folder / f"{name}.xml" for name in "ab"}
-        for seed, path in enumerate(self.sources.values()):
-            path.write_text(feed(seed))
-        self.out, self.rejects, self.checkpoint = (folder / n for n in ("out.xml", "rejects", "checkpoint"))
-        self.sql = DECLARED + sql
-        self.options = RunOptions(
-            output=str(self.out),
-            rejects=str(self.rejects),
-            checkpoint=str(self.checkpoint),
-            **{"slice_bytes": 200, **options},
-        )
-
-    def run(self) -> RunStats:
-        """Start, or go on."""
-        stats = RunStats("local")
-        local.run(plan(self.sql, {n: str(p) for n, p in self.sources.items()}), self.options, stats)
-        return stats
-
-    def seen(self) -> tuple[bytes, bytes]:
-        """What anybody can see by now."""
-        found = [path.read_bytes() if path.exists() else b"" for path in (self.out, self.rejects)]
-        return found[0], found[1]
-
-    def clear(self) -> None:
-        """Forget all of it."""
-        shutil.rmtree(self.checkpoint, ignore_errors=True)
-        self.out.unlink(missing_ok=True)
-        self.rejects.unlink(missing_ok=True)
 
 
 def told(stats: RunStats) -> dict[str, Any]:
@@ -266,11 +206,11 @@ def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for changed, what in [
         (sql.replace("MAX", "MIN"), "query"),
         (sql.replace("x INT", "x DOUBLE"), "query"),
-        (options_with(options, output=str(tmp_path / "other.xml")), "output"),
-        (options_with(options, format="jsonl"), "format"),
-        (options_with(options, slice_bytes=300), "slice size"),
-        (options_with(options, rejects=str(tmp_path / "others")), "rejects file"),
-        (options_with(options, punct_namespace="urn:x"), "punctuation namespace"),
+        (replace(options, output=str(tmp_path / "other.xml")), "output"),
+        (replace(options, format="jsonl"), "format"),
+        (replace(options, slice_bytes=300), "slice size"),
+        (replace(options, rejects=str(tmp_path / "others")), "rejects file"),
+        (replace(options, punct_namespace="urn:x"), "punctuation namespace"),
     ]:
         if isinstance(changed, str):
             bench.sql = changed
@@ -296,10 +236,6 @@ def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         bench.run()
     assert bench.seen() == before
     bench.run()
-
-
-def options_with(options: RunOptions, **values: Any) -> RunOptions:
-    return replace(options, **values)
 
 
 def test_an_input_that_has_changed_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,7 +292,7 @@ def test_a_stream_gets_all_at_least_once(tmp_path: Path, capfdbinary: pytest.Cap
     bench.run()
     expected = bench.seen()[0].splitlines()
     bench.clear()
-    bench.options = options_with(bench.options, output=None)
+    bench.options = replace(bench.options, output=None)
     capfdbinary.readouterr()
     found: list[bytes] = []
     deaths = 0
@@ -372,119 +308,6 @@ def test_a_stream_gets_all_at_least_once(tmp_path: Path, capfdbinary: pytest.Cap
         assert at >= 0, line
         at += 1
     assert len(expected) <= len(found) <= len(expected) + deaths * 5
-
-
-SCAN = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
-  WITH (source = 'unset', element = 'tempdata');
-CREATE STREAM sensor2 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
-  WITH (source = 'unset', element = 'tempdata');
-SELECT hour, min, currtmp FROM sensor1 UNION SELECT hour, min, currtmp FROM sensor2"""
-
-
-class Lives:
-    """A query over two generated streams, run by processes that are killed when enough has come out."""
-
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.chance, self.kills = folder, random.Random(seed), 0
-        folder.mkdir()
-        lines = generate.warehouse(sensors=2, hours=12, readings=3, punctuations=4, seed=seed)
-        self.files = [str(path) for path in generate.write(lines, str(folder))]
-        self.expected = folder / "expected.xml"
-        ends_well(self.start(self.files, self.expected))
-
-    def start(self, sources: list[str], out: Path) -> subprocess.Popen[bytes]:
-        """Start, or go on."""
-        feeds = [word for i, s in enumerate(sources, 1) for word in ("-s", f"sensor{i}={s}")]
-        options = [
-            "--engine",
-            "local",
-            "--slice",
-            "8KiB",
-            "--checkpoint",
-            f"{out}.checkpoint",
-            "-o",
-            str(out),
-        ]
-        return launch("run", "-q", SCAN, *feeds, *options)
-
-    def live(self, sources: list[str], out: Path, most: int) -> None:
-        """Run to the end, through at most so many deaths. What was visible once never changes."""
-        seen, total = b"", self.expected.stat().st_size
-        for _ in range(most):
-            target = len(seen) + self.chance.randrange(1, total // 3)
-            run = self.start(sources, out)
-            until = time.monotonic() + MOST_SECONDS
-            while (not out.exists() or out.stat().st_size < target) and run.poll() is None:
-                assert time.monotonic() < until
-                time.sleep(0.001)
-            run.send_signal(signal.SIGKILL)
-            _, said = run.communicate()
-            assert run.returncode in (0, -signal.SIGKILL), said.decode()
-            self.kills += run.returncode != 0
-            assert out.read_bytes()[: len(seen)] == seen
-            seen = out.read_bytes()
-            if run.returncode == 0:
-                break
-        ends_well(self.start(sources, out))
-        assert out.read_bytes()[: len(seen)] == seen
-
-
-def test_killed_at_random(tmp_path: Path) -> None:
-    kills = seed = 0
-    while kills < (100 if LONG else 3):
-        lives = Lives(tmp_path / str(seed), seed)
-        out = lives.folder / "out.xml"
-        lives.live(lives.files, out, 8 if LONG else 3)
-        assert out.read_bytes() == lives.expected.read_bytes()
-        kills, seed = kills + lives.kills, seed + 1
-    print(f"{kills} kills of {seed} runs")
-
-
-@contextmanager
-def sending_again(path: Path) -> Iterator[str]:
-    """Sends a file, bit by bit, to whoever connects, as often as anybody does."""
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                peer, _ = server.accept()
-                with peer, suppress(OSError), open(path, "rb") as file:
-                    while data := file.read(4000):
-                        peer.sendall(data)
-                        time.sleep(0.002)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
-
-
-def test_killed_while_a_socket_is_read(tmp_path: Path) -> None:
-    """Slices follow the bytes as they come, so only the bag can be compared, and that nothing visible changes."""
-    kills = seed = 0
-    while kills < (30 if LONG else 2):
-        lives = Lives(tmp_path / str(seed), seed)
-        out = lives.folder / "out.xml"
-        with sending_again(Path(lives.files[0])) as name:
-            lives.live([name, lives.files[1]], out, 8 if LONG else 2)
-        assert bag(out) == bag(lives.expected)
-        assert list(parse_whole(out))
-        kills, seed = kills + lives.kills, seed + 1
-    print(f"{kills} kills of {seed} runs")
-
-
-def parse_whole(out: Path) -> Iterator[Any]:
-    """What an output holds; that it is grammatical, too."""
-    schema = Schema.parse("hour INT, min INT, currtmp INT")
-    said = PunctuationSet(schema)
-    for found in parse(out, schema, element="result"):
-        if isinstance(found, Punctuation):
-            said.add(found)
-        else:
-            assert not said.mask(schema.frame([found])).any()
-        yield found
 
 
 def test_a_process_that_dies_in_the_middle(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.harness import WAREHOUSE, Cli
+from tests.reliability.bench import Bench, feed
 from tests.reliability.support import MOST_SECONDS, bag, ends_well, launch, processes_below, start
-from tests.reliability.test_local_recovery import Bench, feed
 from xmlpunct.engine.durable.commit import load
 from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose import generate

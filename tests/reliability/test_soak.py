@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import signal
@@ -15,11 +14,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.cli.harness import WAREHOUSE
-from tests.reliability.support import MOST_SECONDS, launch
-from tests.reliability.test_local_recovery import sending_again
+from tests.reliability.support import LONG, MOST_SECONDS, launch, sending_again
 from xmlpunct.firehose import generate
 
-SECONDS = 600 if os.environ.get("XMLPUNCT_LONG") == "1" else 8
+SECONDS = 600 if LONG else 8
 READING = re.compile(r"<tempdata>.*<hour>(\d+)</hour>.*<currtmp>(-?\d+)</currtmp></tempdata>")
 RESULT = re.compile(r"<result><maxtemp>(-?\d+)</maxtemp><hour>(\d+)</hour></result>")
 

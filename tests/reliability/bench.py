@@ -1,0 +1,63 @@
+"""A query small enough to die at every moment, with its sources, its output and its checkpoint."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+from xmlpunct.engine import local
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.firehose import PUNCT_NAMESPACE
+
+DECLARED = """CREATE STREAM a (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');
+CREATE STREAM b (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');
+"""
+UNION = "SELECT hour, MAX(x) AS most FROM (SELECT x, hour FROM a UNION SELECT x, hour FROM b) GROUP BY hour"
+
+
+def feed(seed: int, hours: int = 4) -> str:
+    """A document of some tuples an hour, and a punctuation behind each hour."""
+    chance = random.Random(seed)
+    lines = [f'<s xmlns:punct="{PUNCT_NAMESPACE}">']
+    for hour in range(hours):
+        lines += [f"<t><x>{chance.randrange(4)}</x><hour>{hour}</hour></t>" for _ in range(3)]
+        lines.append(f"<punct:t><hour>{hour}</hour></punct:t>")
+    return "\n".join([*lines, "</s>", ""])
+
+
+class Bench:
+    """A query over two small files, its output and its checkpoint, in a folder of their own."""
+
+    def __init__(self, folder: Path, sql: str = UNION, **options: Any) -> None:
+        self.sources = {name: folder / f"{name}.xml" for name in "ab"}
+        for seed, path in enumerate(self.sources.values()):
+            path.write_text(feed(seed))
+        self.out, self.rejects, self.checkpoint = (folder / n for n in ("out.xml", "rejects", "checkpoint"))
+        self.sql = DECLARED + sql
+        self.options = RunOptions(
+            output=str(self.out),
+            rejects=str(self.rejects),
+            checkpoint=str(self.checkpoint),
+            **{"slice_bytes": 200, **options},
+        )
+
+    def run(self) -> RunStats:
+        """Start, or go on."""
+        stats = RunStats("local")
+        local.run(plan(self.sql, {n: str(p) for n, p in self.sources.items()}), self.options, stats)
+        return stats
+
+    def seen(self) -> tuple[bytes, bytes]:
+        """What anybody can see by now."""
+        found = [path.read_bytes() if path.exists() else b"" for path in (self.out, self.rejects)]
+        return found[0], found[1]
+
+    def clear(self) -> None:
+        """Forget all of it."""
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+        self.out.unlink(missing_ok=True)
+        self.rejects.unlink(missing_ok=True)
