@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +16,13 @@ from tests.cli.conftest import cli as cli
 from tests.cli.harness import Cli
 from tests.firehose.harness import spec
 from tests.fuzz.rules import check, source
+from tests.reliability.support import LONG
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import Limits, Source
 from xmlpunct.firehose import sniff as sniffing
 
 LIMITS = Limits()
 STREAM = spec("a INT")
-LONG = os.environ.get("XMLPUNCT_LONG") == "1"
 CORPUS = sorted((Path(__file__).parents[1] / "fixtures" / "corpus").iterdir())
 
 
