@@ -30,12 +30,15 @@ def feed(seed: int, hours: int = 4) -> str:
 
 
 class Bench:
-    """A query over two small files, its output and its checkpoint, in a folder of their own."""
+    """A query over two small files, its output and its checkpoint, in a folder of their own.
 
-    def __init__(self, folder: Path, sql: str = UNION, **options: Any) -> None:
+    Files that are not in UTF-8 are spooled.
+    """
+
+    def __init__(self, folder: Path, sql: str = UNION, encoding: str = "utf-8", **options: Any) -> None:
         self.sources = {name: folder / f"{name}.xml" for name in "ab"}
         for seed, path in enumerate(self.sources.values()):
-            path.write_text(feed(seed))
+            path.write_text(feed(seed), encoding=encoding)
         self.out, self.rejects, self.checkpoint = (folder / n for n in ("out.xml", "rejects", "checkpoint"))
         self.sql = DECLARED + sql
         self.options = RunOptions(

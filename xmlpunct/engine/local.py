@@ -343,6 +343,8 @@ def run(
         ledger = opened.enter_context(closing(Ledger(running, sink, checkpoint, commit)))
         try:
             while (portion := running.read()) is not None:
+                for spool in spools:
+                    spool.check()
                 with stop.held():
                     ledger.take(portion, options.strict)
                     ledger.glance()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -15,8 +14,6 @@ from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose import PartReader, Source, open_source
 
 _CHUNK = 2**20
-_RETRY_SECONDS = 1.0
-_log = logging.getLogger("xmlpunct")
 _NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"
 
 
@@ -35,37 +32,40 @@ class Spool(threading.Thread):
         self._source, self._part, self._path = source, part, path
         self._reader: PartReader | None = None
         self._stopped = threading.Event()
+        self._error: XmlPunctError | None = None
         self.bell: threading.Condition | None = None
         """Rung when something has come, and at the end."""
         path.touch()
 
     def run(self) -> None:
-        failure = None
         try:
-            with SpoolWriter(self._path, self._stopped) as out, self._source.reader(self._part) as reader:
-                self._reader = reader
-                if self._stopped.is_set():
-                    return
-                for data in self._further(reader, out):
-                    out.append(data)
-                    self._ring()
-                out.sync()
-        except SourceError as error:
-            failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
+            self._copy()
         except OSError as error:
-            failure = f"cannot be copied to {self._path}: {error.strerror}"
-        self._finish(failure)
+            self._error = XmlPunctError(f"cannot write {self._path}: {error.strerror}")
+        except XmlPunctError as error:
+            self._error = error
         self._ring()
 
-    def _finish(self, failure: str | None) -> None:
-        """Say that this is the end. Where that cannot be written, nobody must take silence for an end."""
-        while not self._stopped.is_set():
+    def check(self) -> None:
+        """Raise what keeps this from being written, if anything does: then a later run goes on with it."""
+        if self._error is not None:
+            raise self._error
+
+    def _copy(self) -> None:
+        failure = None
+        with SpoolWriter(self._path, self._stopped) as out:
             try:
-                finish(self._path, failure)
-                break
-            except XmlPunctError as error:
-                _log.warning("%s: %s", self._source.name, error)
-                self._stopped.wait(_RETRY_SECONDS)
+                with self._source.reader(self._part) as reader:
+                    self._reader = reader
+                    if not self._stopped.is_set():
+                        for data in self._further(reader, out):
+                            out.append(data)
+                            self._ring()
+            except SourceError as error:
+                failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
+            out.sync()
+        if not self._stopped.is_set():
+            finish(self._path, failure)
 
     def _ring(self) -> None:
         if self.bell is not None:

@@ -113,6 +113,8 @@ def _stream(session: SparkSession, job: Job, found: Found, sink: Sink, folder: P
         try:
             while not sink.done.wait(_GLANCE) and running.isActive:
                 sink.look_for_idle()
+                for spool in found.spools:
+                    spool.check()
             sink.look_for_idle()  # so that who has ended since is not named
             stopped = None if sink.done.is_set() else running.exception()
         except KeyboardInterrupt:
