@@ -30,12 +30,30 @@ class Bundle(Sequence[Punctuation]):
     ['<*, 5>', '<*, 6>']
     """
 
-    __slots__ = ("_keys", "_made", "place", "schema", "values")
+    __slots__ = ("_keys", "_made", "_values", "place", "schema")
 
     def __init__(self, schema: Schema, place: int, values: pl.Series) -> None:
-        self.schema, self.place, self.values = schema, place, values
-        self._made: list[Punctuation] | None = None
+        self.schema, self.place = schema, place
+        self._values: pl.Series | None = values
         self._keys: list[Tuple] | None = None
+        self._made: list[Punctuation] | None = None
+
+    @classmethod
+    def of_keys(
+        cls, schema: Schema, place: int, keys: list[Tuple], made: list[Punctuation] | None = None
+    ) -> Bundle:
+        """The bundle of some `keys`, and the punctuations themselves if they are known."""
+        found = cls.__new__(cls)
+        found.schema, found.place = schema, place
+        found._values, found._keys, found._made = None, keys, made
+        return found
+
+    @property
+    def values(self) -> pl.Series:
+        """The constants, as a column."""
+        if self._values is None:
+            self._values = column(self.schema, self.place, self.keys)
+        return self._values
 
     @property
     def keys(self) -> list[Tuple]:
@@ -46,11 +64,11 @@ class Bundle(Sequence[Punctuation]):
 
     def of(self, keys: Iterable[Tuple]) -> Bundle:
         """Those of some keys."""
-        return Bundle(self.schema, self.place, column(self.schema, self.place, keys))
+        return Bundle.of_keys(self.schema, self.place, list(keys))
 
     def _all(self) -> list[Punctuation]:
         if self._made is None:
-            self._made = [single(self.schema, self.place, value) for value in self.values.to_list()]
+            self._made = [single(self.schema, self.place, value) for (value,) in self.keys]
         return self._made
 
     @overload
@@ -64,7 +82,7 @@ class Bundle(Sequence[Punctuation]):
         return iter(self._all())
 
     def __len__(self) -> int:
-        return self.values.len()
+        return len(self._keys) if self._values is None and self._keys is not None else self.values.len()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._all() == list(other)
@@ -95,14 +113,21 @@ def rebased(
 ) -> Sequence[Punctuation]:
     """Punctuations of another schema: for each of its attributes the pattern at a place, or ``*``."""
     if isinstance(punctuations, Bundle) and places.count(punctuations.place) == 1:
-        return Bundle(schema, places.index(punctuations.place), punctuations.values)
+        return _moved(punctuations, schema, places.index(punctuations.place))
     return [p.rebase(schema, places) for p in punctuations]
+
+
+def _moved(bundle: Bundle, schema: Schema, place: int) -> Bundle:
+    """The same constants elsewhere."""
+    found = Bundle.of_keys(schema, place, [])
+    found._values, found._keys = bundle._values, bundle._keys
+    return found
 
 
 def renamed(punctuations: Sequence[Punctuation], schema: Schema) -> Sequence[Punctuation]:
     """Punctuations of another schema, whose attributes are the same by other names."""
     if isinstance(punctuations, Bundle):
-        return Bundle(schema, punctuations.place, punctuations.values)
+        return _moved(punctuations, schema, punctuations.place)
     return [Punctuation(schema, p.patterns) for p in punctuations]
 
 

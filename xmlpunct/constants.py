@@ -50,7 +50,12 @@ class Constants:
         """All of them in a column, if there can be one."""
         if len(self.places) > 1 or not can_bundle(self._types[0]):
             return None
-        return Bundle(self.schema, self.places[0], self._constants().to_series())
+        return self._bundle(list(self._members))
+
+    def _bundle(self, keys: list[Tuple]) -> Bundle:
+        """Some of them, by their keys."""
+        made = [p for key in keys if (p := self._members[key]) is not None]
+        return Bundle.of_keys(self.schema, self.places[0], keys, made if len(made) == len(keys) else None)
 
     def _member(self, key: Tuple) -> Punctuation:
         found = self._members[key]
@@ -130,10 +135,12 @@ class Constants:
         """Those that some tuple matches."""
         return [self._member(key) for key in self._matched(tuples)]
 
-    def unmatched(self, bundle: Bundle, tuples: pl.DataFrame) -> Bundle:
-        """Those of `bundle` that no tuple matches."""
+    def unmatched(self, tuples: pl.DataFrame) -> Bundle | None:
+        """Those that no tuple matches in a column, if there can be one."""
+        if len(self.places) > 1 or not can_bundle(self._types[0]):
+            return None
         stuck = set(self._matched(tuples))
-        return bundle.of(key for key in self._members if key not in stuck) if stuck else bundle
+        return self._bundle([key for key in self._members if key not in stuck])
 
     def _matched(self, tuples: pl.DataFrame) -> list[Tuple]:
         """The constants of those that some tuple matches."""

@@ -145,7 +145,8 @@ class PunctuationSet:
     def all(self) -> Sequence[Punctuation]:
         """What is held, as a bundle if it makes one."""
         group = self._only()
-        return (group and group.bundle()) or list(self)
+        bundle = group.bundle() if group is not None else None
+        return list(self) if bundle is None else bundle
 
     def only(self, place: int) -> bool:
         """Whether nothing is held but constants of the attribute at ``place``."""
@@ -177,9 +178,9 @@ class PunctuationSet:
         if not tuples.height:
             return self.all()
         group = self._only()
-        bundle = group and group.bundle()
-        if group and bundle:
-            return group.unmatched(bundle, tuples)
+        bundle = group.unmatched(tuples) if group is not None else None
+        if bundle is not None:
+            return bundle
         stuck: set[Punctuation] = set()
         if self._lists:
             tests = [match_expression(p).any().alias(str(i)) for i, p in enumerate(self._lists)]
