@@ -29,11 +29,17 @@ from xmlpunct.schema import Schema
 GOOD = b"<t><a>1</a></t>"
 ROOT = b'<r xmlns:p="' + PUNCT_NAMESPACE.encode() + b'">' + GOOD
 BLOCK = 2**16
+FILLINGS = {
+    b"{attributes}": lambda: b"".join(b" a%d='%s'" % (n, b"x" * 8000) for n in range(999)),
+    b"{namespaces}": lambda: b"".join(b" xmlns:n%d='%s'" % (n, b"u" * 999) for n in range(998)),
+}
+"""What may stand for as much as a tag may hold."""
 
 
 @dataclass(frozen=True)
 class Flood:
-    """An input: its head, and what follows it over and over; {} in that is a number that never comes twice.
+    """An input: its head, and what follows it over and over; {} in that is a number that never comes twice,
+    and each of `FILLINGS` what it stands for.
 
     ``encoding`` is what it is stored in.
     """
@@ -55,7 +61,8 @@ class Flood:
     def blocks(self) -> Callable[[], bytes]:
         """What gives one block after the other."""
         if b"{}" not in self.unit:
-            block = (self.unit * (BLOCK // len(self.unit) + 1)).decode("latin-1").encode(self._stored)
+            unit = _filled(self.unit)
+            block = (unit * (BLOCK // len(unit) + 1)).decode("latin-1").encode(self._stored)
             return lambda: block
         number = 0
 
@@ -74,7 +81,13 @@ class Flood:
 
     def first(self) -> bytes:
         """The head, as it is stored."""
-        return (self.root + self.head).decode("latin-1").encode(self.encoding)
+        return (self.root + _filled(self.head)).decode("latin-1").encode(self.encoding)
+
+
+def _filled(text: bytes) -> bytes:
+    for mark, filling in FILLINGS.items():
+        text = text.replace(mark, filling()) if mark in text else text
+    return text
 
 
 class Stream(io.RawIOBase):
@@ -116,6 +129,10 @@ FLOODS = (
     _flood("an attribute value", "x", "<t b='"),
     _flood("an attribute value full of >", ">", "<t b='"),
     _flood("attributes", " a{}='1'", "<t"),
+    _flood("namespaces", " xmlns:n{}='u'", "<t"),
+    _flood("tuples under a long tag", "<t><a>1</a></t>", "<x{attributes}>"),
+    _flood("tuples under many namespaces", "<t><a>1</a></t>", "<x{namespaces}>"),
+    _flood("depth of long tags", "<x{attributes}>"),
     _flood("a comment", "- ", "<!--"),
     _flood("a processing instruction", "? ", "<?x "),
     _flood("a CDATA section", "] ", "<t><a><![CDATA["),
@@ -133,6 +150,7 @@ FLOODS = (
     _flood("distinct processing instructions", "<?n{} ?>"),
     _flood("documents of 60 tuples", "<r>" + "<t><a>1</a></t>" * 60 + "</r>", "</r>"),
     _flood("NUL", "\0"),
+    _flood("NUL in a comment", "\0", "<!--"),
     _flood("invalid UTF-8", "\xff"),
     _flood("text in a value, UTF-16", "x", "<t><a>", encoding="utf-16"),
     _flood("distinct elements, UTF-16", "<n{}/>", encoding="utf-16"),

@@ -334,6 +334,13 @@ def test_invalid_utf_8() -> None:
             "more than 10 elements and attributes inside another",
         ),
         ("<r><xxxxxxxxxxxx/></r>", Limits(name=10), "a name longer than 10"),
+        ("<r><t xmlns='urn:xxxxxxxx'/></r>", Limits(name=10), "a prefix or namespace longer than 10"),
+        (
+            "<r xmlns='urn:x'><x xmlns:y='urn:y'/><x xmlns='' xmlns:y='u'/></r>",
+            Limits(namespaces=2),
+            "more than 2 namespaces declared in one place",
+        ),
+        ("<r><t><a>1</a></t><t b='x' c='>' d='xxx'/></r>", Limits(tag=20), "a tag longer than 20 bytes"),
     ],
 )
 def test_limits(document: str, limits: Limits, reason: str) -> None:

@@ -7,6 +7,7 @@ import logging
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,37 @@ def drain(reader: FirehoseReader, size: int = 64) -> list[object]:
     while (parsed := reader.read(size)) is not None:
         found += [row[0] for row in parsed.slices[0].tuples.rows()]
     return found
+
+
+class Failing(io.RawIOBase):
+    """A file that can be read up to a place."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not (count := self._data.readinto(buffer)):
+            raise OSError(5, "Input/output error")
+        return count
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (b"<t><b>x", "cannot be read: Input/output error"),
+        (b"<t><b>\0", "line 1, byte 24: Invalid character: Char 0x0 out of allowed range"),
+        (b"<t b='\xff", "line 1, byte 24: Invalid bytes in character encoding"),
+    ],
+)
+@pytest.mark.parametrize("size", [3, 65536])
+def test_what_is_forbidden_comes_before_a_failure(text: bytes, error: str, size: int) -> None:
+    file = Failing(b"<r><t><a>1</a></t>" + text + b" and more")
+    reader = FirehoseReader(Source.of(file, "doc"), [spec("a INT")])
+    assert drain(reader, size) == [1]
+    assert error in str(reader.error)
 
 
 def test_a_directory_is_one_sender(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from lxml import etree
 
 from tests.firehose.harness import ROOT, read, spec
 from xmlpunct.firehose import Limits, Position, Split, Splitter, elements_of
 from xmlpunct.firehose import splitter as splitting
-from xmlpunct.firehose.markup import exact_tokens, tokens
+from xmlpunct.firehose.markup import elements, exact_tokens, tokens
 
 WELL = [
     "<t><a>1</a></t>",
@@ -110,6 +110,26 @@ def test_any_pieces_give_the_same(
         expected = read(document, spec())
     with leaps_of(leap):
         assert read(document, spec(), feed, cut) == expected
+
+
+@given(
+    bodies,
+    st.booleans(),
+    st.sampled_from([1, 7, 65536]),
+    st.sampled_from([17, None]),
+    st.sampled_from([0, 10, 2**16]),
+    st.sampled_from([8, 60, 1000]),
+    st.sampled_from([60, 120]),
+)
+def test_what_is_too_large_or_forbidden_is_so_however_it_comes(
+    body: list[str], closed: bool, feed: int, cut: int | None, patience: int, tag: int, element: int
+) -> None:
+    limits = Limits(tag=tag, element=element, namespaces=2, depth=5)
+    document = f"{ROOT}{''.join(body)}{'</r>' if closed else ''}".encode()
+    expected = read(document, spec(), limits=limits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splitting, "_LONG", patience)
+        assert read(document, spec(), feed, cut, limits) == expected
 
 
 @contextmanager
@@ -237,6 +257,21 @@ def test_what_is_open_carries_namespaces() -> None:
     assert splitter.position.open == ("<p:r xmlns:p='urn:&#x78;'>", "<x xmlns='urn:x' a=\" xmlns='urn:y'\">")
 
 
+def test_of_a_long_tag_only_names_are_kept() -> None:
+    splitter = Splitter("doc", {"{urn:x}t"})
+    uri = 'u"&#10;&#x0000041;&lt;'
+    splitter.feed(f"<p:r a='{'x' * 2000}' xmlns:p='{uri}' b='2'><x xmlns='urn:x' b='1'><t/>".encode())
+    split = splitter.cut()
+    assert split is not None
+    kept, other = splitter.position.open
+    assert kept == "<p:r xmlns:p='u\"&#10;A&lt;'>"
+    assert other == "<x xmlns='urn:x' b='1'>"
+    assert [e.namespaces for e in elements(splitter.position.open)] == [
+        {"p": 'u"\nA<'},
+        {"p": 'u"\nA<', "": "urn:x"},
+    ]
+
+
 @pytest.mark.parametrize("inside", [b"<a>%d</a>", b"<!-- > %d -->", b"%d > "])
 def test_a_large_element_byte_by_byte_takes_linear_time(inside: bytes) -> None:
     body = b"".join(inside % n for n in range(3000))
@@ -263,7 +298,11 @@ def test_too_much_without_a_boundary_is_let_go() -> None:
     assert (splitter.cut(), splitter.pending) == (None, 0)
 
 
-@given(st.lists(well, max_size=12), st.sampled_from(["", "<t", "<!--", "<a b='>", "<", "<!x>", "<?x >"]))
+@given(
+    st.one_of(st.lists(well, max_size=12), st.lists(ill, max_size=12)),
+    st.sampled_from(["", "<t", "<!--", "<a b='>", "<", "<!x>", "<?x >", "<t <?x ?>>", "<t <!-- -->"]),
+)
+@example(["<t <?x ?>></t>"], "")
 def test_the_fast_way_finds_the_same_tokens(body: list[str], last: str) -> None:
     data = ("".join(body) + last).encode()
     fast, exact = tokens(data), exact_tokens(data)

@@ -17,6 +17,8 @@ from pathlib import Path
 TOP = Path(__file__).parents[2]
 CORPUS = TOP / "tests" / "fixtures" / "corpus"
 SLOW_SECONDS = 60
+PATIENCE = 16
+"""For how many bytes the splitter waits before it looks at what it waits with: inputs are small."""
 
 
 def main() -> None:
@@ -25,6 +27,7 @@ def main() -> None:
     sys.path.insert(0, str(TOP))
     with atheris.instrument_imports(include=["xmlpunct.firehose"]):
         check = import_module("tests.fuzz.rules").check_one_way
+    import_module("xmlpunct.firehose.splitter")._LONG = PATIENCE
     atheris.Setup([*sys.argv, str(CORPUS), f"-timeout={SLOW_SECONDS}"], check)
     atheris.Fuzz()
 

@@ -21,7 +21,9 @@ OURS = ("DOCTYPE", "too large", "wrong punctuation")
 """What we refuse and libxml2 does not, by words of the reason."""
 
 
-SMALL = Limits(depth=4, text=20, attribute=12, name=8, attributes=3, inside=5, element=120)
+SMALL = Limits(
+    depth=4, text=20, attribute=12, name=50, attributes=3, namespaces=2, inside=5, tag=80, element=120
+)
 WAYS = [(limits, feed, cut) for limits in (Limits(), SMALL) for feed, cut in ((5, 40), (1, 1), (None, 60))]
 
 

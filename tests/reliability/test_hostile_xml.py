@@ -6,22 +6,25 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from benchmarks.hostile import BY_NAME, ROOT, measure
+from benchmarks.hostile import BLOCK, BY_NAME, ROOT, measure, read
 from tests.cli.conftest import cli as cli
 from tests.cli.harness import Cli
 from tests.firehose.harness import spec
+from tests.fuzz.fuzz_reader import PATIENCE
 from tests.fuzz.rules import check, source
 from tests.reliability.support import LONG
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose import Limits, Source
+from xmlpunct.firehose import Limits, Source, dictionary, splitter
 from xmlpunct.firehose import sniff as sniffing
 
 LIMITS = Limits()
+STATM = Path("/proc/self/statm")
 STREAM = spec("a INT")
 CORPUS = sorted((Path(__file__).parents[1] / "fixtures" / "corpus").iterdir())
 
@@ -82,6 +85,7 @@ SMALL = [
         "</r>\n@@<!DOCTYPE r [<!ENTITY a 'b'>]><r>&a;</r>",
         "DOCTYPE is not accepted",
     ),
+    refused("a comment before a DOCTYPE", "<!-- @@\x01 --><!DOCTYPE r><r/>", "invalid xmlChar", tuples=0),
     refused("a DOCTYPE in a document", "<!@@DOCTYPE r><t/></r>", "invalid element name"),
     refused("an entity that is not declared", "@@&lol;</r>", "Entity 'lol' not defined"),
     refused("depth", "<x>" * (LIMITS.depth - 1) + "@@<x>", f"nested more than {LIMITS.depth} deep"),
@@ -90,6 +94,14 @@ SMALL = [
         "many attributes",
         "@@<t " + " ".join(f"a{n}='1'" for n in range(1001)) + "/></r>",
         "more than 1,000 attributes",
+    ),
+    refused(
+        "many namespaces",
+        "@@<t " + " ".join(f"xmlns:n{n}='u'" for n in range(1000)) + "/></r>",
+        "more than 1,000 namespaces declared in one place",
+    ),
+    refused(
+        "a long namespace", f"@@<t xmlns='{'u' * 1001}'/></r>", "a prefix or namespace longer than 1,000"
     ),
     refused("NUL in text", "<t><a>1@@\0</a></t></r>", "Char 0x0"),
     refused("NUL in a tag", "<t@@\0/></r>", "Char 0x0"),
@@ -156,6 +168,7 @@ SMALL = [
     accepted("GB 18030", DECLARED.format("gb18030", "中😀").encode("gb18030"), 1),
     accepted("look-alikes", ROOT + b"<!-- <t> --><![CDATA[</r>]]><x a='>'>&lt;t></x></r>", 1),
 ]
+LONG_TAG = "".join(f" b{n}='{'x' * 9_500}'" for n in range(900))
 LARGE = [
     refused("a very long name", f"@@<{'x' * 60_000}/></r>", "too long"),
     accepted("many names", ROOT + b"".join(b"<n%d/>" % n for n in range(12_000)) + b"</r>", 1),
@@ -171,6 +184,17 @@ LARGE = [
         "<t>" + "<x/>" * LIMITS.inside + "@@<x/></t></r>",
         "more than 250,000 elements",
     ),
+    refused("a long tag", f"@@<t{LONG_TAG}/></r>", "a tag longer than 8,388,608 bytes"),
+    refused("a long tag that does not end", f"@@<t{LONG_TAG}", "a tag longer than 8,388,608 bytes"),
+    refused(
+        "NUL in a long tag", f"<t{LONG_TAG[:8_300_000]}@@\0{LONG_TAG}", "invalid character in attribute value"
+    ),
+    accepted(
+        "long tags that are open",
+        ROOT + f"<x{LONG_TAG[:5_000_000]}'>".encode() * 3 + b"</x>" * 3 + b"</r>",
+        1,
+    ),
+    refused("NUL and then text", "<t>@@\0" + "<a>1</a>" + "x" * 35_000_000, "Char 0x0 out of allowed range"),
     refused(
         "a large tuple",
         f"@@<t><a>1</a>{('<b>' + 'x' * 5_000_000 + '</b>') * 7}</t></r>",
@@ -218,7 +242,9 @@ def test_the_command_line_says_so(case: Case, cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
-def test_what_fuzzing_found(path: Path) -> None:
+@pytest.mark.parametrize("patience", [PATIENCE, splitter._LONG])
+def test_what_fuzzing_found(path: Path, patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitter, "_LONG", patience)
     check(path.read_bytes())
 
 
@@ -227,7 +253,8 @@ def test_what_fuzzing_found(path: Path) -> None:
 BOUND_MB = 1024
 SHORT = {
     "text in a value": 34,
-    "an attribute value full of >": 34,
+    "attributes": 34,
+    "tuples under many namespaces": 4,
     "a punctuation of elements": 4,
     "distinct elements between tuples": 4,
     "distinct processing instructions": 4,
@@ -243,6 +270,34 @@ def test_memory_is_bounded(name: str) -> None:
     refused_early = found["read_mb"] <= LIMITS.element / 2**20 + 1
     assert refused_early or found["read_mb"] >= FLOODS[name]
     assert not refused_early or ", byte " in found["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "byte"),
+    [("NUL", len(ROOT)), ("NUL in a comment", len(ROOT + b"<!--")), ("invalid UTF-8", len(ROOT))],
+)
+@pytest.mark.parametrize("feed", [7, 65536])
+def test_what_no_xml_holds_is_not_waited_with(name: str, byte: int, feed: int) -> None:
+    found = read(BY_NAME[name], 2**20, feed)
+    assert found["tuples"] == 1
+    assert found["read_mb"] < 0.5
+    assert found["error"].startswith(f"flood, line 1, byte {byte}: Invalid")
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="memory in use cannot be seen")
+def test_names_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """libxml2 keeps the names it meets for as long as their thread lives, or a parser that nobody closes."""
+    monkeypatch.setattr(dictionary, "ROOM", 0)
+    before = 0
+    for size in (2**21, 2**23):
+        before = resident()
+        read(BY_NAME["distinct prefixes"], size, BLOCK)
+    assert resident() - before < 2**23
+
+
+def resident() -> int:
+    """The memory that this process has."""
+    return int(STATM.read_text().split()[1]) * resource.getpagesize()
 
 
 def test_looking_for_columns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,6 +126,11 @@ def test_a_growing_spool(tmp_path: Path) -> None:
     assert after.done
     assert advance(given, elements, here, 1000, 1000, stop=after) == (ranges, after)
 
+    path.write_text("<s>" + TUPLE.format(1) + "<tempdata>\0")
+    (r,), wrong = advance(given, elements, here, 1000, 1000)
+    assert (r.size, r.broken, r.final, wrong.done, wrong.failure) == (11, True, False, True, None)
+    assert advance(given, elements, here, 1000, 1000, stop=wrong) == ([r], wrong)
+
     path.write_text("<s>" + TUPLE.format(1) + "</s>\n")
     end_marker(path).write_text(json.dumps({"failure": None}))
     (r,), done = advance(given, elements, Cursor(), 1000, 1000)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 
+from xmlpunct.bundle import Bundle
 from xmlpunct.errors import Reject, SourceError
 from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.columns import column
@@ -79,9 +80,14 @@ class Delivery:
         self.parsed = Parsed(rejection=self._rejects.of)
 
     def add(
-        self, spec: StreamSpec, shape: Shape, rows: Rows, punctuations: list[tuple[int, Punctuation | None]]
+        self,
+        spec: StreamSpec,
+        shape: Shape,
+        rows: Rows,
+        punctuations: Sequence[Punctuation | None],
+        before: Ints,
     ) -> None:
-        """The next stream: its tuples, and its punctuations, each with the number of rows before it."""
+        """The next stream: its tuples, and its punctuations, with the number of rows ``before`` each."""
         schema, wrong, series = spec.schema, dict[int, str](), list[pl.Series]()
         for attribute, slot in zip(schema, shape.slots, strict=True):
             values, faulty = column(attribute, rows.cells[slot], spec.wants(attribute.name))
@@ -100,17 +106,26 @@ class Delivery:
             at = rows.offsets() if kept is None else rows.offsets()[kept]
             split, lines = self._places.split, self._places.lines(at)
             tuples = placed(tuples, split.source, lines, split.start.byte + at)
-        said = [(n, p) for n, p in punctuations if p is not None and not p.is_empty]
-        gone = np.searchsorted(bad, [n for n, _ in said]).tolist()
-        before = [n - less for (n, _), less in zip(said, gone, strict=True)]
+        said, dropped = _said(punctuations)
+        if len(said) < len(punctuations):
+            before = before[[p is not None and not p.is_empty for p in punctuations]]
+        before = before - np.searchsorted(bad, before) if bad else before
         self._rejects.rows.append((rows, kept))
         parsed = self.parsed
-        parsed.slices.append(Slice(tuples, [p for _, p in said], before))
+        parsed.slices.append(Slice(tuples, said, before.tolist()))
         parsed.rejects.append([self._rejects.make(rows, row, wrong[row]) for row in bad])
-        parsed.dropped.append(sum(p is None for _, p in punctuations))
+        parsed.dropped.append(dropped)
         parsed.read.append(len(punctuations))
 
     def fail(self, offset: int, reason: str) -> None:
         """Something is wrong with the source."""
         line, byte = self._places.line(offset), self._places.byte(offset)
         self.parsed.error = SourceError(self._places.split.source, reason, line, byte)
+
+
+def _said(punctuations: Sequence[Punctuation | None]) -> tuple[Sequence[Punctuation], int]:
+    """Those that say something, and how many are None."""
+    if isinstance(punctuations, Bundle):
+        return punctuations, 0
+    known = [p for p in punctuations if p is not None]
+    return [p for p in known if not p.is_empty], len(punctuations) - len(known)

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
+from string import ascii_letters
 from xml.parsers import expat
 
 import numpy as np
 from lxml import etree
 
+from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.cells import Ints
+from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.markup import Tokens, exact_tokens, tokens
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.target import END
@@ -30,6 +34,10 @@ TAIL = f"<?{END}?>".encode()
 _SHOWN = 2000
 _TRUNCATED = {3, 5, 6, 20}  # expat: no element found, unclosed token, partial character, unclosed CDATA
 _EXACT = {2, 4, 11, 14}  # expat: syntax error, invalid token, undefined entity, bad character reference
+
+
+_LETTERS = bytes(c if c < 0x80 else ascii_letters.encode()[c % len(ascii_letters)] for c in range(256))
+"""For libexpat, which knows fewer letters that a name may have: any will do for all those beyond ASCII."""
 
 
 class Places:
@@ -115,7 +123,8 @@ class Places:
         begins, ends, _ = self._tokens
         i = bisect_left(ends, True, key=is_wrong)
         if i == len(ends):
-            return 0, 0
+            behind, tail = ends[-1] if len(ends) else 0, self._found.tail
+            return (behind, tail) if behind < tail and is_wrong(tail) else (0, 0)
         if is_wrong(begins[i]):
             return ends[i - 1] if i else 0, begins[i]
         return begins[i], ends[i]
@@ -146,11 +155,15 @@ def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple
     Gives the offset of what is wrong, the offset up to which everything is right (the beginning of the token
     in question), and the reason. ``error`` is what libxml2 said.
     """
+    wrong, end = forbidden(data if split.final else data + TAIL)
+    if wrong >= 0:  # what comes behind it may not have come yet
+        split, data, error = Split(split.source, split.start, split.data[:end], False), data[:end], None
     prologue, places = split.start.prologue, Places(split, exact=True)
+    plain = data[:wrong].translate(_LETTERS) + data[wrong:] if wrong >= 0 else data.translate(_LETTERS)
     reader = expat.ParserCreate("UTF-8", " ")
     try:
-        reader.Parse(prologue, False)
-        reader.Parse(data if split.final else data + TAIL, split.final)
+        reader.Parse(prologue.translate(_LETTERS), False)
+        reader.Parse(plain if split.final else plain + TAIL, split.final)
     except expat.ExpatError as found:
         at = max(0, min(reader.ErrorByteIndex - len(prologue), len(data)))
         if split.final and found.code in _TRUNCATED:
@@ -166,6 +179,8 @@ def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple
     begin, end = places.first(lambda end: _complaint(prologue, data[:end]) is not None)
     if begin < end:
         return begin, begin, _complaint(prologue, data[:end]) or ""
+    if wrong >= 0:
+        return wrong, places.token(wrong)[0], _complaint(prologue, data) or "malformed"
     at = _offset(prologue, data, error) if error is not None else len(data)
     if at >= len(data) and split.final:
         return truncated(split, places)
@@ -216,33 +231,43 @@ class _Silent:
     def close(self) -> None: ...
 
 
-def new_parser(target: object) -> etree.XMLParser:
-    """A parser that fetches nothing, expands nothing, and calls ``target``."""
-    return etree.XMLParser(
+@contextmanager
+def new_parser(target: object) -> Iterator[etree.XMLParser]:
+    """A parser that fetches nothing, expands nothing, and calls ``target``.
+
+    It is closed in the end: of one that is not, libxml2 keeps all names for ever.
+    """
+    parser = etree.XMLParser(
         target=target,  # type: ignore[arg-type]
         encoding="utf-8",
         resolve_entities=False,
         no_network=True,
         huge_tree=False,
     )
+    try:
+        yield parser
+    finally:
+        # Elements may be open still, and all else has been said.
+        with suppress(etree.XMLSyntaxError, XmlPunctError):
+            parser.close()
 
 
 def _complaint(prologue: bytes, data: bytes) -> str | None:
     """What libxml2 has against ``data``, if anything."""
     target = _Silent()
-    parser = new_parser(target)
-    try:
-        for piece in (prologue, *pieces(data), TAIL):
-            if piece:
-                parser.feed(piece)
+    with new_parser(target) as parser:
+        try:
+            for piece in (*pieces(prologue), *pieces(data), TAIL):
+                if piece:
+                    parser.feed(piece)
+                if (found := complaint(parser)) is not None:
+                    return reason(found)
+            if target.reached:
+                return None
+            parser.close()
+        except etree.XMLSyntaxError:
             if (found := complaint(parser)) is not None:
                 return reason(found)
-        if target.reached:
-            return None
-        parser.close()
-    except etree.XMLSyntaxError:
-        if (found := complaint(parser)) is not None:
-            return reason(found)
     return "malformed: a tag that does not end"
 
 

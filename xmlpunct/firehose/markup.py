@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,8 @@ _QUOTED = re.compile(rb""""[^"<]*+"|'[^'<]*+'""")  # where it is text, it does n
 _ENDS = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
 
 
+_NO_TAG = np.isin(np.arange(256), list(b"!?<>\"'"))
+"""Which characters behind a ``<`` make it no tag."""
 _WINDOW = 2**20
 
 
@@ -102,7 +105,7 @@ def _tags(data: bytes, plain: bytes) -> Tokens | None:
     if not ((start < end).all() and (end[:-1] < start[1:]).all()) or tail < end[-1]:
         return None
     second = chars[start + 1]
-    if ((second == ord("!")) | (second == ord("?"))).any() or data[tail + 1 : tail + 2] in (b"!", b"?"):
+    if _NO_TAG[second].any() or _NO_TAG[chars[tail + 1 : tail + 2]].any():
         return None
     doubtful = [count - 1, *_quoted_oddly(chars, start, end)]  # the data may end inside a quoted >
     if not all(_TOKEN.fullmatch(data, int(start[i]), int(end[i]) + 1) for i in doubtful):
@@ -134,6 +137,9 @@ def _beside_others(data: bytes) -> Tokens | None:
     if tags is None or not others:
         return tags
     starts, ends = np.array(others, np.int64).T
+    before = np.searchsorted(tags.start, starts)
+    if (starts < np.concatenate((starts[:1], tags.end))[before]).any() or starts[-1] > tags.tail:
+        return None  # one is inside a tag
     none, no = np.zeros(len(others), np.int64), np.zeros(len(others), np.bool_)
     order = np.argsort(np.concatenate((tags.start, starts)))
     start, end, delta = (
@@ -206,6 +212,23 @@ def _is_broken(data: bytes, tail: int) -> bool:
     return not (b"<!--".startswith(head) or b"<![CDATA[".startswith(head) or _PARTIAL.match(data, tail))
 
 
+def long_tag(data: bytes, most: int) -> int | None:
+    """Where the first tag of more than ``most`` bytes begins, complete or not; None if there is none.
+
+    >>> long_tag(b"<a><!--<bbbbbbbb--><cc d='>", 7), long_tag(b"<a><!--<bbbbbbbb-->", 7)
+    (19, None)
+    """
+    at = data.find(b"<")
+    while 0 <= at < len(data) - most:
+        after = data.rfind(b"<", at + 1, at + most + 1)
+        if after < 0:  # no tag holds a <
+            if _PARTIAL.match(data, at, at + most + 1) and tokens(data[:at]).tail == at:
+                return at
+            after = data.find(b"<", at + most)
+        at = after
+    return None
+
+
 def terminator(head: bytes) -> bytes:
     """What must come before the token that begins with ``head`` (9 bytes of it) can be complete."""
     return next((end for begin, end in _ENDS if head.startswith(begin)), b">")
@@ -216,16 +239,23 @@ def terminator(head: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An open element: its raw start tag, its expanded name, and the namespaces in scope, by prefix."""
+    """An open element: its start tag, its expanded name, the namespaces in scope, by prefix, and how often
+    one has been declared for them.
+
+    The start tag is the raw one, unless that is long: then no more of it is kept than what it says of names.
+    """
 
     raw: str
     name: ElementName
     namespaces: dict[str, str] = field(compare=False)
+    declared: int = field(compare=False)
 
 
 _NAME = re.compile(r"<([^\s/>]*)")
 _ATTRIBUTE = re.compile(r"""\s([^\s=/>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_REFERENCE = re.compile(r"&(?:#x([0-9a-fA-F]{1,6})|#([0-9]{1,7})|(lt|gt|amp|quot|apos));")
+_REFERENCE = re.compile(r"&(?:#x0*([0-9a-fA-F]{1,6})|#0*([0-9]{1,7})|(lt|gt|amp|quot|apos));")
+_LONG_TAG = 1024
+"""In characters: a start tag is read again with each piece that it is open in."""
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
@@ -235,15 +265,20 @@ def element(raw: str, parent: Element | None) -> Element:
     >>> element("<p:a b='1'>", element("<r xmlns:p='urn:x'>", None)).name
     '{urn:x}a'
     """
-    namespaces = parent.namespaces if parent else {}
-    if "xmlns" in raw:
-        namespaces = namespaces | dict(_declarations(raw))
+    namespaces, declared = (parent.namespaces, parent.declared) if parent else ({}, 0)
+    own = [*_declarations(raw)] if "xmlns" in raw else []
+    if own:
+        namespaces, declared = namespaces | dict(own), declared + len(own)
     found = _NAME.match(raw)
-    prefix, colon, local = (found[1] if found else "").partition(":")
+    tag = found[1] if found else ""
+    if len(raw) > _LONG_TAG:
+        said = (f" xmlns{prefix and ':'}{prefix}={quoteattr(uri)}" for prefix, uri in own)
+        raw = f"<{tag}{''.join(said)}>"
+    prefix, colon, local = tag.partition(":")
     if not colon:
         prefix, local = "", prefix
     uri = namespaces.get(prefix, "")
-    return Element(raw, f"{{{uri}}}{local}" if uri else local, namespaces)
+    return Element(raw, f"{{{uri}}}{local}" if uri else local, namespaces, declared)
 
 
 def elements(raws: tuple[str, ...]) -> list[Element]:

@@ -7,23 +7,26 @@ something is wrong: everything before it, and nothing from there on.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 from lxml import etree
 
+from xmlpunct.bundle import FEW, Bundle
 from xmlpunct.firehose import faults
+from xmlpunct.firehose.bundling import bundled
 from xmlpunct.firehose.cells import Cells, Ints, joined
+from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.delivery import Delivery, Parsed, Rows
 from xmlpunct.firehose.dictionary import contained
-from xmlpunct.firehose.markup import complete
+from xmlpunct.firehose.markup import complete, long_tag
 from xmlpunct.firehose.position import Split
-from xmlpunct.firehose.reading import PunctuationError, read_punctuation
-from xmlpunct.firehose.scan import Proven, ProvenPunctuation, Scanned, Scanner, Tree
+from xmlpunct.firehose.prologue import NO_DOCTYPE, Ready, ready
+from xmlpunct.firehose.reading import PunctuationError, punctuation_of, read_punctuation, read_slots
+from xmlpunct.firehose.scan import Proven, ProvenPunctuations, Scanned, Scanner, Tree
 from xmlpunct.firehose.shape import LimitError, Names, Shape, states
 from xmlpunct.firehose.spec import (
     PUNCT_NAMESPACE,
@@ -35,8 +38,6 @@ from xmlpunct.firehose.spec import (
 )
 from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
 from xmlpunct.punctuation import Punctuation
-
-NO_DOCTYPE = "DOCTYPE is not accepted"
 
 
 def parse_split(
@@ -56,7 +57,7 @@ def parse_split(
     """
     streams = _streams(tuple(specs), punct_namespace, limits)
     scanned = streams.scanner.scan(split)
-    return (scanned and _with_proven(split, scanned, streams)) or _Parse(split, streams).run()
+    return (scanned and _with_proven(split, scanned, streams)) or _parse(split, streams).run()
 
 
 def parse_conforming(
@@ -66,7 +67,7 @@ def parse_conforming(
     limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> Parsed:
     """`parse_split` by libxml2 alone: the same, at its own pace."""
-    return _Parse(split, _streams(tuple(specs), punct_namespace, limits)).run()
+    return _parse(split, _streams(tuple(specs), punct_namespace, limits)).run()
 
 
 def prover(specs: Sequence[StreamSpec], punct_namespace: str, limits: Limits) -> Callable[[Split], int]:
@@ -93,22 +94,51 @@ class _Streams:
         widths = [len(shape.paths) for shape in self.shapes]
         self.scanner = Scanner(elements_of(specs, punct_namespace), widths, limits, self._trial)
         self._read = lru_cache(maxsize=4096)(self._punctuation_of)
+        self._numbers = lru_cache(maxsize=256)(self._numbers_of)
 
     def punctuation(self, stream: int, branch: Branch) -> Punctuation | None:
         """The punctuation of a stream that an element says. Raises `PunctuationError`."""
         spec = self.specs[stream]
-        uris = frozenset({"", self.punct_namespace, expanded(spec.element)[0]})
-        return read_punctuation(spec.schema, self.shapes[stream], branch, uris)
+        return read_punctuation(spec.schema, self.shapes[stream], branch, self._uris(spec))
 
-    def proven(self, stream: int, said: ProvenPunctuation) -> Punctuation | None:
-        """`punctuation`, of one that was not parsed."""
-        return self._read(stream, said.tree, said.values)
+    def proven(self, stream: int, said: ProvenPunctuations) -> Iterator[tuple[int, Punctuation | None]]:
+        """`punctuation`, of some that were not parsed, each behind its offset."""
+        return ((at, self._read(stream, said.tree, values)) for at, values in said)
+
+    def bundle(self, stream: int, said: Sequence[ProvenPunctuations]) -> Bundle | None:
+        """What `proven` gives, in a column; None if it is to be read one by one."""
+        if len(said) != 1 or len(said[0].at) < FEW:
+            return None
+        numbers = self._numbers(stream, said[0].tree)
+        if numbers is None:
+            return None
+        slots = [None if n is None else said[0].values[n] for n in numbers]
+        return bundled(self.specs[stream].schema, self.shapes[stream], slots)
+
+    def _numbers_of(self, stream: int, tree: Tree) -> list[int | None] | None:
+        """By slot the number of the value that is its pattern's text; None where one is something else."""
+        spec, shape = self.specs[stream], self.shapes[stream]
+        try:
+            texts = read_slots(shape, spec.schema, tree.numbered(), self._uris(spec))
+        except PunctuationError:
+            return None
+        if any(text is not None and not text.isdecimal() for text in texts):
+            return None
+        return [None if text is None else int(text) for text in texts]
+
+    def _uris(self, spec: StreamSpec) -> frozenset[str]:
+        """The namespaces in which the parts of a punctuation may be."""
+        return frozenset({"", self.punct_namespace, expanded(spec.element)[0]})
 
     def _punctuation_of(self, stream: int, tree: Tree, values: tuple[str, ...]) -> Punctuation | None:
-        return self.punctuation(stream, tree.filled(values))
+        numbers = self._numbers(stream, tree)
+        if numbers is None:
+            return self.punctuation(stream, tree.filled(values))
+        texts = [None if n is None else values[n] for n in numbers]
+        return punctuation_of(self.specs[stream].schema, self.shapes[stream], texts)
 
     def _trial(self, split: Split) -> list[Found] | None:
-        parse = _Parse(split, self)
+        parse = _parse(split, self)
         return parse.found if parse.find() is None else None
 
 
@@ -116,10 +146,11 @@ _streams = lru_cache(maxsize=16)(_Streams)
 
 
 class _Parse:
-    """One split, parsed by libxml2."""
+    """One split, ``ready`` for libxml2; ``behind`` is what is known to be wrong right behind it."""
 
-    def __init__(self, split: Split, streams: _Streams) -> None:
-        self.split, self.streams, self.limits = split, streams, streams.limits
+    def __init__(self, split: Split, ready: Ready, streams: _Streams, behind: _Fatal | None) -> None:
+        self.split, self.ready, self.behind = split, ready, behind
+        self.streams, self.limits = streams, streams.limits
         self.places = faults.Places(split)
         self.prologue = split.start.prologue
         self.found = [Found(len(shape.paths)) for shape in streams.shapes]
@@ -129,19 +160,17 @@ class _Parse:
 
     def find(self) -> _Fatal | None:
         """Parse, and find out what ends the delivery."""
-        ready = _ready(self.split)
-        if isinstance(ready, _Fatal):
-            return ready
+        ready = self.ready
         if not self.split.final and len(self.split.data) > self.limits.element:
             # What comes behind the last complete token is cut anywhere.
-            ready = _Ready(ready.data[: complete(ready.data)], ready.declared)
+            ready = Ready(ready.data[: complete(ready.data)], ready.declared)
         fatals = [fatal for group in self.streams.groups if (fatal := self.read(ready, group))]
         fatal = min(fatals, key=lambda f: f.number) if fatals else None
         for found in self.found:
             fatal = self.oversize(found, fatal)
         return fatal
 
-    def read(self, ready: _Ready, group: list[int]) -> _Fatal | None:
+    def read(self, ready: Ready, group: list[int]) -> _Fatal | None:
         """Parse for some of the streams, whose elements all differ."""
         target = self.target(group)
         fatal = self.parse(target, ready.data)
@@ -152,7 +181,7 @@ class _Parse:
             again = self.parse(target, ready.data[:right])
             fatal = again if isinstance(again, _Fatal) else _Fatal(offset, reason)
         elif fatal is None:
-            fatal = self.unfinished(target, ready)
+            fatal = self.behind or self.unfinished(target, ready)
         for i, found in zip(group, target.found, strict=True):
             self.found[i] = found
         return fatal
@@ -170,28 +199,28 @@ class _Parse:
 
     def feed(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """`parse`, in this thread."""
-        parser = faults.new_parser(target)
-        try:
-            for piece in (self.prologue, *faults.pieces(data), faults.TAIL):
-                target.reached = False
-                if piece:
-                    parser.feed(piece)
-                entry = faults.complaint(parser)
-                if entry is not None:
-                    return entry
-        except etree.XMLSyntaxError:
-            return faults.complaint(parser) or _Unknown()
-        except LimitError as error:
-            return faults.complaint(parser) or self.at(target.starts, f"too large: {error}")
-        except DoctypeError:
-            return _Fatal(max(data.find(b"<!DOCTYPE"), 0), NO_DOCTYPE)
-        return None if target.reached else _Unknown()
+        with faults.new_parser(target) as parser:
+            try:
+                for piece in (*faults.pieces(self.prologue), *faults.pieces(data), faults.TAIL):
+                    target.reached = False
+                    if piece:
+                        parser.feed(piece)
+                    entry = faults.complaint(parser)
+                    if entry is not None:
+                        return entry
+            except etree.XMLSyntaxError:
+                return faults.complaint(parser) or _Unknown()
+            except LimitError as error:
+                return faults.complaint(parser) or self.at(target.starts, f"too large: {error}")
+            except DoctypeError:
+                return _Fatal(max(data.find(b"<!DOCTYPE"), 0), NO_DOCTYPE)
+            return None if target.reached else _Unknown()
 
     def at(self, number: int, reason: str) -> _Fatal:
         """Something wrong with the element of a start tag, counted as the target does."""
         return _Fatal(self.places.offset(number - len(self.split.start.open)), reason, number)
 
-    def unfinished(self, target: Target, ready: _Ready) -> _Fatal | None:
+    def unfinished(self, target: Target, ready: Ready) -> _Fatal | None:
         """What is wrong at the end of data without any error."""
         split, size = self.split, len(self.split.data)
         if not split.final:
@@ -232,7 +261,8 @@ class _Parse:
             offsets = partial(self.offsets, found, count)
             rows = Rows(count, cells, faults, partial(self.place, found), offsets)
             said = [(before, p) for number, before, p in punctuations[i] if number < end]
-            delivery.add(self.streams.specs[i], self.streams.shapes[i], rows, said)
+            at, ps = np.array([n for n, _ in said], np.int64), [p for _, p in said]
+            delivery.add(self.streams.specs[i], self.streams.shapes[i], rows, ps, at)
         if fatal:
             delivery.fail(fatal.offset, fatal.reason)
         return delivery.parsed
@@ -256,25 +286,53 @@ class _Parse:
         return self.places.offsets(np.array(found.at[:count], np.int64) - len(self.split.start.open))
 
 
+def _parse(split: Split, streams: _Streams, behind: _Fatal | None = None) -> _Parse:
+    """What is to be parsed of a split: no more than what comes before anything that nobody needs to parse."""
+
+    def until(end: int) -> Split:
+        return Split(split.source, split.start, split.data[:end], False)
+
+    found = ready(split)
+    if found.refused is not None:
+        return _parse(until(found.refused), streams, _Fatal(found.refused, found.reason))
+    data, limits = split.data, streams.limits
+    at = long_tag(data, limits.tag) if len(data) > limits.tag else None
+    if at is not None or (not split.final and len(data) > limits.element):
+        wrong, end = forbidden(data[: limits.element if at is None else at + limits.tag + 1])
+        if wrong >= 0:  # the byte behind it may be what makes it wrong
+            split = until(min(end + 1, limits.element))
+            return _Parse(split, ready(split), streams, behind)
+    if at is not None:
+        return _parse(until(at), streams, _Fatal(at, f"too large: a tag longer than {limits.tag:,} bytes"))
+    return _Parse(split, found, streams, behind)
+
+
 def _with_proven(split: Split, scanned: Scanned, streams: _Streams) -> Parsed | None:
     """What a scan has proven, together with what the odd rest holds; None if anything is wrong with that."""
-    rest = _Parse(scanned.odd, streams)
+    rest = _parse(scanned.odd, streams)
     if not scanned.is_complete and rest.find() is not None:
         return None
     delivery = Delivery(split, faults.Places(split))
     for i, (proven, found) in enumerate(zip(scanned.proven, rest.found, strict=True)):
-        try:
-            said = [(p.at, streams.proven(i, p)) for p in proven.punctuations]
-            for number, _, branch in found.punctuations:
-                here = rest.places.offset(number - len(split.start.open))
-                said.append((scanned.offset(here), streams.punctuation(i, branch)))
-        except PunctuationError:
-            return None
-        said.sort(key=lambda p: p[0])
         rows = _merged(split, scanned, proven, rest, found)
-        before = np.searchsorted(rows.at, [offset for offset, _ in said]).tolist()
-        punctuations = [(n, p) for n, (_, p) in zip(before, said, strict=True)]
-        delivery.add(streams.specs[i], streams.shapes[i], rows, punctuations)
+        at: Sequence[int] | Ints
+        punctuations: Sequence[Punctuation | None] | None = None
+        if not found.punctuations:
+            punctuations = streams.bundle(i, proven.punctuations)
+        if punctuations is not None:
+            at = proven.punctuations[0].at
+        else:
+            try:
+                said = [one for group in proven.punctuations for one in streams.proven(i, group)]
+                for number, _, branch in found.punctuations:
+                    here = rest.places.offset(number - len(split.start.open))
+                    said.append((scanned.offset(here), streams.punctuation(i, branch)))
+            except PunctuationError:
+                return None
+            said.sort(key=lambda p: p[0])
+            at, punctuations = [offset for offset, _ in said], [p for _, p in said]
+        before = np.searchsorted(rows.at, at)
+        delivery.add(streams.specs[i], streams.shapes[i], rows, punctuations, before)
     return delivery.parsed
 
 
@@ -306,48 +364,6 @@ def _merged(split: Split, scanned: Scanned, proven: Proven, rest: _Parse, found:
 
 class _Unknown:
     """The parser failed and did not say at what."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    data: bytes
-    declared: bool
-
-
-_MISC = re.compile(rb"(?:[ \t\r\n]++|<!--.*?-->|<\?(?!xml[ \t\r\n?]).*?\?>)*+", re.DOTALL)
-_ANY_DECLARATION = re.compile(rb"<\?xml[ \t\r\n].*?\?>", re.DOTALL)
-_DECLARATION = re.compile(
-    rb"""<\?xml \s+version\s*=\s*(?:"1\.[0-9]+"|'1\.[0-9]+')
-       (?:\s+encoding\s*=\s*(?:"[A-Za-z][A-Za-z0-9._-]*"|'[A-Za-z][A-Za-z0-9._-]*'))?
-       (?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))? \s*\?>""",
-    re.VERBOSE,
-)
-_BOM = b"\xef\xbb\xbf"
-
-
-def _ready(split: Split) -> _Ready | _Fatal:
-    """The data as the parser is to see it, of the same length: without byte order mark and XML declaration.
-
-    The declaration may name the encoding that the source had before it became UTF-8, and what stands between
-    two documents of one source (the first one's comments, say) may come before the second's declaration.
-    """
-    data, declared = split.data, False
-    if split.start.open:
-        return _Ready(data, declared)
-    misc = _MISC.match(data) if split.start.started else None
-    at = misc.end() if misc else 0
-    if data.startswith(_BOM, at):
-        data = data[:at] + b"   " + data[at + 3 :]
-        at += 3
-    found = _ANY_DECLARATION.match(data, at)
-    if found:
-        declared = True
-        if not _DECLARATION.fullmatch(found[0]):
-            return _Fatal(at, "malformed XML declaration")
-        data = data[:at] + re.sub(rb"[^\n]", b" ", found[0]) + data[found.end() :]
-    misc = _MISC.match(data)
-    at = misc.end() if misc else 0
-    return _Fatal(at, NO_DOCTYPE) if data.startswith(b"<!DOCTYPE", at) else _Ready(data, declared)
 
 
 def _groups(specs: Sequence[StreamSpec], punct_namespace: str) -> list[list[int]]:

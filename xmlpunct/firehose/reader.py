@@ -119,12 +119,19 @@ class FirehoseReader:
         """One split; None if a part has ended."""
         file, splitter = self._open()
         if self._cut is None:
-            data = file.read(size)
-            if data:
-                splitter.feed(data)
+            try:
+                data = file.read(size)
+            except SourceError:
+                splitter.fail()
+                self._cut = splitter.cut()
+                if self._cut is None:
+                    raise
             else:
-                splitter.end()
-            self._cut = splitter.cut()
+                if data:
+                    splitter.feed(data)
+                else:
+                    splitter.end()
+                self._cut = splitter.cut()
         # Several documents may have come with one read: the next one needs no further bytes.
         split, self._cut = self._cut, splitter.cut()
         if split is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from xmlpunct.errors import PatternError, XmlPunctError
@@ -30,8 +31,25 @@ def read_punctuation(
     reader.read(branch, shape.root)
     if reader.undeclared:
         return None
-    texts = [reader.texts[slot] for slot in shape.slots]
-    return Punctuation(schema, [_pattern(a, text) for a, text in zip(schema, texts, strict=True)])
+    return punctuation_of(schema, shape, reader.texts)
+
+
+def punctuation_of(schema: Schema, shape: Shape, texts: Sequence[str | None]) -> Punctuation:
+    """The punctuation whose patterns' texts are given by slot (None: ``*``). Raises `PunctuationError`."""
+    by_attribute = zip(schema, shape.slots, strict=True)
+    return Punctuation(schema, [_pattern(a, texts[slot]) for a, slot in by_attribute])
+
+
+def read_slots(shape: Shape, schema: Schema, branch: Branch, namespaces: frozenset[str]) -> list[str | None]:
+    """By slot the text of its pattern in an element (None: there is none). Raises `PunctuationError`.
+
+    It does so, too, where the element says something of what is not declared.
+    """
+    reader = _Reader(schema, shape, namespaces)
+    reader.read(branch, shape.root)
+    if reader.undeclared:
+        raise PunctuationError("it constrains something that the schema does not declare")
+    return reader.texts
 
 
 def _pattern(attribute: Attribute, text: str | None) -> Pattern:

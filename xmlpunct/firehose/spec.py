@@ -44,8 +44,10 @@ class Limits:
     """How large things in a source may be; what is larger makes the source fail.
 
     ``depth`` counts elements, ``text`` (one value) and ``attribute`` characters, ``name`` characters of a
-    local name, ``attributes`` those of one element, ``inside`` the attributes and the undeclared elements of
-    one tuple or punctuation, ``element`` the bytes of one that must be held until it ends.
+    local name, of a prefix and of a namespace's URI, ``attributes`` those of one element, ``namespaces`` the
+    declarations in scope in one place, ``inside`` the attributes and the undeclared elements of
+    one tuple or punctuation, ``tag`` the bytes of one tag, ``element`` those of one tuple or punctuation, or of
+    whatever else must be held until it ends.
     """
 
     depth: int = 200
@@ -53,7 +55,9 @@ class Limits:
     attribute: int = 1_000_000
     name: int = 1_000
     attributes: int = 1_000
+    namespaces: int = 1_000
     inside: int = 250_000
+    tag: int = 8 * 2**20
     element: int = 32 * 2**20
 
 

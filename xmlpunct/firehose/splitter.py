@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
+from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.markup import Element, Tokens, element, is_token, nesting, terminator, tokens
 from xmlpunct.firehose.markup import elements as opened_by
 from xmlpunct.firehose.position import Position, Split
@@ -25,6 +26,8 @@ _DEEPEST = 300
 """Where nothing is followed any more: libxml2 refuses what is nested 256 deep."""
 _LEAST_LEAP, _FIRST_LEAP, _LEAP = 1024, 2**16, 2**18  # what fits into the processor's own memory is fastest
 _STEPS_BACK = 64
+_LONG = 2**16
+"""For how many bytes to wait for the end of a token before looking whether it can have one at all."""
 _TAG = re.compile(rb"""<[^!?<>"']""")
 _PLAIN = re.compile(rb"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+""")
 """What a tag may hold up to its end."""
@@ -65,6 +68,7 @@ class Splitter:
         self._looked = 0  # up to where its end has been looked for,
         self._quote = b""  # the quote that is open there,
         self._wrong = False  # and whether it is known to be no token
+        self._judged = 0  # up to where all characters are such as XML may hold
         self._safe = 0  # the boundary found, if not 0,
         self._safe_open: tuple[str, ...] = ()  # and what is open there
         self._root_closed = self._broken = self._ended = self._finished = False
@@ -93,6 +97,13 @@ class Splitter:
         """No more bytes will come, and that is how the source ends."""
         self._ended = True
 
+    def fail(self) -> None:
+        """No more bytes will come, and who knows how the source ends.
+
+        What is waiting is cut if it holds what no XML may: that comes first, and has perhaps been seen before.
+        """
+        self._broken = self._broken or self._is_hopeless(len(self._data))
+
     def cut(self, limit: int | None = None) -> Split | None:
         """The next split: as large as can be up to ``limit`` bytes, or larger where nothing allows a cut.
 
@@ -109,9 +120,9 @@ class Splitter:
             if self._nothing_after():
                 return self._last(len(self._data), final=True)
             return self._take(self._safe, final=False)
-        if len(self._data) > most:
+        if len(self._data) > most or self._is_long_tag():
             return self._last(most + 1, final=False)
-        return self._last(most, final=True) if self._ended else None
+        return self._last(most, final=not self._is_hopeless(len(self._data))) if self._ended else None
 
     def _nothing_after(self) -> bool:
         """Whether the boundary found is a root's end with nothing but (a little) white space behind it."""
@@ -192,6 +203,7 @@ class Splitter:
         """Understand the data up to ``stop``, as far as it is complete. Nothing is looked at over and over."""
         at = self._end_of_token(stop)
         if at < 0:
+            self._broken = not self._wrong and stop - self._tail > _LONG and self._is_hopeless(stop)
             return
         if not self._wrong:
             chunk = bytes(memoryview(self._data)[self._scanned : stop])
@@ -209,13 +221,31 @@ class Splitter:
             # Show the parser the whole of what is wrong, so that it says the same however data arrives.
             self._broken = self._ended or (at >= 0 and self._data.find(b">", at, stop) >= 0)
 
+    def _is_hopeless(self, stop: int) -> bool:
+        """Whether there is before ``stop`` what no XML may hold, so that there is nothing to wait for."""
+        wrong, end = forbidden(bytes(memoryview(self._data)[self._judged : stop]))
+        self._judged += end
+        return wrong >= 0
+
+    def _is_long_tag(self) -> bool:
+        """Whether the token at the tail is a tag, and longer than it may be."""
+        is_long = self._looked - self._tail > self.limits.tag and not self._wrong
+        return is_long and _TAG.match(self._data, self._tail) is not None
+
     def _look_from(self, tail: int) -> None:
         self._tail = self._looked = tail
         self._quote, self._wrong = b"", False
 
     def _end_of_token(self, stop: int) -> int:
         """Where, before ``stop``, the token at the tail ends or is seen to be none; -1 if that is not known."""
-        data, at = self._data, max(self._tail, self._looked - 2)
+        data = self._data
+        if data[self._tail : self._tail + 1] != b"<":  # text behind what is proven
+            begin = data.find(b"<", max(self._tail, self._looked), stop)
+            if begin < 0:
+                self._looked = max(self._looked, stop)
+                return -1
+            self._look_from(begin)
+        at = max(self._tail, self._looked - 2)
         head = bytes(data[self._tail : self._tail + 9])
         looked, self._looked = max(self._tail + 1, self._looked), max(self._looked, stop)
         if self._wrong:
@@ -276,7 +306,7 @@ class Splitter:
         split = Split(self.source, self._position, data, final)
         self._position = self._position.after(data, self._safe_open)
         self._scanned, self._tail = max(self._scanned - size, 0), max(self._tail - size, 0)
-        self._looked = max(self._looked - size, 0)
+        self._looked, self._judged = max(self._looked - size, 0), max(self._judged - size, 0)
         self._safe, self._proved, self._root_closed = 0, 0, False
         return split
 

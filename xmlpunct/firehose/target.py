@@ -61,7 +61,7 @@ class Target:
         self.data = self.parts.append
         self.names, self.limits = names, names.limits
         self.deepest, self.most_inside = names.limits.depth, names.limits.inside
-        self.inside_count = 0
+        self.inside_count = self.declared = 0
         self.row: list[str | None] = []
         self.row_at = 0
         self.fault: tuple[int, str] | None = None
@@ -72,6 +72,20 @@ class Target:
     def inside(self) -> bool:
         """Whether a tuple or punctuation is open."""
         return any(node.kind in (_TUPLE, _PUNCTUATION) for node in (*self.stack, self.node))
+
+    def start_ns(self, prefix: str | None, uri: str) -> None:
+        """A declaration in the start tag that comes next."""
+        limits = self.limits
+        self.declared += 1
+        if self.declared > limits.namespaces:
+            self.starts += 1
+            raise LimitError(f"more than {limits.namespaces:,} namespaces declared in one place")
+        if len(prefix or "") > limits.name or len(uri) > limits.name:
+            self.starts += 1
+            raise LimitError(f"a prefix or namespace longer than {limits.name:,} characters")
+
+    def end_ns(self, prefix: str | None) -> None:
+        self.declared -= 1
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         self.starts += 1

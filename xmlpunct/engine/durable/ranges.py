@@ -233,8 +233,11 @@ def _splits(splitter: Splitter, file: BinaryIO, extent: Extent, budget: int, pie
         splitter.feed(data)
         # A file that has become shorter ends where it ends.
         at_end = at >= extent.size or len(data) < want
-        if at_end and extent.complete and extent.failure is None:
-            splitter.end()
+        if at_end and extent.complete:
+            if extent.failure is None:
+                splitter.end()
+            else:
+                splitter.fail()
         while taken < budget or not taken:
             split = splitter.cut(min(piece, budget))
             if split is None:

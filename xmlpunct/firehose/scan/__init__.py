@@ -6,7 +6,7 @@ region is proven when everything in it but its values is the template's, byte by
 values can be markup. All else is *odd*, and the conforming parser reads it.
 """
 
-from xmlpunct.firehose.scan.scanner import Proven, ProvenPunctuation, Scanned, Scanner
+from xmlpunct.firehose.scan.scanner import Proven, ProvenPunctuations, Scanned, Scanner
 from xmlpunct.firehose.scan.template import Tree
 
-__all__ = ["Proven", "ProvenPunctuation", "Scanned", "Scanner", "Tree"]
+__all__ = ["Proven", "ProvenPunctuations", "Scanned", "Scanner", "Tree"]

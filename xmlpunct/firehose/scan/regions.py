@@ -35,12 +35,6 @@ class Group:
         found = self.matched
         return Cells(buffer, found.begin[value], found.size[value], found.head[value])
 
-    def texts(self, buffer: bytes, value: int) -> list[str]:
-        """`cells`, as Python's strings."""
-        begins = self.matched.begin[value]
-        ends = (begins + self.matched.size[value]).tolist()
-        return [buffer[begin:end].decode() for begin, end in zip(begins.tolist(), ends, strict=True)]
-
 
 class Chunk:
     """A piece of XML with its regions, as some templates see them.
@@ -179,7 +173,10 @@ class Chunk:
 
     def _crowded(self, char: int, text: bytes, total: int) -> Flags:
         """Which regions hold more of a character than their template, in a value that is."""
-        expected = sum(len(g.regions) * g.template.literals.count(text) for g in self.groups)
+        expected = sum(
+            int(np.count_nonzero(self.proven[g.regions])) * g.template.literals.count(text)
+            for g in self.groups
+        )
         found = expected + sum(
             self.buffer.count(text, begin, end) for begin, end in [*self.loose(), self.behind]
         )

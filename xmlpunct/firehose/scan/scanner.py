@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,35 +23,44 @@ MOST = 32
 """How many templates there may be in one place, lest all are tried on all."""
 _SAMPLE, _LESSONS, _ROUNDS, _LONGEST = 2**16, 8, 6, 4096
 """What is learnt from: so many bytes, for so many templates at a time, so many times; elements of so many tags."""
+_VAIN = 128
+"""After so many of known kinds, nothing new is looked for any more."""
 _LITTLE, _EFFORT = 16, 1024
 """What is unproven is little up to a 16th of a split, where each stretch counts as this many bytes more."""
 _REST, _MOST_VAIN = 2**20, 7
 """How many bytes to let pass after an attempt in vain; then twice as many, so many times."""
 _SHORT, _MOST_TRIED = 4096, 4
 
-Scope = tuple[tuple[str, str], ...]
-"""Namespaces by prefix."""
+Scope = tuple[int, tuple[tuple[str, str], ...]]
+"""How many declarations of namespaces there are, and what they come to, by prefix."""
 
 Trial = Callable[[Split], Sequence[Found] | None]
 """What the conforming parser finds in a split, by stream; None for an error."""
 
 
-class ProvenPunctuation(NamedTuple):
-    """A punctuation: its offset in the split, its tree, and the values in it."""
+@dataclass(frozen=True, slots=True)
+class ProvenPunctuations:
+    """Punctuations of one form: their offsets in the split, their tree, and the values in it."""
 
-    at: int
+    at: Ints
     tree: Tree
-    values: tuple[str, ...]
+    values: list[Cells]
+
+    def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """For each its offset and its values."""
+        columns = [[cells.text(row) for row in range(len(self.at))] for cells in self.values]
+        rows = list(zip(*columns, strict=True)) or [()] * len(self.at)
+        return zip(self.at.tolist(), rows, strict=True)
 
 
 @dataclass(slots=True)
 class Proven:
-    """What was proven to be of one stream, in order. Each tuple is from ``at`` to ``end`` in the split."""
+    """What was proven to be of one stream. Each tuple, in order, is from ``at`` to ``end`` in the split."""
 
     at: Ints
     end: Ints
     cells: list[Cells]
-    punctuations: list[ProvenPunctuation] = field(default_factory=list)
+    punctuations: list[ProvenPunctuations] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -140,7 +148,9 @@ class Scanner:
         chunk = self._chunk(place, data, stack)
         if chunk is None:
             return None
-        chunk.plain &= chunk.end - chunk.start <= min(self.limits.text, self.limits.attribute)
+        chunk.plain &= chunk.end - chunk.start <= min(
+            self.limits.text, self.limits.attribute, self.limits.tag
+        )
         loose = chunk.loose()
         if sum(end - begin + _EFFORT for begin, end in loose) > WORTH * max(len(data), LEAST):
             return None
@@ -214,7 +224,8 @@ class Scanner:
         found = _tokens(data)
         stack, i, end, count = list(stack), 0, 0, 0
         depth = np.cumsum(found.delta)
-        while i < len(found) and count < _LESSONS:
+        vain = 0
+        while i < len(found) and count < _LESSONS and vain < _VAIN:
             last = i
             if found.element[i] and found.delta[i] >= 0:
                 opened = _element(data, found, i, stack)
@@ -225,7 +236,8 @@ class Scanner:
                             break
                         last = i + 1 + int(closed[0])
                     if stack and _scope(stack) == place.key:
-                        count += place.learn(data, found, end, i, last, stack, self._trial)
+                        new = place.learn(data, found, end, i, last, stack, self._trial)
+                        count, vain = count + new, 0 if new else vain + 1
                 elif found.delta[i]:
                     stack.append(opened)
             elif found.delta[i] < 0:
@@ -290,11 +302,8 @@ class Scanner:
             if stream in group.template.punctuations:
                 group = group.of(chunk.plain[group.regions])
                 tree = group.template.punctuations[stream]
-                columns = [group.texts(chunk.buffer, n) for n in range(len(group.template.form.quoted))]
-                values = list(zip(*columns, strict=True)) or [()] * len(group.regions)
-                for at, row in zip(chunk.offsets(group).tolist(), values, strict=True):
-                    found.punctuations.append(ProvenPunctuation(at, tree, row))
-        found.punctuations.sort(key=lambda p: p.at)
+                values = [group.cells(chunk.buffer, n) for n in range(len(group.template.form.quoted))]
+                found.punctuations.append(ProvenPunctuations(chunk.offsets(group), tree, values))
         return found
 
 
@@ -372,7 +381,7 @@ def _cut(found: Scanned, data: bytes, split: Split) -> Scanned | None:
 
 
 def _scope(stack: list[Element]) -> Scope:
-    return tuple(sorted(stack[-1].namespaces.items()))
+    return stack[-1].declared, tuple(sorted(stack[-1].namespaces.items()))
 
 
 def _tokens(data: bytes) -> Tokens:

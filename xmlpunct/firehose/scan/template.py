@@ -89,6 +89,10 @@ class Tree:
         """The tree with these values."""
         return self._fill(self._branch, values)
 
+    def numbered(self) -> Branch:
+        """The tree with the numbers of the values for values."""
+        return self.filled([str(i) for i in range(len(self._number))])
+
     def _fill(self, branch: Branch, values: Sequence[str]) -> Branch:
         number = self._number
         attributes = {name: values[number[text]] for name, text in branch.attributes.items()}

@@ -1,0 +1,89 @@
+"""Punctuations that are read as a column: the same ones as read one by one, and as a bundle where they make one."""
+
+from __future__ import annotations
+
+import pytest
+
+from xmlpunct.bundle import Bundle
+from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, StreamSpec
+from xmlpunct.firehose.parser import parse_conforming, parse_split
+from xmlpunct.firehose.position import Position, Split
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+OPEN = f'<s xmlns:punct="{PUNCT_NAMESPACE}">'
+SCHEMA = Schema.parse("a INT, b STRING, c DOUBLE PATH 'd/c'")
+
+
+def said(columns: dict[str, list[str]], between: str = "") -> str:
+    """A hundred punctuations, a tuple before each; the columns are cycled through."""
+    lines = []
+    for i in range(100):
+        inner = "".join(f"<{name}>{texts[i % len(texts)]}</{name}>" for name, texts in columns.items())
+        lines.append(f"\n<t><a>{i}</a></t>{between}\n<punct:t>{inner}</punct:t>")
+    return "".join(lines)
+
+
+def slice_of(body: str, conforming: bool = False, schema: Schema = SCHEMA) -> tuple[Slice, list[object]]:
+    split = Split("doc", Position(0, 1, (OPEN,), True), body.encode(), False)
+    read = parse_conforming if conforming else parse_split
+    parsed = read(split, [StreamSpec("s", schema, "t")], PUNCT_NAMESPACE, Limits())
+    return parsed.slices[0], [parsed.rejects, parsed.dropped, parsed.read, parsed.error]
+
+
+NUMBERS = [str(i) for i in range(100)]
+WORDS = [f"w{i}" for i in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "bundled"),
+    [
+        ({"a": NUMBERS, "b": ["*"]}, True),
+        ({"a": NUMBERS}, True),
+        ({"a": ["*"], "b": WORDS, "d": ["<c>*</c>"]}, True),
+        ({"b": [f"{i}-x" for i in range(100)]}, True),
+        ({"a": [f"+0{i}" for i in range(100)]}, True),
+        ({"a": [*NUMBERS[:50], *NUMBERS[:50]]}, False),  # the same twice
+        ({"a": NUMBERS, "b": WORDS}, False),
+        ({"a": ["*", *NUMBERS[1:]]}, False),
+        ({"a": [f"[{i},{i}]" for i in range(100)]}, False),
+        ({"a": [f'"{i}"' for i in range(100)]}, False),
+        ({"b": [f"w{i} " for i in range(100)]}, False),  # the space belongs to it
+        ({"b": [f"{{w{i}}}" for i in range(100)]}, False),
+        ({"b": [f"w{i},v" for i in range(100)]}, False),
+        ({"a": NUMBERS, "z": ["1"]}, False),  # what is not declared is constrained, too
+        ({"a": NUMBERS, "z": ["*"]}, False),
+        ({"d": [f"<c>{i}.5</c>" for i in range(100)]}, False),
+        ({"a": ["1" * 30, *NUMBERS[1:]]}, False),  # too large a number
+        ({"a": [*NUMBERS[:40], "{}", *NUMBERS[41:]]}, False),
+    ],
+)
+def test_bundles(columns: dict[str, list[str]], bundled: bool) -> None:
+    found, others = slice_of(said(columns))
+    slowly, same = slice_of(said(columns), conforming=True)
+    assert isinstance(found.punctuations, Bundle) is bundled
+    assert list(found.punctuations) == list(slowly.punctuations)
+    assert found.before == slowly.before
+    assert found.tuples.equals(slowly.tuples)
+    assert list(map(str, others)) == list(map(str, same))
+
+
+def test_a_bundle_among_rejects_knows_what_came_before_it() -> None:
+    body = said({"a": NUMBERS}).replace("<t><a>7</a></t>", "<t><a>x</a></t>")
+    found, _ = slice_of(body)
+    slowly, _ = slice_of(body, conforming=True)
+    assert isinstance(found.punctuations, Bundle)
+    assert found.before == slowly.before
+
+
+def test_one_that_had_to_be_parsed_makes_all_single() -> None:
+    body = said({"a": NUMBERS}) + "\n<punct:t><!-- odd --><a>500</a></punct:t>"
+    found, _ = slice_of(body)
+    assert not isinstance(found.punctuations, Bundle)
+    assert list(found.punctuations) == list(slice_of(body, conforming=True)[0].punctuations)
+
+
+def test_two_attributes_at_one_place_are_no_bundle() -> None:
+    schema = Schema.parse("a INT, again INT PATH 'a'")
+    found, _ = slice_of(said({"a": NUMBERS}), schema=schema)
+    assert str(found.punctuations[3]) == "<3, 3>"

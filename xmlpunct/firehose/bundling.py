@@ -1,0 +1,59 @@
+"""Punctuations that each close one value of the same attribute, read as a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.bundle import FEW, Bundle
+from xmlpunct.firehose.cells import Cells
+from xmlpunct.firehose.shape import Shape
+from xmlpunct.schema import Schema
+from xmlpunct.types import Type
+
+_PLAIN = "^[A-Za-z0-9_.:-]+$"
+"""A text that as a pattern is a constant of type STRING, and the same text."""
+
+
+def bundled(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> Bundle | None:
+    """The punctuations whose patterns' texts are given by slot (None: ``*``), in their order.
+
+    None if they are no bundle, or could be one only by a closer look: then they are to be read one by one.
+
+    >>> schema = Schema.parse("item INT, bidder STRING")
+    >>> texts = [Cells.of([str(i) for i in range(100)]), Cells.of(["*"] * 100)]
+    >>> found = bundled(schema, Shape.of(schema), texts)
+    >>> print(found[99])
+    <99, *>
+    """
+    said = [i for i, slot in enumerate(shape.slots) if slots[slot] is not None and not _open(slots[slot])]
+    if len(said) != 1:
+        return None
+    attribute, cells = schema.attributes[said[0]], slots[shape.slots[said[0]]]
+    if cells is None or len(cells) < FEW:
+        return None
+    values = _constants(attribute.type, cells, attribute.name)
+    if values is None or values.n_unique() < len(values):
+        return None
+    return Bundle(schema, said[0], values)
+
+
+def _open(cells: Cells | None) -> bool:
+    """Whether all patterns are ``*``."""
+    if cells is None:
+        return True
+    first, _ = cells.words()
+    return bool(((cells.size == 1) & (first & np.uint64(0xFF) == ord("*"))).all())
+
+
+def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:
+    """The values of patterns that are plain constants; None if one is not."""
+    if type_.name == "INT":
+        values, wrong = cells.integers()
+        return None if wrong.any() else pl.Series(name, values)
+    if type_.name == "STRING":
+        texts = cells.texts(name)
+        return texts if texts.str.contains(_PLAIN).all() else None
+    return None

@@ -1,0 +1,37 @@
+"""What no XML may hold, whatever stands around it: bytes that are not UTF-8, and characters that XML forbids."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_BLOCK = 2**16
+_CONTROLS = bytes(c for c in range(32) if c not in b"\t\n\r")
+_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+
+
+def forbidden(data: bytes) -> tuple[int, int]:
+    """From where to where the first forbidden character is; -1 and how many bytes are judged, if there is none.
+
+    A character that may go on behind ``data`` is not judged.
+
+    >>> forbidden(b"x\\0y"), forbidden(b"x\\xff"), forbidden("\u20ac".encode()[:2])
+    ((1, 2), (1, 2), (-1, 0))
+    """
+    at = 0
+    while at < len(data):
+        block, wrong = data[at : at + _BLOCK], 0
+        try:
+            end = codecs.utf_8_decode(block, "strict", False)[1]
+        except UnicodeDecodeError as error:
+            end, wrong = error.start, error.end
+        if b"\xef\xbf" in block or len(block.translate(None, _CONTROLS)) != len(block):
+            found = _FORBIDDEN.search(block, 0, end)
+            if found is not None:
+                end, wrong = found.span()
+        if wrong:
+            return at + end, at + wrong
+        if not end:
+            break
+        at += end
+    return -1, at
