@@ -48,13 +48,14 @@ def main() -> None:
     parser = common.parser(__doc__)
     parser.set_defaults(rounds=1)
     parser.add_argument("--hours", type=int, default=24, help="hours of the smaller run")
-    parser.add_argument("--readings", type=int, default=100, help="per minute and sensor")
+    parser.add_argument("--readings", type=int, default=1000, help="per minute and sensor")
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--slice", default="16MiB", help="input bytes per slice")
+    parser.add_argument("--slice", help="input bytes per slice; without, they follow what there is to do")
     given = parser.parse_args()
     data = {n: folders(given.data, given.hours, given.readings, n) for n in (1, GROWTH)}
     queries = {"distinct": common.SAMPLES / "warehouse.sql", "plain": UNION_ALL}
-    options = ("--engine", "spark", "--master", given.master, "--slice", given.slice)
+    options = ["--engine", "spark", "--master", given.master]
+    options += ["--slice", given.slice] if given.slice else []
     contenders: dict[str, common.Contender] = {}
     for n, sources in data.items():
         for kind, query in queries.items():

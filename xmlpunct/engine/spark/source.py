@@ -26,7 +26,7 @@ from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 
 NAME = "xmlpunct"
 FIRST_BYTES = 2**20
-MOST_BYTES, MOST_BYTES_OF_ALL = 64 * 2**20, 256 * 2**20
+MOST_BYTES, MOST_BYTES_OF_ALL = 256 * 2**20, 512 * 2**20
 """What a micro-batch takes at most, unless told otherwise, of one input and of all."""
 SHORT_SECONDS = 2.0
 """A micro-batch that takes less than this, a third of which is Spark's own, may be twice as large."""
@@ -34,6 +34,8 @@ IDLE_SECONDS, GLANCE_SECONDS = 0.25, 0.005
 """For how long to wait for anything to come before saying that nothing has, and how often to look."""
 LEAST_PIECE = 2**20
 """Less than this many bytes are not worth another task."""
+RANGE_BYTES = 2**20
+"""What a task parses at a time: what fits into the processor's own memory takes half the time."""
 
 Offset = dict[str, Any]
 
@@ -104,7 +106,7 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
             left = remains[i]
             piece = self._piece(len(numbers), budget if left is None else min(budget, left))
             given, elements = self.job.inputs[i], self.job.elements(i)
-            found[i], cursors[i] = advance(given, elements, cursors[i], budget, piece)
+            found[i], cursors[i] = advance(given, elements, cursors[i], budget, min(piece, RANGE_BYTES))
         return found
 
     def _there_is(self, cursors: dict[int, Cursor]) -> dict[int, tuple[int, bool]]:
@@ -124,7 +126,8 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
                 ranges = found[i]
             else:  # after a restart
                 given, elements = self.job.inputs[i], self.job.elements(i)
-                ranges, _ = advance(given, elements, before[i], max(size, 1), piece, stop=after[i])
+                at_once = min(piece, RANGE_BYTES)
+                ranges, _ = advance(given, elements, before[i], max(size, 1), at_once, stop=after[i])
             for ordinal, group in enumerate(grouped(ranges, piece)):
                 tasks.append(TaskPartition(edge.Task(i, ordinal, group)))
         return tasks
