@@ -19,6 +19,8 @@ from xmlpunct.firehose.splitter import Splitter
 
 STEP = 256 * 1024
 """How much more to read, in bytes, where what was read holds no whole element."""
+READ_BYTES = 15 * 2**16
+"""How much to read at a time: less than a mebibyte, so that pieces of that size are not cut in two."""
 
 
 @dataclass(frozen=True)
@@ -224,11 +226,12 @@ def _stretched(ranges: list[Range], rest: Range, part: Part) -> list[Range]:
 
 def _splits(splitter: Splitter, file: BinaryIO, extent: Extent, budget: int, piece: int) -> Iterator[Split]:
     """Cut about ``budget`` bytes, and at least one split if the file holds one."""
-    at, taken = splitter.position.byte, 0
-    want = budget
+    start = at = splitter.position.byte
+    taken = 0
     while True:
-        want = min(want, extent.size - at)
-        data = file.read(want) if want > 0 else b""
+        left = budget - (at - start)
+        want = max(min(left if left > 0 else STEP, READ_BYTES, extent.size - at), 0)
+        data = file.read(want)
         at += len(data)
         splitter.feed(data)
         # A file that has become shorter ends where it ends.
@@ -246,9 +249,8 @@ def _splits(splitter: Splitter, file: BinaryIO, extent: Extent, budget: int, pie
             yield split
             if splitter.finished:
                 return
-        if taken or at_end:
+        if at_end or (taken and at - start >= budget):
             return
-        want = STEP
 
 
 def grouped(ranges: list[Range], piece: int) -> Iterator[tuple[Range, ...]]:
