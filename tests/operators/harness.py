@@ -12,10 +12,21 @@ from hypothesis import strategies as st
 
 from tests.oracle import Oracle, Port, assert_sound, bag
 from tests.oracle.relational import Operation
-from tests.strategies import Cut, Space, Stream, bundle_in, cuts, punctuations_of, slice_of, tuples_of
+from tests.strategies import (
+    Cut,
+    Element,
+    Space,
+    Stream,
+    bundle_in,
+    cuts,
+    punctuations_of,
+    slice_of,
+    tuples_of,
+)
 from xmlpunct.operators import Operator, run
 from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.punctuation import Punctuation, Tuple, match, set_match
+from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
 Make = Callable[[], Operator]
@@ -147,14 +158,8 @@ def _split(ts: Iterable[Tuple], test: Callable[[Tuple], bool]) -> tuple[list[Tup
 
 
 def give(operator: Operator, port: int, elements: Sequence[Tuple | Punctuation]) -> Slice:
-    """One slice into an operator; what comes out has the operator's schema.
-
-    Punctuations that make a bundle go in as one, in every other slice.
-    """
-    given = slice_of(operator.inputs[port], elements)
-    if given.tuples.height % 2:
-        given.punctuations = bundled(given.punctuations)
-    output = run(operator, port, given)
+    """One slice into an operator; what comes out has the operator's schema."""
+    output = run(operator, port, mixed(operator.inputs[port], elements))
     assert dict(output.tuples.schema) == operator.schema.dtypes
     assert list(output.tuples.columns) == list(operator.schema.names)
     assert all(len(p.patterns) == len(operator.schema) for p in output.punctuations)
@@ -162,10 +167,13 @@ def give(operator: Operator, port: int, elements: Sequence[Tuple | Punctuation])
     return output
 
 
-def bundled(ps: Sequence[Punctuation]) -> Sequence[Punctuation]:
-    """The punctuations as a bundle, if they make one."""
-    bundle = bundle_in(ps)
-    return bundle if bundle == ps else ps
+def mixed(schema: Schema, elements: Sequence[Element]) -> Slice:
+    """Elements as a slice, in half of which punctuations that make a bundle are one."""
+    found = slice_of(schema, elements)
+    bundle = bundle_in(found.punctuations) if found.tuples.height % 2 else None
+    if bundle is not None and bundle == found.punctuations:
+        found.punctuations = bundle
+    return found
 
 
 def assert_proper(tuples: Iterable[Tuple], earlier: Sequence[Punctuation]) -> None:

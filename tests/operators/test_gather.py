@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.harness import FEWER, assert_proper
+from tests.operators.harness import FEWER, assert_proper, mixed
 from tests.oracle import bag
 from tests.plans.feeds import cuts as cut_somehow
 from tests.strategies import FLAG, SIGNED, Element, Space, slice_of, streams
@@ -40,7 +40,7 @@ class Shards:
     def push(self, port: int, elements: Sequence[Element]) -> list[Punctuation]:
         """Give a slice to all; what is promised. No promise made before is broken."""
         schema = self.made[0].inputs[port]
-        routed = route(slice_of(schema, elements), schema, self.inputs[port], len(self.made))
+        routed = route(mixed(schema, elements), schema, self.inputs[port], len(self.made))
         before = len(self.promised)
         for shard, part in routed.items():
             output = run(self.gather, shard, run(self.made[shard], port, part))

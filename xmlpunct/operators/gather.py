@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
+from xmlpunct.bundle import Bundle
 from xmlpunct.operators.meeting import Meeting
 from xmlpunct.operators.merge import Merge
 from xmlpunct.patterns import ENUMERABLE, enumerate_values, values
@@ -71,6 +72,10 @@ class Gather(Merge):
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         if len(self.inputs) == 1:
             return punctuations
+        if isinstance(punctuations, Bundle):
+            for way in self._ways:
+                if set(way) == {punctuations.place}:
+                    return self._own(port, punctuations, len(way))
         found: dict[Punctuation, None] = {}
         for p in punctuations:
             listed = [
@@ -79,3 +84,8 @@ class Gather(Merge):
             promised = listed[0].get(port, []) if listed else super().prop(port, [p])
             found.update(dict.fromkeys(promised))
         return list(found)
+
+    def _own(self, port: int, bundle: Bundle, times: int) -> Bundle:
+        """Those of a bundle whose values are a shard's own; they stand ``times`` in a way to find it."""
+        owners = self._owners([key * times for key in bundle.keys])
+        return bundle.of(key for key, owner in zip(bundle.keys, owners, strict=True) if owner == port)
