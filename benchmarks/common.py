@@ -47,13 +47,19 @@ class Run:
 Contender = Callable[[], Run]
 
 
-def parser(doc: str | None) -> argparse.ArgumentParser:
-    """The options that all benchmarks have."""
+def options(doc: str | None) -> argparse.ArgumentParser:
+    """The option that all benchmarks have."""
     found = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    found.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures too (needs matplotlib)")
+    return found
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """The options of a benchmark that runs several contenders over test data."""
+    found = options(doc)
     default = Path(tempfile.gettempdir()) / "xmlpunct-benchmarks"
     found.add_argument("--data", type=Path, default=default, help="where test data is kept between runs")
     found.add_argument("--rounds", type=int, default=3, help="how often every contender runs")
-    found.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures too (needs matplotlib)")
     return found
 
 
@@ -238,5 +244,11 @@ def plot(path: Path | None, draw: Callable[[Any], None], columns: int = 1) -> No
 
 def bars(axes: Any, figures: Mapping[str, Mapping[str, float]]) -> None:
     """Draw how many tuples a second each contender took."""
-    axes.bar(list(figures), [found["tuples_per_second"] for found in figures.values()])
-    axes.set_ylabel("tuples a second")
+    axes.barh(list(figures), [found["tuples_per_second"] for found in figures.values()])
+    axes.invert_yaxis()
+    axes.set_xlabel("tuples a second")
+
+
+def legend(axes: Any) -> None:
+    """Say above the axes what is what, where it hides nothing."""
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)

@@ -4,23 +4,22 @@ A stream of temperature reports comes over a socket at 5,000 tuples a second, wi
 tuples that closes their group. Measured is the time from the sending of a punctuation to the arrival of the
 group's result at the other end of the output. Both ends are in this process, the engine is in one of its own.
 
-    python benchmarks/latency.py [--seconds S] [--rate N] [--group N]
+    python benchmarks/latency.py [--seconds S] [--rate N] [--group N] [--plot FILE]
 
-Prints JSON: times in milliseconds.
+Prints JSON: times in milliseconds. The target is that 99 of 100 take at most 10.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import re
 import socket
 import subprocess
 import sys
 import threading
 import time
-from typing import IO
+from typing import IO, Any
+
+import common
 
 NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
 QUERY = """
@@ -31,6 +30,7 @@ SELECT part, MAX(currtmp) AS maxtemp, COUNT(*) AS n FROM reports GROUP BY part
 WARM_UP_GROUPS = 20
 BINS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128)
 BAR = 50
+TARGETS = {"p99_ms": 10.0}
 RESULT = re.compile(rb'"part":\s*(\d+),')
 
 
@@ -107,24 +107,38 @@ def histogram(values: list[float]) -> list[str]:
     return lines
 
 
+def draw(axes: Any, values: list[float]) -> None:
+    """How many of all results had come after so many milliseconds."""
+    axes.step(values, [(i + 1) / len(values) for i in range(len(values))], where="post")
+    axes.axvline(TARGETS["p99_ms"], linestyle=":", color="grey")
+    axes.axhline(0.99, linestyle=":", color="grey")
+    axes.set(xscale="log", xlabel="milliseconds", ylabel="share of results")
+    low, high = axes.get_xlim()
+    ticks = [ms for ms in BINS if low < ms < high]
+    axes.set_xticks(ticks, [f"{ms:g}" for ms in ticks])
+    axes.minorticks_off()
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = common.options(__doc__)
     parser.add_argument("--seconds", type=float, default=10, help="how long to measure")
     parser.add_argument("--rate", type=float, default=5000, help="tuples a second")
     parser.add_argument("--group", type=int, default=100, help="tuples per punctuation")
     given = parser.parse_args()
     values = sorted(measure(given.seconds, given.rate, given.group))
-    report = {
-        "tuples_per_second": given.rate,
-        "tuples_per_punctuation": given.group,
-        "results": len(values),
-        "median_ms": round(values[len(values) // 2], 2),
-        "p99_ms": round(values[min(len(values) - 1, int(len(values) * 0.99))], 2),
-        "max_ms": round(values[-1], 2),
-        "load_average": round(os.getloadavg()[0], 1),
-        "histogram": histogram(values),
-    }
-    print(json.dumps(report, indent=2))
+    common.report(
+        {
+            "tuples_per_second": given.rate,
+            "tuples_per_punctuation": given.group,
+            "results": len(values),
+            "median_ms": round(values[len(values) // 2], 2),
+            "p99_ms": round(values[min(len(values) - 1, int(len(values) * 0.99))], 2),
+            "max_ms": round(values[-1], 2),
+            "histogram": histogram(values),
+            "targets": TARGETS,
+        }
+    )
+    common.plot(given.plot, lambda axes: draw(axes, values))
 
 
 if __name__ == "__main__":

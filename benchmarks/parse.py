@@ -200,12 +200,13 @@ def main() -> None:
 
 
 def draw(axes: Any, figures: dict[str, Any]) -> None:
-    for i, name in enumerate(("conforming", "expat", "xmlpunct")):
+    for i, name in enumerate(("xmlpunct", "expat", "conforming")):
         heights = [found[name]["mb_per_second"] for found in figures.values()]
         axes.barh([y + 0.27 * i for y in range(len(figures))], heights, 0.27, label=name)
     axes.set_yticks([y + 0.27 for y in range(len(figures))], list(figures))
+    axes.invert_yaxis()
     axes.set_xlabel("MB a second")
-    axes.legend()
+    common.legend(axes)
 
 
 if __name__ == "__main__":

@@ -199,11 +199,15 @@ def main() -> None:
 
 def draw(axes: Any, found: dict[str, dict[str, Any]]) -> None:
     for name, figures in found.items():
-        points = figures["points"]
+        ns, seconds = ([p[what] for p in figures["points"]] for what in ("n", "seconds"))
         label = f"{name}, e = {figures['exponent']}" if "exponent" in figures else name
-        axes.loglog([p["n"] for p in points], [p["seconds"] for p in points], "o-", label=label)
+        (drawn,) = axes.loglog(ns, seconds, "o", label=label)
+        if "exponent" in figures:
+            middle = statistics.geometric_mean(ns), statistics.geometric_mean(seconds)
+            line = [middle[1] * (n / middle[0]) ** figures["exponent"] for n in ns]
+            axes.loglog(ns, line, color=drawn.get_color())
     axes.set(xlabel="n", ylabel="seconds")
-    axes.legend()
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,18 @@ import pytest
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
-def said(name: str, data: Path, *options: str) -> dict[str, Any]:
+def printed(name: str, *options: str) -> str:
     """What a benchmark prints."""
-    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), "--data", str(data), "--rounds", "1", *options]
+    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    return done.stdout
+
+
+def said(name: str, data: Path | None, *options: str) -> dict[str, Any]:
+    """What a benchmark reports, of test data in ``data`` if it uses any."""
+    usual = () if data is None else ("--data", str(data), "--rounds", "1")
+    found: dict[str, Any] = json.loads(printed(name, *usual, *options))
     assert found.pop("measured_on")["packages"]["xmlpunct"]
     return found
 
@@ -54,3 +61,47 @@ def test_scaling_fits_exponents(data: Path) -> None:
     for name in ("equality", "pairs", "ranges", "output"):
         assert len(found[name]["points"]) >= 2
         assert isinstance(found[name]["exponent"], float)
+
+
+def test_latency_counts_all_results() -> None:
+    found = said("latency", None, "--seconds", "0.5", "--rate", "2000", "--group", "50")
+    assert found["results"] == 20
+    assert 0 < found["median_ms"] <= found["p99_ms"] <= found["max_ms"]
+    assert list(found["targets"]) == ["p99_ms"]
+
+
+SMALL = ("--items", "2000", "--hours", "1", "--mib", "1", "--cores", "8")
+
+
+def test_capacity_measures_what_it_plans_with(data: Path) -> None:
+    found = said("capacity", data, *SMALL)
+    machine, queries = found["machine"], found["queries"]
+    assert {"P", "Pc", "cp", "cr", "m", "M0", "r", "u", "g", "W"} == machine.keys()
+    assert machine["M0"] > 2**20
+    # What does not depend on the clock is known beforehand: an hour of two sensors, and ten bids for each item.
+    assert queries["warehouse"]["q"] == pytest.approx(2 / 36000)
+    assert queries["auction"]["q"] == pytest.approx(2 / 11)
+    assert 0 < queries["warehouse"]["d"] < 0.1
+    assert queries["auction"]["d"] == 1
+    assert 0 < queries["auction"]["y"] <= 1 / 11
+    plan = found["plans"]["auction"]
+    each = plan["seconds_per_million_tuples"]
+    assert each["reading"] == pytest.approx(1e6 * queries["auction"]["x"] / machine["P"])
+    assert plan["tuples_per_second"] == pytest.approx(8e6 / sum(each.values()))
+    assert plan["saturates_first"] in {"cores", *plan["limits"]}
+
+
+def test_capacity_prints_the_tables_of_its_page(data: Path) -> None:
+    tables = printed("capacity", "--data", str(data), "--rounds", "1", "--markdown", *SMALL).splitlines()
+    page = (BENCHMARKS.parent / "docs" / "capacity.md").read_text().splitlines()
+
+    def heads(lines: list[str]) -> list[str]:
+        return [line.replace("1,000", "8") for line, below in pairwise(lines) if below.startswith("| --- |")]
+
+    assert heads(tables) == heads(page)
+
+    def names(lines: list[str]) -> set[str]:
+        return {line.split("|")[1].strip() for line in lines if line.startswith("| `")}
+
+    assert names(page) - names(tables) == {"`b`", "`bs`"}  # which take Spark
+    assert names(tables) <= names(page)

@@ -1,0 +1,162 @@
+"""The stages of a run, looked at one by one with a clock that counts what this process computes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+SLICE = 2**20
+"""Bytes of a slice and of a task: the least that a task on Spark takes while there is more."""
+FEW_SHARDS = 2
+T = TypeVar("T")
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    """The seconds this process computed for it, and its result."""
+    began = time.process_time()
+    found = work()
+    return time.process_time() - began, found
+
+
+def least(rounds: int, work: Callable[[], object]) -> float:
+    """The fewest seconds that this process computed for it."""
+    return min(timed(work)[0] for _ in range(rounds))
+
+
+class Local(NamedTuple):
+    """A run on the local engine: seconds of reading and of operators, the result, the statistics."""
+
+    reading: float
+    operators: float
+    result: Any
+    stats: Any
+
+
+def local(planned: Any) -> Local:
+    """Run a query, looking at the clock between reading and operators. What comes with the end is left out."""
+    from xmlpunct.bundle import has_end
+    from xmlpunct.engine.local import LocalRun, open_sources
+    from xmlpunct.engine.stats import RunStats
+    from xmlpunct.firehose import PUNCT_NAMESPACE
+    from xmlpunct.slice import concat
+
+    schema, stats = planned.root.schema, RunStats("local")
+    running = LocalRun(planned, open_sources(planned), SLICE, stats, PUNCT_NAMESPACE)
+    reading = operators = 0.0
+    results = []
+    while True:
+        seconds, portion = timed(running.read)
+        reading += seconds
+        if portion is None:
+            break
+        seconds, result = timed(lambda portion=portion: running.process(portion))
+        operators += seconds
+        if not has_end(result.punctuations):
+            results.append(result)
+    running.close()
+    return Local(reading, operators, concat(schema, results), stats)
+
+
+def job_of(planned: Any, sources: Mapping[str, Path], shards: int) -> Any:
+    """The query as the Spark engine runs it."""
+    from xmlpunct.engine.durable.parts import Input, Part
+    from xmlpunct.engine.fragments import cut
+    from xmlpunct.engine.spark.job import Job
+    from xmlpunct.firehose import PUNCT_NAMESPACE
+
+    names = [stream.name for stream in planned.streams]
+    paths = {i: sources[stream.declared] for i, stream in enumerate(planned.streams)}
+    inputs = tuple(
+        Input(str(path), (i,), (Part(path.name, str(path), path.stat().st_size),))
+        for i, path in paths.items()
+    )
+    return Job(planned, cut(planned.root, names), inputs, shards, None, PUNCT_NAMESPACE)
+
+
+def edges(job: Any, rounds: int) -> dict[str, float]:
+    """The reader's work on Spark, task by task: finding the tasks, parsing, edge work and the exchange.
+
+    The last task of each input is left out: it says that the input has ended, which comes once.
+    """
+    from xmlpunct.engine.durable.ranges import Cursor, advance
+    from xmlpunct.engine.durable.reader import parse_ranges
+    from xmlpunct.engine.spark import edge
+    from xmlpunct.slice import Slice
+
+    def tasks() -> list[Any]:
+        found = []
+        for i, given in enumerate(job.inputs):
+            ranges, _ = advance(given, job.elements(i), Cursor(), given.parts[0].size or 0, SLICE)
+            found += [edge.Task(i, ordinal, (r,)) for ordinal, r in enumerate(ranges)]
+        return found
+
+    planned = [t for t in tasks() if not t.ranges[-1].last]
+    if not planned:
+        sys.exit(f"too little data: an input needs more than {SLICE} bytes")
+
+    def parse() -> int:
+        parsed = (
+            parse_ranges(job.inputs[t.number], t.ranges, job.specs(t.number), job.punct_namespace)[0]
+            for t in planned
+        )
+        return sum(part.tuples.height for found in parsed for part in found.slices)
+
+    def read() -> list[Any]:
+        return [row for t in planned for row in edge.read(job, t) if row.stage < job.sink and row.port >= 0]
+
+    tuples, rows, fragments = parse(), read(), job.fragments.fragments
+    sent = sum(
+        Slice.from_bytes(fragments[row.stage].feeds[row.port].schema, row.payload).tuples.height
+        for row in rows
+    )
+    return {
+        "C": sum(given.parts[0].size for given in job.inputs) / least(rounds, tasks),
+        "ce": max(0.0, least(rounds, read) - least(rounds, parse)) / tuples,
+        "d": sent / tuples,
+        "a": sum(len(row.payload) for row in rows) / sent,
+    }
+
+
+def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
+    """What one process, the sink, does with results of few shards and of many, and with what all shards must say."""
+    from xmlpunct.engine.exchange import owners_of, route
+    from xmlpunct.engine.output import Output
+    from xmlpunct.firehose import writer_for
+    from xmlpunct.operators import run
+    from xmlpunct.operators.gather import Gather
+    from xmlpunct.patterns import ENUMERABLE
+    from xmlpunct.punctuation import Punctuation
+    from xmlpunct.slice import Slice, concat
+
+    schema, keys = job.fragments.schema, job.fragments.fragments[-1].keys
+
+    def gather(n: int) -> Gather:
+        return Gather(schema, n, keys, owners_of(schema, keys[0], n))
+
+    def take(said: Mapping[int, bytes], n: int) -> bytes:
+        into, output = gather(n), Output(schema, writer_for("xml", schema))
+        parts = [run(into, shard, Slice.from_bytes(schema, data)) for shard, data in said.items()]
+        return output.body(concat(schema, parts))
+
+    def of_shards(n: int) -> float:
+        said = {shard: part.to_bytes() for shard, part in route(result, schema, keys[0], n).items()}
+        return least(rounds, lambda: take(said, n))
+
+    few, many = of_shards(FEW_SHARDS), of_shards(shards)
+    wide = Punctuation.of(schema, **{keys[0][0]: f"[0,{ENUMERABLE}]"})
+    everyone = dict.fromkeys(range(shards), Slice(schema.empty(), [wide]).to_bytes())
+    nobody = dict.fromkeys(range(shards), Slice(schema.empty()).to_bytes())
+    silent = least(rounds, lambda: take(nobody, shards))
+    written = Slice(result.tuples)
+    seconds, body = min(
+        timed(lambda: Output(schema, writer_for("xml", schema)).body(written)) for _ in range(rounds)
+    )
+    return {
+        "r": few / result.tuples.height,
+        "u": max(0.0, many - few) / (shards - FEW_SHARDS),
+        "g": max(0.0, least(rounds, lambda: take(everyone, shards)) - silent),
+        "W": len(body) / seconds,
+    }
