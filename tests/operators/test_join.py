@@ -85,3 +85,10 @@ def test_right_table() -> None:
         1: P(2, *)           -> P(2, *, *, *); P(*, *, [1,2], *)
         """,
     )
+
+
+@pytest.mark.parametrize("pairs", [[("k", "l"), ("k", "w")], [("k", "l"), ("v", "l")]])
+def test_an_attribute_is_a_key_once(pairs: list[tuple[str, str]]) -> None:
+    """Else what closes l = 5 would be said of k, w and all."""
+    with pytest.raises(ValueError, match="one equality only"):
+        Join(Schema.parse("k INT, v INT"), Schema.parse("l INT, w INT"), pairs)

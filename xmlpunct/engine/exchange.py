@@ -38,7 +38,7 @@ def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dic
 
     said: dict[int, Sequence[Punctuation]] = {}
     if isinstance(given.punctuations, Bundle):
-        said = _split_bundle(given.punctuations, keys, shards)
+        said = _split_bundle(given.punctuations, places, keys, shards)
     else:
         lists: dict[int, list[Punctuation]] = {}
         for p in given.punctuations:
@@ -51,9 +51,11 @@ def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dic
     return found
 
 
-def _split_bundle(bundle: Bundle, keys: Sequence[str], shards: int) -> dict[int, Sequence[Punctuation]]:
+def _split_bundle(
+    bundle: Bundle, places: Sequence[int], keys: Sequence[str], shards: int
+) -> dict[int, Sequence[Punctuation]]:
     """What of a bundle each shard has to hear: what is about tuples that go there."""
-    if any(key != bundle.schema.names[bundle.place] for key in keys):
+    if any(place != bundle.place for place in places):
         return dict.fromkeys(range(shards), bundle)
     named = bundle.values.alias(keys[0]).to_frame()
     parts = split_rows(named, keys, shards).items()

@@ -19,7 +19,7 @@ LEFT, RIGHT = 0, 1
 
 
 class JoinKeys:
-    """The equality attributes k of a join: ``pairs`` of a left and a right attribute of one type.
+    """The equality attributes k of a join: ``pairs`` of a left and a right attribute of one type, each in one pair.
 
     ``meeting`` holds the values of k that each input has closed (the paper's joinPs), as punctuations over k,
     until the other input has closed them too: no tuple can ask for them any more. A null is equal to
@@ -30,6 +30,11 @@ class JoinKeys:
     def __init__(self, inputs: tuple[Schema, Schema], pairs: Sequence[tuple[str, str]]) -> None:
         self.names = [[pair[port] for pair in pairs] for port in (LEFT, RIGHT)]
         self.places = [[inputs[port].index(n) for n in self.names[port]] for port in (LEFT, RIGHT)]
+        for names in self.names:
+            if len(set(names)) < len(
+                names
+            ):  # what closes one of its values would be taken to close the other
+                raise ValueError("an attribute is in one equality only: the others are a residual's")
         for left, right in pairs:
             if inputs[LEFT][left].type != inputs[RIGHT][right].type:
                 raise ValueError(f"{left} and {right} are not of one type: CAST one of them")
