@@ -23,6 +23,7 @@ from xmlpunct.firehose import (
     Splitter,
     StreamSpec,
     elements_of,
+    loops,
     parse_conforming,
     parse_split,
     parser,
@@ -32,9 +33,12 @@ from xmlpunct.firehose.scan import scanner
 from xmlpunct.schema import Schema
 
 
-@pytest.fixture(autouse=True)
-def _keen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(autouse=True, params=[True, False], ids=["compiled", "numpy"])
+def _keen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Scan whatever comes, however small and however often it was in vain."""
+    if request.param and not loops.COMPILED:
+        pytest.skip("there was no compiler when xmlpunct was installed")
+    monkeypatch.setattr(loops, "COMPILED", request.param)
     monkeypatch.setattr(scanner, "LEAST", 0)
     monkeypatch.setattr(scanner, "WORTH", 1e9)
     monkeypatch.setattr(scanner, "_REST", 0)

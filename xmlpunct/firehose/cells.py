@@ -11,6 +11,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from xmlpunct.firehose import loops
+
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
@@ -102,29 +104,44 @@ class Cells:
         count = len(self)
         if not count:
             return pl.Series(name, dtype=pl.String())
-        first, second = self.words()
-        views = np.empty((count, 2), "<u8")
         least, most = int(self.size.min()), int(self.size.max())
+        valid = None if least >= 0 else pa.py_buffer(bitmap(self.size >= 0))
+        if loops.COMPILED:
+            long = self.size[self.size > _INLINE].sum() if most > _INLINE else 0
+            views, rest = np.empty((count, 2), "<u8"), np.empty(long, np.uint8)
+            loops.views(self.buffer, self.start, self.size, views, rest)
+            parts = [valid, pa.py_buffer(views), *([pa.py_buffer(rest)] if long else [])]
+            return pl.Series(name, pa.Array.from_buffers(pa.string_view(), count, parts))
+        parts = [valid, pa.py_buffer(self._views(least, most))]
+        if most <= _INLINE:
+            return pl.Series(name, pa.Array.from_buffers(pa.string_view(), count, parts))
+        parts.append(pa.py_buffer(self.buffer))
+        found = pa.Array.from_buffers(pa.string_view(), count, parts).cast(pa.large_string())
+        return pl.Series(name, found)
+
+    def _views(self, least: int, most: int) -> Words:
+        """The texts as Arrow's views, in which long ones are places in the buffer."""
+        first, second = self.words()
+        views = np.empty((len(self), 2), "<u8")
         size = np.maximum(self.size, 0) if least < 0 else self.size
         head = first & first_bytes(size)
         views[:, 0] = size.view(np.uint64) | (head << np.uint64(32))
         views[:, 1] = head >> np.uint64(32)
         if most > _WORD:
             views[:, 1] |= (second & first_bytes(self.size - _WORD)) << np.uint64(32)
-        valid = None if least >= 0 else pa.py_buffer(bitmap(self.size >= 0))
-        if most <= _INLINE:
-            parts = [valid, pa.py_buffer(views)]
-            return pl.Series(name, pa.Array.from_buffers(pa.string_view(), count, parts))
-        long = self.size > _INLINE
-        views[long, 1] = self.start[long].astype(np.uint64) << np.uint64(32)
-        parts = [valid, pa.py_buffer(views), pa.py_buffer(self.buffer)]
-        found = pa.Array.from_buffers(pa.string_view(), count, parts).cast(pa.large_string())
-        return pl.Series(name, found)
+        if most > _INLINE:
+            long = self.size > _INLINE
+            views[long, 1] = self.start[long].astype(np.uint64) << np.uint64(32)
+        return views
 
     def integers(self) -> tuple[Ints, Flags]:
         """The values of those that are 1 to 15 decimal digits, maybe behind a sign; and which ones are not."""
         if not len(self):
             return np.empty(0, np.int64), np.empty(0, np.bool_)
+        if loops.COMPILED:
+            values, wrong = np.empty(len(self), np.int64), np.empty(len(self), np.bool_)
+            loops.integers(self.buffer, self.start, self.size, values, wrong)
+            return values, wrong
         first, second = self.words()
         values, wrong = _unsigned(first, second, self.size)
         if wrong.any():

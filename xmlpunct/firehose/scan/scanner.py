@@ -10,7 +10,8 @@ import numpy as np
 from xmlpunct.firehose.cells import PAD, Cells, Ints
 from xmlpunct.firehose.markup import Element, Tokens, element, elements, exact_tokens, follow, tokens
 from xmlpunct.firehose.position import Position, Split
-from xmlpunct.firehose.scan.regions import Chunk, Group
+from xmlpunct.firehose.scan.chunk import Chunk, is_sound
+from xmlpunct.firehose.scan.regions import Group
 from xmlpunct.firehose.scan.template import Template, Tree, learn, skeleton
 from xmlpunct.firehose.spec import ElementName, Limits
 from xmlpunct.firehose.target import Found
@@ -168,17 +169,17 @@ class Scanner:
 
     def _chunk(self, place: Place, data: bytes, stack: list[Element]) -> Chunk | None:
         """The regions of some XML, by templates of a place and such as are learnt from them."""
+        if not place.templates or not is_sound(data):
+            return None
         before = 0
         for _ in range(_ROUNDS):
-            if not place.templates:
-                return None
             chunk = Chunk(data, place.templates)
-            if not chunk.sift():
-                return None
             place.prefer(chunk.groups)
             loose = [*chunk.loose(), chunk.behind]
             left = sum(end - begin + _EFFORT for begin, end in loose)
             if _LITTLE * left < len(data):
+                if len(loose) > 1 and not place.tired() and not self._learn_from(place, chunk, loose, stack):
+                    place.tire()  # what is learnt now is for the next one
                 return chunk
             if before and _LITTLE * (before - left) < len(data):
                 place.tire()
