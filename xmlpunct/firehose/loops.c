@@ -336,10 +336,94 @@ static PyObject *py_views(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* What tags come to: see `markup.nesting`. Counters are small, so that many bytes are looked at together. */
+typedef struct {
+    int64_t opening, closing, ends, empty, others, alike;
+} Tags;
+
+#define AT_ONCE 128
+
+static inline void count_tags(const uint8_t *at, int64_t count, uint8_t first, uint8_t last, int64_t length, Tags *tags)
+{
+    uint8_t opening = 0, closing = 0, ends = 0, empty = 0, others = 0, alike = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint8_t tag = at[i] == '<', end = tag & (at[i + 1] == '/');
+        opening += tag;
+        closing += at[i] == '>';
+        ends += end;
+        empty += (at[i] == '/') & (at[i + 1] == '>');
+        others |= tag & ((at[i + 1] == '!') | (at[i + 1] == '?'));
+        alike |= end & (at[i + 2] == first) & (at[i + 1 + length] == last);
+    }
+    tags->opening += opening;
+    tags->closing += closing;
+    tags->ends += ends;
+    tags->empty += empty;
+    tags->others |= others;
+    tags->alike |= alike;
+}
+
+/* Whether there is an end tag whose name begins with that of some letters. */
+static int has_end_tag(const uint8_t *at, int64_t size, const uint8_t *name, int64_t length)
+{
+    const uint8_t *stop = at + size - length - 2;
+    while (at <= stop && (at = memchr(at, '<', (size_t)(stop - at + 1)))) {
+        if (at[1] == '/' && memcmp(at + 2, name, (size_t)length) == 0)
+            return 1;
+        at++;
+    }
+    return 0;
+}
+
+/* How many elements more are opened than closed, as `markup.nesting` says; INT64_MIN if that is not known. */
+static int64_t nesting(const uint8_t *data, int64_t size, const uint8_t *name, int64_t length)
+{
+    Tags tags = {0};
+    int64_t i = 0;
+    if (length > 0)
+        for (; i <= size - AT_ONCE - length - 1; i += AT_ONCE) {
+            count_tags(data + i, AT_ONCE, name[0], name[length - 1], length, &tags);
+            if (tags.others || (tags.alike && has_end_tag(data + i, AT_ONCE + length + 1, name, length)))
+                return INT64_MIN;
+            tags.alike = 0;
+        }
+    if (has_end_tag(data + i, size - i, name, length))
+        return INT64_MIN;
+    for (; i < size; i++) {
+        uint8_t next = i + 1 < size ? data[i + 1] : 0;
+        tags.opening += data[i] == '<';
+        tags.closing += data[i] == '>';
+        tags.ends += data[i] == '<' && next == '/';
+        tags.empty += data[i] == '/' && next == '>';
+        tags.others |= data[i] == '<' && (next == '!' || next == '?');
+    }
+    return tags.others || tags.opening != tags.closing ? INT64_MIN : tags.opening - 2 * tags.ends - tags.empty;
+}
+
+static PyObject *py_nesting(PyObject *self, PyObject *args)
+{
+    Py_buffer data, name;
+    Py_ssize_t begin, stop;
+    if (!PyArg_ParseTuple(args, "y*nny*", &data, &begin, &stop, &name))
+        return NULL;
+    int sound = 0 <= begin && begin <= stop && stop <= data.len;
+    int64_t found = sound ? nesting((uint8_t *)data.buf + begin, stop - begin, name.buf, name.len) : 0;
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&name);
+    if (!sound) {
+        PyErr_SetString(PyExc_ValueError, "no part of the data");
+        return NULL;
+    }
+    if (found == INT64_MIN)
+        Py_RETURN_NONE;
+    return PyLong_FromLongLong(found);
+}
+
 static PyMethodDef methods[] = {
     {"walk", py_walk, METH_VARARGS, NULL},
     {"integers", py_integers, METH_VARARGS, NULL},
     {"views", py_views, METH_VARARGS, NULL},
+    {"nesting", py_nesting, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -15,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import numpy.typing as npt
 
+from xmlpunct.firehose import loops
 from xmlpunct.firehose.spec import ElementName
 
 Ints = npt.NDArray[np.int64]
@@ -148,15 +149,24 @@ def _beside_others(data: bytes) -> Tokens | None:
     return Tokens(start, end, delta, np.concatenate((tags.element, no))[order], tags.tail, False)
 
 
-def nesting(data: bytes | bytearray, outer: str) -> int | None:
-    """How many elements more are opened than closed in some XML that ends with a tag.
+def nesting(data: bytes | bytearray, begin: int, stop: int, outer: str) -> int | None:
+    """How many elements more are opened than closed in ``data`` from ``begin`` to ``stop``, where a tag ends.
 
-    It is found by counting, if ``data`` holds nothing but tags and text without ``>``, and no end tag like that
+    It is found by counting, if there is nothing but tags and text without ``>``, and no end tag like that
     of ``outer``, a start tag; None if that is not so.
 
-    >>> nesting(b"<a>1</a><b><c/>", "<r x='1'>"), nesting(b"<a>1</a></r>", "<r>"), nesting(b"<!-- -->", "<r>")
-    (1, None, None)
+    >>> found = b"<a>1</a><b><c/>", b"<a>1</a></r>", b"<!-- -->"
+    >>> [nesting(data, 0, len(data), "<r x='1'>") for data in found]
+    [1, None, None]
     """
+    name = _NAME.match(outer)
+    letters = name[1].encode("utf-8", "surrogateescape") if name else b""
+    if loops.COMPILED:
+        return loops.nesting(data, begin, stop, letters)
+    return _nesting(data[begin:stop], letters)
+
+
+def _nesting(data: bytes | bytearray, letters: bytes) -> int | None:
     chars = np.frombuffer(data, np.uint8)
     opening, closing, slash = chars == ord("<"), chars == ord(">"), chars == ord("/")
     count = int(np.count_nonzero(opening))
@@ -165,8 +175,6 @@ def nesting(data: bytes | bytearray, outer: str) -> int | None:
     ends = opening[:-1] & slash[1:]
     if any(mark in data and (opening[:-1] & (chars[1:] == mark)).any() for mark in b"!?"):
         return None
-    name = _NAME.match(outer)
-    letters = name[1].encode("utf-8", "surrogateescape") if name else b""
     alike = ends[: max(len(chars) - len(letters) - 1, 0)]
     # Names differ in their last letters more often than in their first.
     for i in reversed(range(len(letters))):

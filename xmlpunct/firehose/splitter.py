@@ -184,7 +184,7 @@ class Splitter:
         opened = self._safe_open if base else self._position.open
         if stop - base < _LEAST_LEAP or not opened:
             return False
-        depth = nesting(data[base:stop], opened[-1])
+        depth = nesting(data, base, stop, opened[-1])
         start = data.rfind(b"<", base, stop)
         if depth is None or not is_token(data, start, stop):
             return False

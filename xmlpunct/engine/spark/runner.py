@@ -26,6 +26,7 @@ from xmlpunct.engine.spark.session import STREAMING, SparkFailure, gist, spark_s
 from xmlpunct.engine.spark.sink import FileTarget, Sink
 from xmlpunct.engine.spark.source import NAME, QuerySource
 from xmlpunct.engine.spark.tally import Tally
+from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
@@ -89,7 +90,7 @@ class Runner:
             if session is not None:
                 work(session)
             else:
-                with spark_session(self.options.master) as made:
+                with spark_session(self.options.master) as made, warming(made):
                     work(made)
 
     def _target(self, commit: Commit, opened: ExitStack) -> FileTarget | DatasetTarget:

@@ -25,7 +25,7 @@ from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 
 NAME = "xmlpunct"
-FIRST_BYTES = 2**23
+FIRST_BYTES = 2**25
 MOST_BYTES, MOST_BYTES_OF_ALL = 256 * 2**20, 512 * 2**20
 """What a micro-batch takes at most, unless told otherwise, of one input and of all."""
 SHORT_SECONDS = 2.0

@@ -1,0 +1,41 @@
+"""Starting what Spark would start only when it is needed, while it still plans."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+_WAIT_SECONDS = 5.0
+
+
+@contextmanager
+def warming(session: SparkSession) -> Iterator[None]:
+    """Beside what is in the block, run a job that does nothing on all cores: workers start and load what they need.
+
+    What becomes of it is of no importance.
+    """
+
+    def run() -> None:
+        with suppress(PySparkException, Py4JError, ConnectionError):
+            count = session.sparkContext.defaultParallelism
+            session.range(0, count, 1, count).mapInArrow(_load, "id LONG").collect()
+
+    thread = threading.Thread(target=run, name="warm up", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(_WAIT_SECONDS)
+
+
+def _load(batches: Iterator[Any]) -> Iterator[Any]:
+    import xmlpunct.engine.spark.processor
+    import xmlpunct.engine.spark.source  # noqa: F401
+
+    yield from batches
