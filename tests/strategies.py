@@ -360,7 +360,7 @@ def bundle_in(ps: Sequence[Punctuation]) -> Bundle | None:
         place = first.constrained[0] if first.constants is not None and len(first.constants) == 1 else -1
         if place >= 0 and can_bundle(first.schema.attributes[place].type):
             alike = [p for p in dict.fromkeys(ps) if p.constrained == (place,) and p.constants is not None]
-            keys = [p.constants for p in alike if p.constants is not None]
+            keys = [p.constants[0] for p in alike if p.constants is not None]
             bundle = Bundle(first.schema, place, column(first.schema, place, keys))
             assert bundle == alike
             return bundle

@@ -38,7 +38,7 @@ def test_a_bundle_is_the_sequence_of_its_punctuations(space: Space, data: st.Dat
         assert list(rebased(ps, other, nothing)) == [p.rebase(other, nothing) for p in listed]
         if isinstance(ps, Bundle):
             assert isinstance(loaded(space.schema, stored(space.schema, ps)), Bundle)
-            assert [p.constants for p in ps] == ps.keys
+            assert [p.constants for p in ps] == [(key,) for key in ps.keys]
             assert ps[0] == listed[0]
             assert ps[:2] == listed[:2]
 
@@ -51,7 +51,7 @@ def test_bundles_of_one_attribute_stay_a_bundle() -> None:
     assert isinstance(more, Bundle)
     assert isinstance(others, Bundle)
     assert isinstance(chained([some, []]), Bundle)
-    assert isinstance(chained([some, more.of([(3,)])]), Bundle)
+    assert isinstance(chained([some, more.of([3])]), Bundle)
     assert not isinstance(chained([some, more]), Bundle)  # each is in it once
     assert isinstance(distinct([some, more]), Bundle)
     assert not isinstance(distinct([some, others]), Bundle)

@@ -9,9 +9,9 @@ from typing import overload
 import polars as pl
 
 from xmlpunct.patterns import WILDCARD, Constant, Pattern
-from xmlpunct.punctuation import Punctuation, Tuple, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
-from xmlpunct.types import DOUBLE, Type
+from xmlpunct.types import DOUBLE, Type, Value
 
 FEW = 16
 """So few punctuations are quicker one by one."""
@@ -35,12 +35,12 @@ class Bundle(Sequence[Punctuation]):
     def __init__(self, schema: Schema, place: int, values: pl.Series) -> None:
         self.schema, self.place = schema, place
         self._values: pl.Series | None = values
-        self._keys: list[Tuple] | None = None
+        self._keys: list[Value] | None = None
         self._made: list[Punctuation] | None = None
 
     @classmethod
     def of_keys(
-        cls, schema: Schema, place: int, keys: list[Tuple], made: list[Punctuation] | None = None
+        cls, schema: Schema, place: int, keys: list[Value], made: list[Punctuation] | None = None
     ) -> Bundle:
         """The bundle of some `keys`, and the punctuations themselves if they are known."""
         found = cls.__new__(cls)
@@ -56,19 +56,19 @@ class Bundle(Sequence[Punctuation]):
         return self._values
 
     @property
-    def keys(self) -> list[Tuple]:
-        """By punctuation its `Punctuation.constants`."""
+    def keys(self) -> list[Value]:
+        """The constants, as a list."""
         if self._keys is None:
-            self._keys = list(zip(self.values.to_list(), strict=True))
+            self._keys = self.values.to_list()
         return self._keys
 
-    def of(self, keys: Iterable[Tuple]) -> Bundle:
+    def of(self, keys: Iterable[Value]) -> Bundle:
         """Those of some keys."""
         return Bundle.of_keys(self.schema, self.place, list(keys))
 
     def _all(self) -> list[Punctuation]:
         if self._made is None:
-            self._made = [single(self.schema, self.place, value) for (value,) in self.keys]
+            self._made = [single(self.schema, self.place, value) for value in self.keys]
         return self._made
 
     @overload
@@ -95,17 +95,17 @@ def can_bundle(type_: Type) -> bool:
     return type_ is not DOUBLE
 
 
-def single(schema: Schema, place: int, value: object) -> Punctuation:
+def single(schema: Schema, place: int, value: Value) -> Punctuation:
     """The punctuation of one constant."""
     patterns: list[Pattern] = [WILDCARD] * len(schema)
     patterns[place] = Constant(schema.attributes[place].type, value)
     return Punctuation(schema, patterns)
 
 
-def column(schema: Schema, place: int, keys: Iterable[Tuple]) -> pl.Series:
+def column(schema: Schema, place: int, keys: Iterable[Value]) -> pl.Series:
     """The constants of some keys."""
     attribute = schema.attributes[place]
-    return pl.Series(attribute.name, [value for (value,) in keys], dtype=attribute.type.dtype)
+    return pl.Series(attribute.name, list(keys), dtype=attribute.type.dtype)
 
 
 def rebased(

@@ -10,7 +10,10 @@ from xmlpunct.bundle import Bundle, can_bundle, column, single
 from xmlpunct.patterns import WILDCARD, Constant
 from xmlpunct.punctuation import Punctuation, Tuple, combine
 from xmlpunct.schema import Schema
-from xmlpunct.types import DOUBLE
+from xmlpunct.types import DOUBLE, Value
+
+Key = Value | Tuple
+"""What members are found by: their constant, or their constants if there are several."""
 
 FEW = 8
 """If there are more than so many punctuations per tuple, tuples are looked up, else the two are joined."""
@@ -33,7 +36,8 @@ class Constants:
         self.schema, self.places = schema, tuple(places)
         self._types = [schema.attributes[i].type for i in places]
         self._names = [schema.names[i] for i in places]
-        self._members: dict[Tuple, Punctuation | None] = {}
+        self._alone = len(self.places) == 1
+        self._members: dict[Key, Punctuation | None] = {}
         self._parts: dict[tuple[int, ...], dict[Tuple, dict[Punctuation, None]]] = {}
         self._frame: pl.DataFrame | None = None
 
@@ -41,26 +45,29 @@ class Constants:
         return len(self._members)
 
     def __contains__(self, p: Punctuation) -> bool:
-        return p.constants in self._members
+        return p.constants is not None and self._key(p.constants) in self._members
+
+    def _key(self, constants: Tuple) -> Key:
+        return constants[0] if self._alone else constants
 
     def __iter__(self) -> Iterator[Punctuation]:
         return (self._member(key) for key in list(self._members))
 
     def bundle(self) -> Bundle | None:
         """All of them in a column, if there can be one."""
-        if len(self.places) > 1 or not can_bundle(self._types[0]):
+        if not self._alone or not can_bundle(self._types[0]):
             return None
         return self._bundle(list(self._members))
 
-    def _bundle(self, keys: list[Tuple]) -> Bundle:
+    def _bundle(self, keys: list[Key]) -> Bundle:
         """Some of them, by their keys."""
         made = [p for key in keys if (p := self._members[key]) is not None]
         return Bundle.of_keys(self.schema, self.places[0], keys, made if len(made) == len(keys) else None)
 
-    def _member(self, key: Tuple) -> Punctuation:
+    def _member(self, key: Key) -> Punctuation:
         found = self._members[key]
         if found is None:
-            found = self._members[key] = single(self.schema, self.places[0], key[0])
+            found = self._members[key] = single(self.schema, self.places[0], key)
         return found
 
     def extend(self, bundle: Bundle) -> Bundle:
@@ -87,17 +94,17 @@ class Constants:
         for key in bundle.keys if self._members else ():
             self._members.pop(key, None)
 
-    def add(self, key: Tuple, p: Punctuation) -> None:
+    def add(self, constants: Tuple, p: Punctuation) -> None:
         """Take a punctuation and its `Punctuation.constants`."""
         self._frame = None
-        self._members[key] = p
+        self._members[self._key(constants)] = p
         for places, found in self._parts.items():
             found.setdefault(p.keys(places), {})[p] = None
 
-    def discard(self, key: Tuple, p: Punctuation) -> None:
+    def discard(self, constants: Tuple, p: Punctuation) -> None:
         """Take out a punctuation that is in."""
         self._frame = None
-        del self._members[key]
+        del self._members[self._key(constants)]
         for places, found in self._parts.items():
             alike = found[p.keys(places)]
             del alike[p]
@@ -112,7 +119,7 @@ class Constants:
             known = tuple([i for i in self.places if isinstance(p.patterns[i], Constant)])
             key = p.keys(known)
         if known == self.places:
-            return [self._member(key)] if key in self._members else []
+            return [self._member(self._key(key))] if self._key(key) in self._members else []
         near = self._part(known).get(key, {}) if known else self
         if all(p.patterns[i] is WILDCARD for i in self.places if i not in known):
             return list(near)
@@ -137,30 +144,30 @@ class Constants:
 
     def unmatched(self, tuples: pl.DataFrame) -> Bundle | None:
         """Those that no tuple matches in a column, if there can be one."""
-        if len(self.places) > 1 or not can_bundle(self._types[0]):
+        if not self._alone or not can_bundle(self._types[0]):
             return None
         stuck = set(self._matched(tuples))
         return self._bundle([key for key in self._members if key not in stuck])
 
-    def _matched(self, tuples: pl.DataFrame) -> list[Tuple]:
+    def _matched(self, tuples: pl.DataFrame) -> list[Key]:
         """The constants of those that some tuple matches."""
         values = tuples.select(self._names).unique()
         if len(self._members) <= FEW * values.height:
             values = values.join(self._constants(), on=self._names, how="semi")
         return [key for key in self._keys(values) if key in self._members]
 
-    def _keys(self, values: pl.DataFrame) -> list[Tuple]:
+    def _keys(self, values: pl.DataFrame) -> list[Key]:
         """What to look tuples up by."""
         if DOUBLE not in self._types:
-            return values.rows()
+            return values.to_series().to_list() if self._alone else list(values.rows())
         return [
-            tuple([None if v is None else t.key(v) for t, v in zip(self._types, row, strict=True)])
+            self._key(tuple([None if v is None else t.key(v) for t, v in zip(self._types, row, strict=True)]))
             for row in values.iter_rows()
         ]
 
     def _constants(self) -> pl.DataFrame:
         if self._frame is None:
-            if len(self.places) == 1 and can_bundle(self._types[0]):
+            if self._alone and can_bundle(self._types[0]):
                 self._frame = column(self.schema, self.places[0], self._members).to_frame()
             else:
                 self._frame = pl.DataFrame(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from xmlpunct.arrow import booleans
 from xmlpunct.bundle import Bundle
 from xmlpunct.patterns import cuts
 from xmlpunct.punctset import PunctuationSet, Signature
@@ -177,7 +178,7 @@ class _Spans:
             return pl.Series([False]).new_from_index(0, tuples.height)
         found = np.searchsorted(starts, values, side="right") - 1
         inside = (found >= 0) & (values <= lasts[np.maximum(found, 0)])
-        return pl.Series(inside) & column.is_not_null()
+        return booleans(inside) & column.is_not_null()
 
     def _ordinals(self, column: pl.Series) -> Ints:
         """The ordinals of a column's values; anything for nulls."""

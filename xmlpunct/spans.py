@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from xmlpunct.arrow import booleans
 from xmlpunct.frames import join
 from xmlpunct.patterns import WILDCARD, Constant, Cut, Range, cuts
 from xmlpunct.punctuation import Punctuation, Tuple, combine
@@ -144,7 +145,7 @@ class Spans:
         # The farthest end of all that begin up to here: a stretch's numbers are above all those before it.
         highs = np.maximum.accumulate(grid.highs[order])
         found = np.searchsorted(lows, numbers, side="right") - 1
-        return pl.Series((numbers >= 0) & (found >= 0) & (highs[np.maximum(found, 0)] >= numbers))
+        return booleans((numbers >= 0) & (found >= 0) & (highs[np.maximum(found, 0)] >= numbers))
 
     def matched(self, tuples: pl.DataFrame) -> list[Punctuation]:
         """Those that some tuple matches."""

@@ -39,17 +39,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_slices_grow_with_the_backlog_up_to_a_limit(clock: Clock) -> None:
     pace = Pace(None, first=10, most=50, seconds=1)
     assert clock.sizes(pace, 0.1, 0.9, 0.9, 0.9, 0.9) == [10, 20, 40, 50, 50]
+    pace = Pace(None, first=10, most=500, seconds=1)
+    assert clock.sizes(pace, 0.1, 0.1, 0.4, 0.4) == [10, 40, 160, 500]
 
 
-def test_a_slice_is_not_undone_for_being_twice_as_large(clock: Clock) -> None:
+def test_a_slice_is_not_undone_for_having_grown(clock: Clock) -> None:
     pace = Pace(None, first=10, most=100, seconds=1)
     assert clock.sizes(pace, 0, 0.9, 1.8, 1.8, 2.1, 2.1, 2.1) == [10, 20, 20, 20, 10, 10, 10]
+    assert clock.sizes(pace, 0.49, 1.96) == [40, 40]
 
 
 def test_slices_shrink_while_there_is_nothing_to_read(clock: Clock) -> None:
     pace = Pace(None, first=10, most=100, seconds=1)
-    assert clock.sizes(pace, 0, 0.1, 0.1, None, None, None) == [10, 20, 40, 20, 10, 10]
-    assert clock.sizes(pace, 0.1, 0.1) == [10, 20], "what was waited for says nothing of how long it takes"
+    assert clock.sizes(pace, 0, 0.1, 0.1, None, None, None) == [10, 40, 100, 50, 25, 12]
+    assert clock.sizes(pace, 0.1, 0.9) == [12, 24], "what was waited for says nothing of how long it takes"
 
 
 def test_a_fixed_size_stays(clock: Clock) -> None:

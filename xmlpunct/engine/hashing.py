@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from xmlpunct.arrow import integers
 from xmlpunct.operators.wide import unscaled
 
 VERSION = 1
@@ -77,6 +78,6 @@ def split_rows(frame: pl.DataFrame, keys: Sequence[str], shards: int) -> dict[in
     if shards == 1 or not keys:
         return {0: frame} if frame.height else {}
     values = frame.select(pl.col(key).alias(str(i)) for i, key in enumerate(keys))
-    owners = pl.Series("$shard", shard_of(values, shards))
+    owners = integers("$shard", shard_of(values, shards))
     parts = frame.with_columns(owners).partition_by("$shard", as_dict=True, include_key=False)
     return {int(key[0]): part for key, part in sorted(parts.items())}

@@ -44,8 +44,9 @@ class Pace:
     """How many bytes the next slice takes: a fixed number, or one that follows what there is to do.
 
     It starts with ``first``, and is never less, nor more than ``most``. While there is always more to read, slices
-    grow as long as they take less than ``seconds``, and shrink if they take more than twice that, which no slice
-    does for having grown. Where there is nothing to read they shrink too: what comes next is to be seen soon.
+    become two or four times as large as long as they take less than ``seconds`` or half of that, and shrink if they
+    take more than twice as long, which no slice does for having grown. Where there is nothing to read they shrink too:
+    what comes next is to be seen soon.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Pace:
         if self._last is not None:
             taken = now - self._last
             if taken < self._seconds:
-                self.bytes = min(self.bytes * 2, self._most)
+                self.bytes = min(self.bytes * (4 if taken < self._seconds / 2 else 2), self._most)
             elif taken > 2 * self._seconds:
                 self.bytes = max(self.bytes // 2, self._least)
         self._last = now

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from xmlpunct.arrow import integers
 from xmlpunct.bundle import FEW, Bundle
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.shape import Shape
@@ -52,7 +53,7 @@ def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:
     """The values of patterns that are plain constants; None if one is not."""
     if type_.name == "INT":
         values, wrong = cells.integers()
-        return None if wrong.any() else pl.Series(name, values)
+        return None if wrong.any() else integers(name, values)
     if type_.name == "STRING":
         texts = cells.texts(name)
         return texts if texts.str.contains(_PLAIN).all() else None

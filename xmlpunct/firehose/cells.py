@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from xmlpunct.arrow import bitmap, from_arrow
 from xmlpunct.firehose import loops
 
 Ints = npt.NDArray[np.int64]
@@ -105,19 +106,19 @@ class Cells:
         if not count:
             return pl.Series(name, dtype=pl.String())
         least, most = int(self.size.min()), int(self.size.max())
-        valid = None if least >= 0 else pa.py_buffer(bitmap(self.size >= 0))
+        valid = None if least >= 0 else bitmap(self.size >= 0)
         if loops.COMPILED:
             long = self.size[self.size > _INLINE].sum() if most > _INLINE else 0
             views, rest = np.empty((count, 2), "<u8"), np.empty(long, np.uint8)
             loops.views(self.buffer, self.start, self.size, views, rest)
             parts = [valid, pa.py_buffer(views), *([pa.py_buffer(rest)] if long else [])]
-            return pl.Series(name, pa.Array.from_buffers(pa.string_view(), count, parts))
+            return from_arrow(name, pa.Array.from_buffers(pa.string_view(), count, parts))
         parts = [valid, pa.py_buffer(self._views(least, most))]
         if most <= _INLINE:
-            return pl.Series(name, pa.Array.from_buffers(pa.string_view(), count, parts))
+            return from_arrow(name, pa.Array.from_buffers(pa.string_view(), count, parts))
         parts.append(pa.py_buffer(self.buffer))
         found = pa.Array.from_buffers(pa.string_view(), count, parts).cast(pa.large_string())
-        return pl.Series(name, found)
+        return from_arrow(name, found)
 
     def _views(self, least: int, most: int) -> Words:
         """The texts as Arrow's views, in which long ones are places in the buffer."""
@@ -214,8 +215,3 @@ def joined(cells: Sequence[Cells], more: Sequence[str | None], order: Ints) -> l
         size = np.concatenate((given.size, other.size[slot::width]))[order]
         found.append(Cells(buffer, start, size))
     return found
-
-
-def bitmap(flags: Flags) -> bytes:
-    """Flags as Arrow keeps them."""
-    return np.packbits(flags, bitorder="little").tobytes()

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
-from xmlpunct.firehose.cells import Cells, Flags, Ints, bitmap
+from xmlpunct.arrow import integers
+from xmlpunct.firehose.cells import Cells
 from xmlpunct.patterns import WILDCARD
 from xmlpunct.punctset import pattern_expression
 from xmlpunct.schema import Attribute
@@ -57,7 +57,7 @@ def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, 
         return _convert(type_, cells.texts(name))
     values, left = cells.integers()
     if not left.any():
-        return pl.Series(name, values), {}
+        return integers(name, values), {}
     null = cells.missing
     rows = np.flatnonzero(left & ~null)
     wrong: dict[int, str] = {}
@@ -66,12 +66,7 @@ def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, 
         null[rows] = found.is_null().to_numpy()
         values[rows] = found.fill_null(0).to_numpy()
         wrong = {int(rows[row]): reason for row, reason in reasons.items()}
-    return _integers(name, values, null), wrong
-
-
-def _integers(name: str, values: Ints, null: Flags) -> pl.Series:
-    parts = [pa.py_buffer(bitmap(~null)), pa.py_buffer(values)]
-    return pl.Series(name, pa.Array.from_buffers(pa.int64(), len(values), parts))
+    return integers(name, values, null), wrong
 
 
 def _convert(type_: Type, texts: pl.Series) -> tuple[pl.Series, dict[int, str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
+from xmlpunct.arrow import booleans
 from xmlpunct.bundle import Bundle
 from xmlpunct.errors import Reject, SourceError
 from xmlpunct.firehose.cells import Cells, Ints
@@ -101,7 +102,7 @@ class Delivery:
         if bad:
             good = np.ones(rows.count, np.bool_)
             good[bad] = False
-            tuples, kept = tuples.filter(pl.Series(good)), np.flatnonzero(good).tolist()
+            tuples, kept = tuples.filter(booleans(good)), np.flatnonzero(good).tolist()
         if spec.placed:
             at = rows.offsets() if kept is None else rows.offsets()[kept]
             split, lines = self._places.split, self._places.lines(at)

@@ -87,5 +87,5 @@ class Gather(Merge):
 
     def _own(self, port: int, bundle: Bundle, times: int) -> Bundle:
         """Those of a bundle whose values are a shard's own; they stand ``times`` in a way to find it."""
-        owners = self._owners([key * times for key in bundle.keys])
+        owners = self._owners([(key,) * times for key in bundle.keys])
         return bundle.of(key for key, owner in zip(bundle.keys, owners, strict=True) if owner == port)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from xmlpunct.arrow import booleans
+
 FEW = 4096
 """A segment of no more rows than this is written anew rather than told which of them are dead."""
 
@@ -42,7 +44,7 @@ class Segment:
         if self.dead is not None:
             dead |= self.dead.to_series().to_numpy()
         dead[np.flatnonzero(~dead)[marked.to_numpy()]] = True
-        return Segment(self.stored, live, pl.DataFrame({"dead": dead}))
+        return Segment(self.stored, live, booleans(dead).to_frame("dead"))
 
 
 class Table:

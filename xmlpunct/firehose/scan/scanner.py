@@ -24,8 +24,10 @@ MOST = 32
 """How many templates there may be in one place, lest all are tried on all."""
 _SAMPLE, _LESSONS, _ROUNDS, _LONGEST = 2**16, 8, 6, 4096
 """What is learnt from: so many bytes, for so many templates at a time, so many times; elements of so many tags."""
-_VAIN = 128
+_VAIN = 64
 """After so many of known kinds, nothing new is looked for any more."""
+_STRETCHES = 16
+"""So many stretches are learnt from at a time, from all over a split."""
 _LITTLE, _EFFORT = 16, 1024
 """What is unproven is little up to a 16th of a split, where each stretch counts as this many bytes more."""
 _REST, _MOST_VAIN = 2**20, 7
@@ -215,7 +217,7 @@ class Scanner:
     ) -> bool:
         """Learn from what no template fits; whether there is something new now."""
         count = 0
-        for begin, end in loose[: _LESSONS * _LESSONS]:
+        for begin, end in loose[:: -(-len(loose) // _STRETCHES)]:
             if count < _LESSONS:
                 count += self._learn(place, chunk.buffer[begin : min(end, begin + _SAMPLE)], stack)
         return count > 0
