@@ -210,6 +210,8 @@ class JointCover:
                 found[p] = None
                 continue
             open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
+            if any(attributes[i].nullable for i in open_places):
+                continue  # only a * closes null, and whoever has it does not need this
             patterns = [
                 WILDCARD if i in self._dropped and i not in open_places else q
                 for i, q in enumerate(p.patterns)
@@ -217,8 +219,6 @@ class JointCover:
             whole = Punctuation(self.schema, patterns)
             if not open_places:
                 fresh = [whole]
-            elif any(attributes[i].nullable for i in open_places):
-                continue  # only a * closes null, and whoever has it does not need this
             elif any(a.reach(q) is EMPTY for a, q in zip(attributes, p.patterns, strict=True)):
                 continue  # it is about no tuple that can come
             else:

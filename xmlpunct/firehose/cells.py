@@ -18,6 +18,8 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 
+FEW = 16
+"""So few texts are quicker one by one."""
 PAD = 64
 """So many bytes more than its texts a buffer has at its beginning and at its end."""
 
@@ -95,6 +97,12 @@ class Cells:
         """One text."""
         start = int(self.start[row])
         return self.buffer[start : start + max(int(self.size[row]), 0)].decode("utf-8", "surrogateescape")
+
+    def listed(self) -> list[str]:
+        """All of them, one by one; empty where there is no text."""
+        if len(self) < FEW:
+            return [self.text(row) for row in range(len(self))]
+        return self.texts("").fill_null("").to_list()
 
     def take(self, rows: Ints) -> Cells:
         """Some of them."""

@@ -8,7 +8,7 @@ something is wrong: everything before it, and nothing from there on.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -25,7 +25,7 @@ from xmlpunct.firehose.dictionary import contained
 from xmlpunct.firehose.markup import complete, long_tag
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.prologue import NO_DOCTYPE, Ready, ready
-from xmlpunct.firehose.reading import PunctuationError, punctuation_of, read_punctuation, read_slots
+from xmlpunct.firehose.reading import PunctuationError, punctuations_of, read_punctuation, read_slots
 from xmlpunct.firehose.scan import Proven, ProvenPunctuations, Scanned, Scanner, Tree
 from xmlpunct.firehose.shape import LimitError, Names, Shape, states
 from xmlpunct.firehose.spec import (
@@ -93,7 +93,6 @@ class _Streams:
         self.groups = _groups(specs, punct_namespace)
         widths = [len(shape.paths) for shape in self.shapes]
         self.scanner = Scanner(elements_of(specs, punct_namespace), widths, limits, self._trial)
-        self._read = lru_cache(maxsize=4096)(self._punctuation_of)
         self._numbers = lru_cache(maxsize=256)(self._numbers_of)
 
     def punctuation(self, stream: int, branch: Branch) -> Punctuation | None:
@@ -101,9 +100,17 @@ class _Streams:
         spec = self.specs[stream]
         return read_punctuation(spec.schema, self.shapes[stream], branch, self._uris(spec))
 
-    def proven(self, stream: int, said: ProvenPunctuations) -> Iterator[tuple[int, Punctuation | None]]:
+    def proven(self, stream: int, said: ProvenPunctuations) -> Iterable[tuple[int, Punctuation | None]]:
         """`punctuation`, of some that were not parsed, each behind its offset."""
-        return ((at, self._read(stream, said.tree, values)) for at, values in said)
+        numbers, texts, count = self._numbers(stream, said.tree), said.texts(), len(said.at)
+        found: Iterable[Punctuation | None]
+        if numbers is None:
+            rows = zip(*texts, strict=True) if texts else [()] * count
+            found = (self.punctuation(stream, said.tree.filled(row)) for row in rows)
+        else:
+            slots = [None if n is None else texts[n] for n in numbers]
+            found = punctuations_of(self.specs[stream].schema, self.shapes[stream], count, slots)
+        return zip(said.at.tolist(), found, strict=True)
 
     def bundle(self, stream: int, said: Sequence[ProvenPunctuations]) -> Bundle | None:
         """What `proven` gives, in a column; None if it is to be read one by one."""
@@ -129,13 +136,6 @@ class _Streams:
     def _uris(self, spec: StreamSpec) -> frozenset[str]:
         """The namespaces in which the parts of a punctuation may be."""
         return frozenset({"", self.punct_namespace, expanded(spec.element)[0]})
-
-    def _punctuation_of(self, stream: int, tree: Tree, values: tuple[str, ...]) -> Punctuation | None:
-        numbers = self._numbers(stream, tree)
-        if numbers is None:
-            return self.punctuation(stream, tree.filled(values))
-        texts = [None if n is None else values[n] for n in numbers]
-        return punctuation_of(self.specs[stream].schema, self.shapes[stream], texts)
 
     def _trial(self, split: Split) -> list[Found] | None:
         parse = _parse(split, self)

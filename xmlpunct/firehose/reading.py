@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import repeat
 
 from xmlpunct.errors import PatternError, XmlPunctError
 from xmlpunct.firehose.shape import Shape, Step
@@ -38,6 +39,18 @@ def punctuation_of(schema: Schema, shape: Shape, texts: Sequence[str | None]) ->
     """The punctuation whose patterns' texts are given by slot (None: ``*``). Raises `PunctuationError`."""
     by_attribute = zip(schema, shape.slots, strict=True)
     return Punctuation(schema, [_pattern(a, texts[slot]) for a, slot in by_attribute])
+
+
+def punctuations_of(
+    schema: Schema, shape: Shape, count: int, slots: Sequence[Sequence[str] | None]
+) -> list[Punctuation]:
+    """`punctuation_of`, for so many, whose texts are given by slot."""
+    columns: list[Iterable[Pattern]] = []
+    for attribute, slot in zip(schema, shape.slots, strict=True):
+        texts = slots[slot]
+        said = repeat(WILDCARD, count) if texts is None else [_pattern(attribute, text) for text in texts]
+        columns.append(said)
+    return [Punctuation(schema, patterns) for patterns in zip(*columns, strict=True)]
 
 
 def read_slots(shape: Shape, schema: Schema, branch: Branch, namespaces: frozenset[str]) -> list[str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
+from random import Random
 
 import polars as pl
 
@@ -33,10 +34,12 @@ class Meeting:
         self.inputs = [PunctuationSet(schema) for _ in range(ports)]
         """What each input has said and is retained."""
         self._found = PunctuationSet(schema)
+        # Inputs mostly speak one after the other, in their order or against it.
+        self._order = Random(0).sample(range(ports), ports)
 
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
         """Take a punctuation of an input; return its new combinations with one of each other input."""
-        mine, others = self.inputs[port], [said for i, said in enumerate(self.inputs) if i != port]
+        mine, others = self.inputs[port], self._others(port)
         alone = p.constants is not None and all(said.overlapping(p) == [p] for said in others)
         if alone and not mine.overlapping(p) and not self._found.overlapping(p):
             # The usual case, made quick: now all have said just this, and nothing else is touched by it.
@@ -77,16 +80,21 @@ class Meeting:
         In whatever order they come, the same are found: so each is held against all that made a combination.
         """
         found = {(p, frozenset([p.constrained])): None}
-        for other, said in enumerate(self.inputs):
-            if other != port:
-                found = dict.fromkeys(
-                    (c, kinds | {q.constrained} if self.alike else kinds)
-                    for so_far, kinds in found
-                    for q in said.overlapping(so_far)
-                    if not self.alike or all(_nested(q.constrained, kind) for kind in kinds)
-                    if (c := combine(so_far, q)) is not None
-                )
+        for said in self._others(port):
+            found = dict.fromkeys(
+                (c, kinds | {q.constrained} if self.alike else kinds)
+                for so_far, kinds in found
+                for q in said.overlapping(so_far)
+                if not self.alike or all(_nested(q.constrained, kind) for kind in kinds)
+                if (c := combine(so_far, q)) is not None
+            )
+            if not found:
+                break
         return list(dict.fromkeys(c for c, _ in found))
+
+    def _others(self, port: int) -> list[PunctuationSet]:
+        """What the other inputs have said, in an order in which one that has not spoken comes early."""
+        return [self.inputs[i] for i in self._order if i != port]
 
     def _forget(self, found: Iterable[Punctuation]) -> None:
         """Remember what was found; drop what it covers, then what overlaps nothing that is retained."""

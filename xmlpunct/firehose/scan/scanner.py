@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -49,11 +49,9 @@ class ProvenPunctuations:
     tree: Tree
     values: list[Cells]
 
-    def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """For each its offset and its values."""
-        columns = [[cells.text(row) for row in range(len(self.at))] for cells in self.values]
-        rows = list(zip(*columns, strict=True)) or [()] * len(self.at)
-        return zip(self.at.tolist(), rows, strict=True)
+    def texts(self) -> list[list[str]]:
+        """By value its texts."""
+        return [cells.listed() for cells in self.values]
 
 
 @dataclass(slots=True)
