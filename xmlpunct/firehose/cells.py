@@ -102,7 +102,7 @@ class Cells:
         """All of them, one by one; empty where there is no text."""
         if len(self) < FEW:
             return [self.text(row) for row in range(len(self))]
-        return self.texts("").fill_null("").to_list()
+        return [text or "" for text in self.texts("").to_list()]
 
     def take(self, rows: Ints) -> Cells:
         """Some of them."""
