@@ -211,7 +211,7 @@ class LocalRun:
         self._pipeline.restore(state)
         saved = {o.id: asdict(o) for o in self.stats.operators}
         for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True):
-            for name in asdict(Counters()) if operator.number in saved else ():
+            for name in Counters().counts() if operator.number in saved else ():
                 setattr(counters, name, saved[operator.number][name])
         self._opened = self.stats.slices > 0
 
@@ -260,7 +260,7 @@ class LocalRun:
         self._pipeline.rejects.clear()
         self.stats.slices += 1
         self.stats.observe(
-            OperatorStats(**asdict(counters), id=operator.number, operator=operator.name)
+            OperatorStats(**counters.counts(), id=operator.number, operator=operator.name)
             for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True)
         )
         result = concat(self.schema, results)

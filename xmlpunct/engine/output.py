@@ -46,13 +46,13 @@ class Output:
         self._written.add(fresh)
         self.tuples += tuples.height
         self.punctuations += len(fresh)
-        if not self.ordered:
+        if not self.ordered and tuples.height > 1:
             tuples = tuples.sort(tuples.columns, nulls_last=True)
         return Slice(tuples, fresh)
 
     def body(self, given: Slice) -> bytes:
         """The bytes of a slice."""
-        ready = self.prepare(given)
+        ready = self.prepare(given) if given else given
         return self.writer.body(ready) if ready else b""
 
     @property

@@ -34,7 +34,7 @@ def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.
     name, type_, bound = attribute.name, attribute.type, attribute.domain is not WILDCARD
     wrong: dict[int, str] = {}
     if type_.name == "STRING" and not wanted and not bound:
-        values = pl.repeat(None, len(cells), dtype=pl.String(), eager=True).alias(name)
+        values = pl.Series(name, [None], dtype=pl.String()).new_from_index(0, len(cells))
     else:
         values, found = convert(type_, cells, name)
         wrong = {row: f"attribute {name}: {reason}" for row, reason in found.items()}

@@ -29,6 +29,10 @@ class Counters:
     held_punctuations_peak: int = 0
     forgotten: int = 0
 
+    def counts(self) -> dict[str, int]:
+        """The counters by name."""
+        return {name: getattr(self, name) for name in Counters.__slots__}
+
 
 def run(operator: Operator, port: int, given: Slice) -> Slice:
     """Give one slice to one operator: step, pass, keep, prop."""

@@ -134,11 +134,13 @@ class GroupBy(Operator):
         for a in sorted([*self._plain, *self._distinct], key=lambda a: int(a.prefix[1:])):
             results = columns[a.aggregate.name] = a.finish(groups)
             bad = a.failed(groups, results)
+            if not bad.any():
+                continue
             for row in groups.filter(bad & ~failed).iter_rows(named=True):
                 key = {name: row[name] for name in self._keys.names}
                 self.reject(key, f"{a.aggregate.name} does not fit {self.schema[a.aggregate.name].type}")
             failed = failed | bad
-        return pl.DataFrame(columns, schema=self.schema.dtypes).filter(~failed)
+        return without(pl.DataFrame(columns, schema=self.schema.dtypes), failed)
 
     @property
     def rows(self) -> int:
