@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -125,3 +127,18 @@ def test_there_is_no_part_beyond_the_end() -> None:
     for begin, stop in ((-1, 2), (2, 1), (0, 5)):
         with pytest.raises(ValueError, match="no part"):
             loops.nesting(b"<a/>", begin, stop, b"r")
+
+
+def test_all_goes_on_where_they_are_missing() -> None:
+    program = """
+import sys
+sys.modules["xmlpunct.firehose._loops"] = None
+from xmlpunct.firehose import FirehoseReader, Source, StreamSpec, loops
+from xmlpunct.schema import Schema
+assert not loops.COMPILED
+data = b"<r>" + b"<t><a>1</a></t>" * 1000 + b"</r>"
+reader = FirehoseReader(Source.of(data), [StreamSpec("s", Schema.parse("a INT"), "t")])
+print(sum(parsed.slices[0].tuples.height for parsed in iter(lambda: reader.read(9000), None)))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "1000\n"
