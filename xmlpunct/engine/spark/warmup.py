@@ -28,10 +28,8 @@ def warming(session: SparkSession) -> Iterator[None]:
 
     thread = threading.Thread(target=run, name="warm up", daemon=True)
     thread.start()
-    try:
-        yield
-    finally:
-        thread.join(_WAIT_SECONDS)
+    yield
+    thread.join(_WAIT_SECONDS)  # what fails, or is stopped, does not wait: the job ends with the session
 
 
 def _load(batches: Iterator[Any]) -> Iterator[Any]:
