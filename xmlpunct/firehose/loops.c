@@ -10,7 +10,6 @@
 
 #define MOST_FORMS 64
 #define INLINE 12 /* Arrow keeps texts up to this size beside their length */
-#define SLACK 16 /* so many bytes behind a buffer's last one, and behind the literals, may be read */
 
 /* What a byte of a value means: nothing; its end; that the value does not stand as it is; that it does so behind
  * another of its kind; that this is no value. */
@@ -29,7 +28,7 @@ static void fill_classes(void)
     in_quotes['<'] = FAIL;
 }
 
-/* The forms that regions may have, as `loops.program` lays them out. */
+/* The forms that regions may have, as `scan/walk.py` lays them out. */
 typedef struct {
     const int64_t *pieces; /* by piece: offset and length of the literal, and whether a quoted value follows */
     const int64_t *firsts; /* by form: its first piece; and how many pieces there are */
@@ -165,7 +164,7 @@ static PyObject *py_walk(PyObject *self, PyObject *args)
         return NULL;
     Program program = {pieces.buf, firsts.buf, ends.buf, literals.buf, firsts.len / 8 - 1, ends.len / 16};
     Found found = {.end = end.buf, .form = form.buf, .spoiled = spoiled.buf, .most = end.len / 8};
-    int sound = begin >= 0 && begin <= stop && stop + SLACK <= data.len && ((uint8_t *)data.buf)[stop] == '<'
+    int sound = begin >= 0 && begin <= stop && stop < data.len && ((uint8_t *)data.buf)[stop] == '<'
                 && program.forms > 0 && program.forms <= MOST_FORMS && program.end_count <= MOST_FORMS
                 && form.len == end.len && spoiled.len * 8 == end.len && PyTuple_Size(columns) == program.forms;
     for (; sound && held < program.forms; held++) {
@@ -366,6 +365,8 @@ static inline void count_tags(const uint8_t *at, int64_t count, uint8_t first, u
 /* Whether there is an end tag whose name begins with that of some letters. */
 static int has_end_tag(const uint8_t *at, int64_t size, const uint8_t *name, int64_t length)
 {
+    if (size < length + 2)
+        return 0;
     const uint8_t *stop = at + size - length - 2;
     while (at <= stop && (at = memchr(at, '<', (size_t)(stop - at + 1)))) {
         if (at[1] == '/' && memcmp(at + 2, name, (size_t)length) == 0)

@@ -31,9 +31,8 @@ class JoinKeys:
         self.names = [[pair[port] for pair in pairs] for port in (LEFT, RIGHT)]
         self.places = [[inputs[port].index(n) for n in self.names[port]] for port in (LEFT, RIGHT)]
         for names in self.names:
-            if len(set(names)) < len(
-                names
-            ):  # what closes one of its values would be taken to close the other
+            if len(set(names)) < len(names):
+                # What closes a value of the attribute would be taken to close one of the other equality.
                 raise ValueError("an attribute is in one equality only: the others are a residual's")
         for left, right in pairs:
             if inputs[LEFT][left].type != inputs[RIGHT][right].type:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 _WAIT_SECONDS = 5.0
@@ -22,7 +20,7 @@ def warming(session: SparkSession) -> Iterator[None]:
     """
 
     def run() -> None:
-        with suppress(PySparkException, Py4JError, ConnectionError):
+        with suppress(Exception):  # of many kinds, if the session ends meanwhile
             count = session.sparkContext.defaultParallelism
             session.range(0, count, 1, count).mapInArrow(_load, "id LONG").collect()
 

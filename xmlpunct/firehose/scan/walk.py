@@ -13,8 +13,6 @@ from xmlpunct.firehose.cells import Ints
 from xmlpunct.firehose.scan.regions import Group, Regions
 from xmlpunct.firehose.scan.template import Template
 
-_SLACK = bytes(16)
-
 
 @dataclass(frozen=True, slots=True)
 class _Program:
@@ -40,7 +38,7 @@ def _program(templates: Sequence[Template]) -> _Program:
         np.array([*zip(places[:count], sizes[:count], quoted, strict=True)], np.int64),
         np.array([0, *accumulate(len(form.pieces) for form in forms)], np.int64),
         np.array([*zip(places[count:], sizes[count:], strict=True)], np.int64),
-        b"".join((*pieces, *ends, _SLACK)),
+        b"".join((*pieces, *ends)),
         min([*map(len, ends), *(len(t.literals) for t in templates)]),
     )
 
