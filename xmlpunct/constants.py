@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 
 import polars as pl
 
@@ -17,6 +19,8 @@ Key = Value | Tuple
 
 FEW = 8
 """If there are more than so many punctuations per tuple, tuples are looked up, else the two are joined."""
+VERY_FEW = 4
+"""With so few punctuations, tuples are compared with one after the other."""
 
 
 class Constants:
@@ -131,8 +135,13 @@ class Constants:
             keys = self._keys(tuples.select(self._names))
             return pl.Series([key in self._members for key in keys], dtype=pl.Boolean)
         frame = self._constants()
-        if len(self._names) == 1:
-            return tuples[self._names[0]].is_in(frame[self._names[0]].implode()).fill_null(False)
+        if self._alone:
+            column, constants = tuples[self._names[0]], frame.to_series()
+            if len(constants) > VERY_FEW:
+                hit = column.is_in(constants.implode())
+            else:
+                hit = reduce(or_, (column == constants[i : i + 1] for i in range(len(constants))))
+            return hit.fill_null(False) if column.null_count() else hit
         rows = tuples.select(self._names).with_row_index("$row")
         found = rows.join(frame, on=self._names, how="semi")["$row"]
         hit = pl.Series("hit", [False]).new_from_index(0, tuples.height)

@@ -191,6 +191,7 @@ class JointCover:
 
     def __init__(self, schema: Schema, dropped: Iterable[int]) -> None:
         self.schema, self._dropped = schema, tuple(dropped)
+        self._nullable = tuple(i for i in self._dropped if schema.attributes[i].nullable)
         self._open = Fused(schema)
         self._found = PunctuationSet(schema)
 
@@ -203,15 +204,13 @@ class JointCover:
         ):
             return punctuations
         found: dict[Punctuation, None] = {}
-        for p in punctuations:
-            attributes = self.schema.attributes
+        attributes = self.schema.attributes
+        for p in self._closing_null(punctuations):
             said = [i for i in self._dropped if p.patterns[i] is not WILDCARD]
             if not said and not len(self._open):  # the usual case
                 found[p] = None
                 continue
             open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
-            if any(attributes[i].nullable for i in open_places):
-                continue  # only a * closes null, and whoever has it does not need this
             patterns = [
                 WILDCARD if i in self._dropped and i not in open_places else q
                 for i, q in enumerate(p.patterns)
@@ -227,6 +226,14 @@ class JointCover:
             found.update(dict.fromkeys(fresh))
             self._forget(fresh)
         return list(found)
+
+    def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """Those with ``*`` wherever null may be: nothing else closes that, and whoever has it needs no others."""
+        if isinstance(punctuations, Bundle) and punctuations.place in self._nullable:
+            return []
+        for i in self._nullable:
+            punctuations = [p for p in punctuations if p.patterns[i] is WILDCARD]
+        return punctuations
 
     def _closures(self, new: Row) -> list[Punctuation]:
         """The largest punctuations that ``new`` and others close together."""

@@ -164,14 +164,12 @@ class PunctuationSet:
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether it matches any of them."""
-        hit = pl.Series("hit", [False]).new_from_index(0, tuples.height)
-        if not tuples.height:
-            return hit
-        if self._lists:
-            hit = hit | tuples.select(reduce(or_, map(match_expression, self._lists)).alias("hit"))["hit"]
-        for group in self._indexes():
-            hit = hit | group.mask(tuples)
-        return hit
+        hits = [group.mask(tuples) for group in self._indexes()] if tuples.height else []
+        if self._lists or not hits:
+            hits.append(pl.Series([False]).new_from_index(0, tuples.height))
+        if self._lists and tuples.height:  # of * alone that is one value for all tuples
+            hits.append(tuples.select(reduce(or_, map(match_expression, self._lists))).to_series())
+        return reduce(or_, hits)
 
     def unmatched(self, tuples: pl.DataFrame) -> Sequence[Punctuation]:
         """Table 1's setNomatchPs: those that no tuple matches."""

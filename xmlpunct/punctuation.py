@@ -25,7 +25,7 @@ class Punctuation:
 
     def __init__(self, schema: Schema, patterns: Sequence[Pattern]) -> None:
         self.schema, self.patterns = schema, tuple(patterns)
-        self._hash = hash(self.patterns)
+        self._hash: int | None = None
         self._constrained: tuple[int, ...] | None = None
         self._constants: Tuple | None = None
 
@@ -95,7 +95,7 @@ class Punctuation:
     @property
     def is_empty(self) -> bool:
         """Whether no tuple can match, since one pattern is empty."""
-        return self.constants is None and EMPTY in self.patterns
+        return EMPTY in self.patterns
 
     @property
     def constrained(self) -> tuple[int, ...]:
@@ -138,6 +138,8 @@ class Punctuation:
         return isinstance(other, Punctuation) and self.patterns == other.patterns
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self.patterns)
         return self._hash
 
     def __str__(self) -> str:

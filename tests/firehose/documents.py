@@ -9,17 +9,12 @@ from xmlpunct.firehose import PUNCT_NAMESPACE, StreamSpec
 from xmlpunct.schema import Schema
 
 OPEN = f'<r xmlns:p="{PUNCT_NAMESPACE}" xmlns:o="urn:o">'
-SPECS = (
-    StreamSpec(
-        "s",
-        Schema.parse(
-            "a INT, b STRING, c INT NOT NULL PATH 'd/c', i INT PATH '@i', u STRING PATH 'd/@u', "
-            "x DOUBLE, m DECIMAL(8,2), e DATE, w TIMESTAMP, y BOOLEAN, h INT CHECK (h BETWEEN 0 AND 23)"
-        ),
-        "t",
-    ),
-    StreamSpec("q", Schema.parse("a INT, b STRING NOT NULL, f STRING"), "q"),
-)
+_PATHS = "a INT, b STRING, c INT NOT NULL PATH 'd/c', i INT PATH '@i', u STRING PATH 'd/@u'"
+_TYPES = "x DOUBLE, m DECIMAL(8,2), e DATE, w TIMESTAMP, y BOOLEAN, h INT CHECK (h BETWEEN 0 AND 23)"
+_OTHER = StreamSpec("q", Schema.parse("a INT, b STRING NOT NULL, f STRING"), "q")
+SPECS = (StreamSpec("s", Schema.parse(_PATHS), "t"), _OTHER)
+TYPED = (StreamSpec("s", Schema.parse(f"{_PATHS}, {_TYPES}"), "t"), _OTHER)
+"""All types there are, which take most of the time."""
 PLAIN = StreamSpec("s", Schema.parse("a INT, b STRING"), "t", placed=True)
 BOTH = (SPECS[0], PLAIN)
 """Two streams of the same elements."""

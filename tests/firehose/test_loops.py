@@ -61,6 +61,18 @@ def test_texts(texts: list[str | None]) -> None:
     assert pl.concat([fast, fast]).to_list() == texts * 2
 
 
+@pytest.mark.parametrize("times", [1, 10])
+@given(st.lists(st.none() | TEXTS, max_size=30))
+def test_strings(times: int, texts: list[str | None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        fast, slow = both(patch, lambda: apart(Cells.of(texts * times)).listed())
+    assert fast == slow == [text or "" for text in texts * times]
+
+
+def test_a_text_that_is_no_utf_8_is_kept() -> None:
+    assert loops.strings(b"a\xff", places(0), places(2)) == ["a\udcff"]
+
+
 PIECES = [
     "<a>",
     "</a>",
@@ -97,6 +109,8 @@ def test_texts_outside_of_the_buffer_are_refused() -> None:
             loops.integers(b"1234", places(start), places(size), room, flags)
         with pytest.raises(ValueError, match="outside of the buffer"):
             loops.views(b"1234", places(start), places(size), np.empty((1, 2), "<u8"), np.empty(0, np.uint8))
+        with pytest.raises(ValueError, match="outside of the buffer"):
+            loops.strings(b"1234", places(0, start), places(1, size))
     with pytest.raises(ValueError, match="too little room"):
         loops.integers(b"1234", places(0, 1), places(1, 1), room, flags)
     with pytest.raises(ValueError, match="two columns"):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.firehose.documents import BOTH, OPEN, PLAIN, SPECS, body, damaged
+from tests.firehose.documents import BOTH, OPEN, PLAIN, SPECS, TYPED, body, damaged
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import (
     PUNCT_NAMESPACE,
@@ -128,7 +128,7 @@ def to_the_end(
 
 def some(random: Random) -> int:
     """Compare on one random document, whole, damaged and torn out of itself; how many splits there were."""
-    specs = random.choice([SPECS, (PLAIN,), (PLAIN,), BOTH])
+    specs = random.choice([*[SPECS] * 3, *[(PLAIN,)] * 3, BOTH, TYPED])
     document = f"{OPEN}{body(random)}</r>".encode("utf-8", "surrogatepass")
     count = assert_same_everywhere(random, document, specs)
     for _ in range(3):

@@ -29,7 +29,10 @@ def bundled(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> Bund
     >>> print(found[99])
     <99, *>
     """
-    said = [i for i, slot in enumerate(shape.slots) if slots[slot] is not None and not _open(slots[slot])]
+    known = [(i, slots[slot]) for i, slot in enumerate(shape.slots)]
+    if sum(cells is not None and len(cells) > 0 and cells.text(0) != "*" for _, cells in known) > 1:
+        return None  # which is soon seen
+    said = [i for i, cells in known if not _open(cells)]
     if len(said) != 1:
         return None
     attribute, cells = schema.attributes[said[0]], slots[shape.slots[said[0]]]

@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 
-FEW = 16
+FEW = 40
 """So few texts are quicker one by one."""
 PAD = 64
 """So many bytes more than its texts a buffer has at its beginning and at its end."""
@@ -100,8 +100,11 @@ class Cells:
 
     def listed(self) -> list[str]:
         """All of them, one by one; empty where there is no text."""
+        if loops.COMPILED:
+            return loops.strings(self.buffer, self.start, self.size)
         if len(self) < FEW:
-            return [self.text(row) for row in range(len(self))]
+            places = zip(self.start.tolist(), self.size.tolist(), strict=True)
+            return [self.buffer[at : at + max(n, 0)].decode("utf-8", "surrogateescape") for at, n in places]
         return [text or "" for text in self.texts("").to_list()]
 
     def take(self, rows: Ints) -> Cells:

@@ -52,6 +52,10 @@ def json_string(values: pl.Expr) -> pl.Expr:
     return pl.when(values.is_not_null()).then(encoded.str.strip_prefix('{"":').str.strip_suffix("}"))
 
 
+_FEW = 500
+"""So few lines are joined sooner one by one."""
+
+
 class Lines(Protocol):
     """How a form of output says a punctuation in a line."""
 
@@ -70,18 +74,23 @@ def lines(tuples: pl.DataFrame, parts: list[pl.Expr], given: Slice, form: Lines)
     """
     line = tuples.select(pl.concat_str(*parts, pl.lit("\n")).alias("line")).to_series()
     if isinstance(given.punctuations, Bundle) and not given.before:
-        return (str(line.str.join("").item()) + _bundled(given.punctuations, form)).encode()
+        return (_joined(line) + _bundled(given.punctuations, form)).encode()
     before = given.before or [tuples.height] * len(given.punctuations)
     pieces, at = [], 0
     for place, p in zip(before, given.punctuations, strict=True):
         if place > at:
-            pieces.append(str(line[at:place].str.join("").item()))
+            pieces.append(_joined(line[at:place]))
             at = place
         if not p.is_everything:
             pieces.append(form.punctuation(p))
     if at < tuples.height:
-        pieces.append(str(line[at:].str.join("").item()))
+        pieces.append(_joined(line[at:]))
     return "".join(pieces).encode()
+
+
+def _joined(line: pl.Series) -> str:
+    """Lines, one behind the other."""
+    return "".join(line.to_list()) if len(line) < _FEW else str(line.str.join("").item())
 
 
 def _bundled(bundle: Bundle, form: Lines) -> str:

@@ -335,6 +335,31 @@ static PyObject *py_views(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* The texts one by one, empty where there is no text. */
+static PyObject *py_strings(PyObject *self, PyObject *args)
+{
+    Texts texts;
+    PyObject *data, *start, *size;
+    if (!PyArg_ParseTuple(args, "OOO", &data, &start, &size) || !texts_begin(&texts, data, start, size))
+        return NULL;
+    PyObject *found = PyList_New(texts.count);
+    for (int64_t i = 0; found && i < texts.count; i++) {
+        int64_t long_;
+        const char *text = (const char *)text_at(&texts, i, &long_);
+        PyObject *string = NULL;
+        if (text)
+            string = PyUnicode_DecodeUTF8(text, long_ < 0 ? 0 : long_, "surrogateescape");
+        else
+            PyErr_SetString(PyExc_ValueError, "texts outside of the buffer");
+        if (string)
+            PyList_SET_ITEM(found, i, string);
+        else
+            Py_CLEAR(found);
+    }
+    texts_end(&texts);
+    return found;
+}
+
 /* What tags come to: see `markup.nesting`. Counters are small, so that many bytes are looked at together. */
 typedef struct {
     int64_t opening, closing, ends, empty, others, alike;
@@ -424,6 +449,7 @@ static PyMethodDef methods[] = {
     {"walk", py_walk, METH_VARARGS, NULL},
     {"integers", py_integers, METH_VARARGS, NULL},
     {"views", py_views, METH_VARARGS, NULL},
+    {"strings", py_strings, METH_VARARGS, NULL},
     {"nesting", py_nesting, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

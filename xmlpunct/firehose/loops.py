@@ -5,10 +5,10 @@ Whoever calls them has another way, slower and with the same result, for where `
 
 from __future__ import annotations
 
-__all__ = ["COMPILED", "integers", "nesting", "views", "walk"]
+__all__ = ["COMPILED", "integers", "nesting", "strings", "views", "walk"]
 
 try:
-    from xmlpunct.firehose._loops import integers, nesting, views, walk
+    from xmlpunct.firehose._loops import integers, nesting, strings, views, walk
 except ImportError:
     COMPILED = False
 else:

@@ -8,14 +8,14 @@ something is wrong: everything before it, and nothing from there on.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 from lxml import etree
 
-from xmlpunct.bundle import FEW, Bundle
+from xmlpunct.bundle import FEW
 from xmlpunct.firehose import faults
 from xmlpunct.firehose.bundling import bundled
 from xmlpunct.firehose.cells import Cells, Ints, joined
@@ -100,27 +100,20 @@ class _Streams:
         spec = self.specs[stream]
         return read_punctuation(spec.schema, self.shapes[stream], branch, self._uris(spec))
 
-    def proven(self, stream: int, said: ProvenPunctuations) -> Iterable[tuple[int, Punctuation | None]]:
-        """`punctuation`, of some that were not parsed, each behind its offset."""
-        numbers, texts, count = self._numbers(stream, said.tree), said.texts(), len(said.at)
-        found: Iterable[Punctuation | None]
+    def proven(self, stream: int, said: ProvenPunctuations) -> Sequence[Punctuation | None]:
+        """`punctuation`, of some that were not parsed; as a bundle, if they are one."""
+        numbers, count = self._numbers(stream, said.tree), len(said.at)
         if numbers is None:
+            texts = said.texts()
             rows = zip(*texts, strict=True) if texts else [()] * count
-            found = (self.punctuation(stream, said.tree.filled(row)) for row in rows)
-        else:
-            slots = [None if n is None else texts[n] for n in numbers]
-            found = punctuations_of(self.specs[stream].schema, self.shapes[stream], count, slots)
-        return zip(said.at.tolist(), found, strict=True)
-
-    def bundle(self, stream: int, said: Sequence[ProvenPunctuations]) -> Bundle | None:
-        """What `proven` gives, in a column; None if it is to be read one by one."""
-        if len(said) != 1 or len(said[0].at) < FEW:
-            return None
-        numbers = self._numbers(stream, said[0].tree)
-        if numbers is None:
-            return None
-        slots = [None if n is None else said[0].values[n] for n in numbers]
-        return bundled(self.specs[stream].schema, self.shapes[stream], slots)
+            return [self.punctuation(stream, said.tree.filled(row)) for row in rows]
+        schema, shape = self.specs[stream].schema, self.shapes[stream]
+        slots = [None if n is None else said.values[n] for n in numbers]
+        bundle = bundled(schema, shape, slots) if count >= FEW else None
+        if bundle is not None:
+            return bundle
+        listed = [None if cells is None else cells.listed() for cells in slots]
+        return punctuations_of(schema, shape, count, listed)
 
     def _numbers_of(self, stream: int, tree: Tree) -> list[int | None] | None:
         """By slot the number of the value that is its pattern's text; None where one is something else."""
@@ -315,25 +308,27 @@ def _with_proven(split: Split, scanned: Scanned, streams: _Streams) -> Parsed | 
     delivery = Delivery(split, faults.Places(split))
     for i, (proven, found) in enumerate(zip(scanned.proven, rest.found, strict=True)):
         rows = _merged(split, scanned, proven, rest, found)
-        at: Sequence[int] | Ints
-        punctuations: Sequence[Punctuation | None] | None = None
-        if not found.punctuations:
-            punctuations = streams.bundle(i, proven.punctuations)
-        if punctuations is not None:
-            at = proven.punctuations[0].at
-        else:
-            try:
-                said = [one for group in proven.punctuations for one in streams.proven(i, group)]
-                for number, _, branch in found.punctuations:
-                    here = rest.places.offset(number - len(split.start.open))
-                    said.append((scanned.offset(here), streams.punctuation(i, branch)))
-            except PunctuationError:
-                return None
-            said.sort(key=lambda p: p[0])
-            at, punctuations = [offset for offset, _ in said], [p for _, p in said]
+        try:
+            said = [(group.at, streams.proven(i, group)) for group in proven.punctuations]
+            for number, _, branch in found.punctuations:
+                here = rest.places.offset(number - len(split.start.open))
+                said.append((np.array([scanned.offset(here)]), [streams.punctuation(i, branch)]))
+        except PunctuationError:
+            return None
+        at, punctuations = said[0] if len(said) == 1 else _in_order(said)
         before = np.searchsorted(rows.at, at)
         delivery.add(streams.specs[i], streams.shapes[i], rows, punctuations, before)
     return delivery.parsed
+
+
+def _in_order(
+    said: Sequence[tuple[Ints, Sequence[Punctuation | None]]],
+) -> tuple[Ints, Sequence[Punctuation | None]]:
+    """Punctuations, each sequence behind their offsets, as one sequence."""
+    at = np.concatenate([np.empty(0, np.int64), *(at for at, _ in said)])
+    order = np.argsort(at, kind="stable")
+    punctuations = [p for _, part in said for p in part]
+    return at[order], [punctuations[i] for i in order.tolist()]
 
 
 @dataclass(slots=True)

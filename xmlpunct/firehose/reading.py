@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 
 from xmlpunct.errors import PatternError, XmlPunctError
@@ -48,8 +48,10 @@ def punctuations_of(
     columns: list[Iterable[Pattern]] = []
     for attribute, slot in zip(schema, shape.slots, strict=True):
         texts = slots[slot]
-        said = repeat(WILDCARD, count) if texts is None else [_pattern(attribute, text) for text in texts]
-        columns.append(said)
+        if texts is None or texts.count("*") == count:
+            columns.append(repeat(WILDCARD, count))
+        else:
+            columns.append(_patterns(attribute, texts))
     return [Punctuation(schema, patterns) for patterns in zip(*columns, strict=True)]
 
 
@@ -73,6 +75,14 @@ def _pattern(attribute: Attribute, text: str | None) -> Pattern:
     except PatternError as error:
         named = PatternError(error.reason, error.text, error.position, attribute.name)
         raise PunctuationError(f"wrong punctuation: {named}") from None
+
+
+def _patterns(attribute: Attribute, texts: Iterable[str]) -> list[Pattern]:
+    """`_pattern`, of each."""
+    try:
+        return [*map(partial(_known, attribute.type.name), texts)]
+    except PatternError:
+        return [_pattern(attribute, text) for text in texts]  # which names the attribute
 
 
 @lru_cache(maxsize=4096)

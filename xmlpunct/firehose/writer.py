@@ -13,7 +13,7 @@ from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose.formats import json_text, lines, text
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE
 from xmlpunct.punctuation import Punctuation
-from xmlpunct.schema import Schema
+from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 
 _START = (
@@ -92,25 +92,25 @@ class XmlWriter:
             if not is_xml_name(name):
                 raise UsageError(f"{kind} {name!r} is not a name that an XML element can have")
         self.schema, self.root, self.element, self.punct_namespace = schema, root, element, punct_namespace
-        self._parts = [pl.lit(f"<{element}>"), *map(self._child, schema.names), pl.lit(f"</{element}>")]
+        self._parts = [pl.lit(f"<{element}>"), *map(self._child, schema), pl.lit(f"</{element}>")]
 
     def start(self) -> bytes:
         return f"<{self.root} xmlns:punct={quoteattr(self.punct_namespace)}>\n".encode()
 
     def body(self, slice_: Slice) -> bytes:
         """Raises `XmlPunctError` for a character that XML cannot carry at all."""
-        texts = slice_.tuples.select(text(a).alias(a.name) for a in self.schema)
+        tuples = slice_.tuples
         for attribute in self.schema:
-            if attribute.type.name == "STRING" and texts[attribute.name].str.contains(_FORBIDDEN).any():
+            if attribute.type.name == "STRING" and tuples[attribute.name].str.contains(_FORBIDDEN).any():
                 raise XmlPunctError(f"attribute {attribute.name}: a control character that XML cannot carry")
-        return lines(texts, self._parts, slice_, self)
+        return lines(tuples, self._parts, slice_, self)
 
     def end(self) -> bytes:
         return f"</{self.root}>\n".encode()
 
-    def _child(self, name: str) -> pl.Expr:
-        at = pl.col(name)
-        if self.schema[name].type.name == "STRING":
+    def _child(self, attribute: Attribute) -> pl.Expr:
+        at, name = text(attribute), attribute.name
+        if attribute.type.name == "STRING":
             for character, reference in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;")):
                 at = at.str.replace_all(character, reference, literal=True)
         return pl.concat_str(pl.lit(f"<{name}>"), at, pl.lit(f"</{name}>")).fill_null("")

@@ -124,9 +124,12 @@ class Meeting:
         """
         if retained is None:
             return [self.held - len(said) for said in self.inputs]
-        masks = [said.mask(retained) for said in self.inputs]
-        some = reduce(or_, masks)
-        return [int((some & ~mask).sum()) for mask in masks]
+        masks = [said.mask(retained) if len(said) else None for said in self.inputs]
+        known = [mask for mask in masks if mask is not None]
+        if not known:
+            return [0] * len(masks)
+        some = reduce(or_, known)
+        return [int((some if mask is None else some & ~mask).sum()) for mask in masks]
 
     def _is_covered(self, pieces: list[Punctuation], p: Punctuation) -> bool:
         return p in pieces if p.is_everything else jointly_cover(pieces, p)

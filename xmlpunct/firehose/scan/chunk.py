@@ -43,6 +43,11 @@ class Chunk:
         found: Ints = self.start[group.regions] + (len(group.template.gap) - PAD)
         return found
 
+    def readable(self, group: Group) -> Group:
+        """Those of a group's regions whose values mean what they say: mostly all."""
+        plain = self.plain[group.regions]
+        return group if plain.all() else group.of(plain)
+
     def void(self, begin: int, end: int) -> None:
         """Nothing is proven from ``begin`` to ``end``."""
         first, last = np.searchsorted(self.end, begin, "right"), np.searchsorted(self.start, end)

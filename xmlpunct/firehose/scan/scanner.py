@@ -281,8 +281,7 @@ class Scanner:
 
     def _proven(self, chunk: Chunk, stream: int, width: int) -> Proven:
         """What was proven of a stream."""
-        groups = [g for g in chunk.groups if stream in g.template.tuples]
-        good = [g if chunk.plain[g.regions].all() else g.of(chunk.plain[g.regions]) for g in groups]
+        good = [chunk.readable(g) for g in chunk.groups if stream in g.template.tuples]
         none = np.empty(0, np.int64)
         found = Proven(none, none, [])
         if len(good) == 1:
@@ -301,8 +300,7 @@ class Scanner:
                 found.cells.append(Cells(chunk.buffer, start, size))
         for group in chunk.groups:
             if stream in group.template.punctuations:
-                group = group.of(chunk.plain[group.regions])
-                tree = group.template.punctuations[stream]
+                group, tree = chunk.readable(group), group.template.punctuations[stream]
                 values = [group.cells(chunk.buffer, n) for n in range(len(group.template.form.quoted))]
                 found.punctuations.append(ProvenPunctuations(chunk.offsets(group), tree, values))
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -26,7 +27,8 @@ class _Program:
     """The fewest bytes that a region can have."""
 
 
-def _program(templates: Sequence[Template]) -> _Program:
+@lru_cache(maxsize=64)
+def _program(templates: tuple[Template, ...]) -> _Program:
     ends = [*dict.fromkeys(t.end for t in templates)]
     forms = [t.form for t in templates]
     pieces = [piece for form in forms for piece in form.pieces]
@@ -45,7 +47,7 @@ def _program(templates: Sequence[Template]) -> _Program:
 
 def find(buffer: bytes, begin: int, stop: int, templates: Sequence[Template]) -> Regions:
     """The regions of ``buffer`` from ``begin`` to ``stop``, where a ``<`` is that belongs to none of them."""
-    program = _program(templates)
+    program = _program(tuple(templates))
     most = (stop - begin) // program.least + 2
     end, form, spoiled = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.bool_)
     values = tuple(
