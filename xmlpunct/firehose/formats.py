@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import polars as pl
@@ -66,31 +67,36 @@ class Lines(Protocol):
         """What stands around the number in the line of a punctuation that says one, of the attribute at a place."""
 
 
-def lines(tuples: pl.DataFrame, parts: list[pl.Expr], given: Slice, form: Lines) -> bytes:
-    """The lines of a slice, whose tuples are ``tuples``: for each the concatenation of ``parts``, none of them null.
+def line(parts: Iterable[pl.Expr]) -> pl.Expr:
+    """A polars expression: the line of a tuple, the concatenation of ``parts``, none of them null."""
+    return pl.concat_str(*parts, pl.lit("\n")).alias("line")
+
+
+def lines(given: Slice, line: pl.Expr, form: Lines) -> bytes:
+    """The lines of a slice, in which ``line`` is that of a tuple.
 
     The lines of its punctuations (none for ``<*, ..., *>``) stand where the punctuations stood, if the slice
     remembers that, else at the end.
     """
-    line = tuples.select(pl.concat_str(*parts, pl.lit("\n")).alias("line")).to_series()
+    found = given.tuples.select(line).to_series()
     if isinstance(given.punctuations, Bundle) and not given.before:
-        return (_joined(line) + _bundled(given.punctuations, form)).encode()
-    before = given.before or [tuples.height] * len(given.punctuations)
+        return (_joined(found) + _bundled(given.punctuations, form)).encode()
+    before = given.before or [len(found)] * len(given.punctuations)
     pieces, at = [], 0
     for place, p in zip(before, given.punctuations, strict=True):
         if place > at:
-            pieces.append(_joined(line[at:place]))
+            pieces.append(_joined(found[at:place]))
             at = place
         if not p.is_everything:
             pieces.append(form.punctuation(p))
-    if at < tuples.height:
-        pieces.append(_joined(line[at:]))
+    if at < len(found):
+        pieces.append(_joined(found[at:]))
     return "".join(pieces).encode()
 
 
-def _joined(line: pl.Series) -> str:
+def _joined(found: pl.Series) -> str:
     """Lines, one behind the other."""
-    return "".join(line.to_list()) if len(line) < _FEW else str(line.str.join("").item())
+    return "".join(found.to_list()) if len(found) < _FEW else str(found.str.join("").item())
 
 
 def _bundled(bundle: Bundle, form: Lines) -> str:

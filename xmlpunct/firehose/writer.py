@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 import polars as pl
 
 from xmlpunct.errors import UsageError, XmlPunctError
-from xmlpunct.firehose.formats import json_text, lines, text
+from xmlpunct.firehose.formats import json_text, line, lines, text
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
@@ -92,18 +92,18 @@ class XmlWriter:
             if not is_xml_name(name):
                 raise UsageError(f"{kind} {name!r} is not a name that an XML element can have")
         self.schema, self.root, self.element, self.punct_namespace = schema, root, element, punct_namespace
-        self._parts = [pl.lit(f"<{element}>"), *map(self._child, schema), pl.lit(f"</{element}>")]
+        self._line = line([pl.lit(f"<{element}>"), *map(self._child, schema), pl.lit(f"</{element}>")])
 
     def start(self) -> bytes:
         return f"<{self.root} xmlns:punct={quoteattr(self.punct_namespace)}>\n".encode()
 
     def body(self, slice_: Slice) -> bytes:
         """Raises `XmlPunctError` for a character that XML cannot carry at all."""
-        tuples = slice_.tuples
         for attribute in self.schema:
-            if attribute.type.name == "STRING" and tuples[attribute.name].str.contains(_FORBIDDEN).any():
+            texts = slice_.tuples[attribute.name] if attribute.type.name == "STRING" else None
+            if texts is not None and texts.str.contains(_FORBIDDEN).any():
                 raise XmlPunctError(f"attribute {attribute.name}: a control character that XML cannot carry")
-        return lines(tuples, self._parts, slice_, self)
+        return lines(slice_, self._line, self)
 
     def end(self) -> bytes:
         return f"</{self.root}>\n".encode()
@@ -142,17 +142,17 @@ class JsonlWriter:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._parts: list[pl.Expr] = []
+        parts: list[pl.Expr] = []
         for i, attribute in enumerate(schema):
             name = json.dumps(attribute.name, ensure_ascii=False)
-            self._parts += [pl.lit(f"{', ' if i else '{'}{name}: "), json_text(attribute)]
-        self._parts.append(pl.lit("}"))
+            parts += [pl.lit(f"{', ' if i else '{'}{name}: "), json_text(attribute)]
+        self._line = line([*parts, pl.lit("}")])
 
     def start(self) -> bytes:
         return b""
 
     def body(self, slice_: Slice) -> bytes:
-        return lines(slice_.tuples, self._parts, slice_, self)
+        return lines(slice_, self._line, self)
 
     def around(self, place: int) -> tuple[str, str]:
         name = json.dumps(self.schema.names[place], ensure_ascii=False)
