@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import threading
@@ -101,6 +102,7 @@ def run_command(
             if engine == "local":
                 from xmlpunct.engine.local import run as run_local
 
+                gc.freeze()  # what is loaded stays: looking through it now and then keeps results waiting
                 run_local(planned, options, counted, progress.show, stop)
             else:
                 from xmlpunct.engine.spark import run as run_spark
