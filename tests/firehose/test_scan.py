@@ -194,6 +194,14 @@ def test_only_what_is_odd_is_parsed() -> None:
     assert len(scanned.proven[0].at) >= 118
 
 
+def test_what_comes_last_is_learnt_too() -> None:
+    spec = StreamSpec("s", Schema.parse("a INT, b STRING"), "t")
+    split = Split("doc", Position(0, 1, (OPEN,), True), "".join([*ROWS * 20, SAID[0]]).encode(), False)
+    found = parser._streams((spec,), PUNCT_NAMESPACE, Limits()).scanner
+    lengths = [len(scanned.odd.data) for _ in range(2) if (scanned := found.scan(split)) is not None]
+    assert lengths == [len(SAID[0]), 0]
+
+
 def test_a_return_in_a_value_is_seen_whatever_else_is_odd() -> None:
     """As many returns too many, in one value, as stand around a tuple with a comment."""
     rows = [row.replace("\n", "\r\n") for row in ROWS]

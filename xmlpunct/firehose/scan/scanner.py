@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from xmlpunct.firehose.cells import PAD, Cells, Ints
-from xmlpunct.firehose.markup import Element, Tokens, element, elements, exact_tokens, follow, tokens
+from xmlpunct.firehose.markup import Element, Tokens, element, elements, exact_tokens, follow, nesting, tokens
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.scan.chunk import Chunk, is_sound
 from xmlpunct.firehose.scan.regions import Group
@@ -149,9 +149,9 @@ class Scanner:
         chunk = self._chunk(place, data, stack)
         if chunk is None:
             return None
-        chunk.plain &= chunk.end - chunk.start <= min(
-            self.limits.text, self.limits.attribute, self.limits.tag
-        )
+        most = min(self.limits.text, self.limits.attribute, self.limits.tag)
+        if chunk.size > most:
+            chunk.plain &= chunk.end - chunk.start <= most
         loose = chunk.loose()
         if sum(end - begin + _EFFORT for begin, end in loose) > WORTH * max(len(data), LEAST):
             return None
@@ -178,7 +178,8 @@ class Scanner:
             loose = [*chunk.loose(), chunk.behind]
             left = sum(end - begin + _EFFORT for begin, end in loose)
             if _LITTLE * left < len(data):
-                if len(loose) > 1 and not place.tired() and not self._learn_from(place, chunk, loose, stack):
+                new = len(loose) > 1 or _is_whole(chunk, stack[-1])
+                if new and not place.tired() and not self._learn_from(place, chunk, loose, stack):
                     place.tire()  # what is learnt now is for the next one
                 return chunk
             if before and _LITTLE * (before - left) < len(data):
@@ -363,6 +364,13 @@ class Place:
         if len(self.templates) > 1:
             met = {id(g.template): len(g.regions) for g in groups}
             self.templates.sort(key=lambda t: -met.get(id(t), 0))
+
+
+def _is_whole(chunk: Chunk, outer: Element) -> bool:
+    """Whether behind the last region are whole elements, as far as counting tells."""
+    begin, end = chunk.behind
+    stop = chunk.buffer.rfind(b">", begin, end) + 1
+    return stop > begin and nesting(chunk.buffer, begin, stop, outer.raw) == 0
 
 
 def _cut(found: Scanned, data: bytes, split: Split) -> Scanned | None:
