@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import xmlpunct.constants
 from tests.strategies import SPACES, Space, bundle_in
 from xmlpunct.patterns import WILDCARD, constant
 from xmlpunct.punctset import PunctuationSet, closing, jointly_cover, match_expression
@@ -46,7 +47,11 @@ def test_matching_a_slice(space: Space, data: st.DataObject) -> None:
     ps = data.draw(some(space))
     ts = data.draw(st.lists(st.sampled_from(space.tuples()), max_size=10))
     held, frame = PunctuationSet(space.schema, ps), space.schema.frame(ts)
-    assert held.mask(frame).to_list() == [any(match(t, p) for p in ps) for t in ts]
+    for little, very_few in ((0, 0), (0, 4), (100, 4)):  # the three ways there are
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(xmlpunct.constants, "LITTLE", little)
+            patch.setattr(xmlpunct.constants, "VERY_FEW", very_few)
+            assert held.mask(frame).to_list() == [any(match(t, p) for p in ps) for t in ts]
     assert [held.match(t) for t in ts] == held.mask(frame).to_list()
     assert held.unmatched(frame) == [p for p in held if not any(match(t, p) for t in ts)]
     for p in ps:

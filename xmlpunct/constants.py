@@ -19,6 +19,8 @@ Key = Value | Tuple
 
 FEW = 8
 """If there are more than so many punctuations per tuple, tuples are looked up, else the two are joined."""
+LITTLE = 100
+"""So few tuples are looked up, however many punctuations there are."""
 VERY_FEW = 4
 """With so few punctuations, tuples are compared with one after the other."""
 
@@ -131,7 +133,7 @@ class Constants:
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether it matches any of them."""
-        if len(self._members) > FEW * tuples.height:
+        if tuples.height <= LITTLE or len(self._members) > FEW * tuples.height:
             keys = self._keys(tuples.select(self._names))
             return pl.Series([key in self._members for key in keys], dtype=pl.Boolean)
         frame = self._constants()

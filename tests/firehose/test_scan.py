@@ -24,6 +24,7 @@ from xmlpunct.firehose import (
     StreamSpec,
     elements_of,
     loops,
+    markup,
     parse_conforming,
     parse_split,
     parser,
@@ -43,6 +44,7 @@ def _keen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(scanner, "WORTH", 1e9)
     monkeypatch.setattr(scanner, "_REST", 0)
     monkeypatch.setattr(splitting, "_LEAST_LEAP", 1)
+    monkeypatch.setattr(markup, "_SMALL", 0)
     yield
     parser._streams.cache_clear()
 
