@@ -72,13 +72,13 @@ def line(parts: Iterable[pl.Expr]) -> pl.Expr:
     return pl.concat_str(*parts, pl.lit("\n")).alias("line")
 
 
-def lines(given: Slice, line: pl.Expr, form: Lines) -> bytes:
-    """The lines of a slice, in which ``line`` is that of a tuple.
+def lines(given: Slice, of_tuple: pl.Expr, form: Lines) -> bytes:
+    """The lines of a slice, where ``of_tuple`` is that of a tuple.
 
     The lines of its punctuations (none for ``<*, ..., *>``) stand where the punctuations stood, if the slice
     remembers that, else at the end.
     """
-    found = given.tuples.select(line).to_series()
+    found = given.tuples.select(of_tuple).to_series()
     if isinstance(given.punctuations, Bundle) and not given.before:
         return (_joined(found) + _bundled(given.punctuations, form)).encode()
     before = given.before or [len(found)] * len(given.punctuations)
