@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xmlpunct.firehose import columns
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.columns import column, convert
 from xmlpunct.schema import Schema
@@ -40,9 +41,12 @@ texts = st.one_of(
 )
 
 
+@pytest.mark.parametrize("few", [0, columns.FEW])
 @given(st.sampled_from([*TYPES, *DECIMALS]), st.lists(texts, max_size=8))
-def test_the_same_as_parse(type_: Type, given_texts: list[str | None]) -> None:
-    values, wrong = convert(type_, Cells.of(given_texts), "x")
+def test_the_same_as_parse(few: int, type_: Type, given_texts: list[str | None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "FEW", few)
+        values, wrong = convert(type_, Cells.of(given_texts), "x")
     assert values.dtype == type_.dtype
     assert values.name == "x"
     for row, text in enumerate(given_texts):

@@ -14,6 +14,8 @@ from xmlpunct.punctset import pattern_expression
 from xmlpunct.schema import Attribute
 from xmlpunct.types import DecimalType, Type, Value
 
+FEW = 32
+"""So few texts are read sooner one by one."""
 SHOWN = 60
 """How much of a wrong value a reason shows."""
 
@@ -54,7 +56,7 @@ def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, 
     if type_.name == "STRING":
         return cells.texts(name), {}
     if type_.name != "INT":
-        return _convert(type_, cells.texts(name))
+        return _convert(type_, cells, name)
     values, left = cells.integers()
     if not left.any():
         return integers(name, values), {}
@@ -62,16 +64,31 @@ def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, 
     rows = np.flatnonzero(left & ~null)
     wrong: dict[int, str] = {}
     if len(rows):
-        found, reasons = _convert(type_, cells.take(rows).texts(name))
+        found, reasons = _convert(type_, cells.take(rows), name)
         null[rows] = found.is_null().to_numpy()
         values[rows] = found.fill_null(0).to_numpy()
         wrong = {int(rows[row]): reason for row, reason in reasons.items()}
     return integers(name, values, null), wrong
 
 
-def _convert(type_: Type, texts: pl.Series) -> tuple[pl.Series, dict[int, str]]:
-    trimmed = texts.str.strip_chars(" \t\r\n")
-    values = _fast(type_, trimmed)
+def _convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
+    return (_one_by_one if len(cells) <= FEW else _together)(type_, cells, name)
+
+
+def _one_by_one(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
+    values: list[Value] = []
+    wrong: dict[int, str] = {}
+    for row, (text, missing) in enumerate(zip(cells.listed(), cells.missing.tolist(), strict=True)):
+        value = None if missing else _parse(type_, text)
+        if isinstance(value, ValueError):
+            wrong[row], value = _reason(type_, text, value), None
+        values.append(value)
+    return pl.Series(name, values, dtype=type_.dtype), wrong
+
+
+def _together(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
+    texts = cells.texts(name)
+    values = _fast(type_, texts.str.strip_chars(" \t\r\n"))
     left = values.is_null() & texts.is_not_null()
     wrong: dict[int, str] = {}
     if left.any():
@@ -84,14 +101,19 @@ def _convert(type_: Type, texts: pl.Series) -> tuple[pl.Series, dict[int, str]]:
                 known[text] = _parse(type_, text)
             value = known[text]
             if isinstance(value, ValueError):
-                reason = str(value)
-                wrong[row] = reason if len(reason) <= 2 * SHOWN else f"{shown(text)} is not of type {type_}"
+                wrong[row] = _reason(type_, text, value)
             else:
                 rows.append(row)
                 read.append(value)
         if rows:
             values = values.scatter(rows, pl.Series(read, dtype=type_.dtype))
     return values.rename(texts.name), wrong
+
+
+def _reason(type_: Type, text: str, error: ValueError) -> str:
+    """Why a text is no value, in not too many words."""
+    reason = str(error)
+    return reason if len(reason) <= 2 * SHOWN else f"{shown(text)} is not of type {type_}"
 
 
 def shown(text: str) -> str:
