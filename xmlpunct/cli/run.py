@@ -102,8 +102,8 @@ def run_command(
             if engine == "local":
                 from xmlpunct.engine.local import run as run_local
 
-                gc.freeze()  # what is loaded stays: looking through it now and then keeps results waiting
-                run_local(planned, options, counted, progress.show, stop)
+                with undisturbed():
+                    run_local(planned, options, counted, progress.show, stop)
             else:
                 from xmlpunct.engine.spark import run as run_spark
 
@@ -168,6 +168,16 @@ def asked_by_signals(stop: Stop) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let the collector of garbage leave alone what is loaded by now: to look through that keeps results waiting."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def report_stop(stats: RunStats, checkpoint: str | None) -> None:

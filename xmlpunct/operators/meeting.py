@@ -40,7 +40,8 @@ class Meeting:
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
         """Take a punctuation of an input; return its new combinations with one of each other input."""
         mine, others = self.inputs[port], self._others(port)
-        alone = p.constants is not None and all(said.overlapping(p) == [p] for said in others)
+        plain = not (p.is_everything or p.is_empty)
+        alone = plain and all(said.overlapping(p) == [p] for said in others)
         if alone and not mine.overlapping(p) and not self._found.overlapping(p):
             # The usual case, made quick: now all have said just this, and nothing else is touched by it.
             for said in others:
@@ -49,8 +50,9 @@ class Meeting:
         if self._ended or not mine.add(p):
             return []
         found = [c for c in self._combine(port, p) if c not in self._found]
-        self._forget(found)
-        if not found and self._is_covered(self._found.overlapping(p), p):
+        if found:
+            self._forget(found)
+        elif len(self._found) and self._is_covered(self._found.overlapping(p), p):
             mine.discard([p])
         return found
 
