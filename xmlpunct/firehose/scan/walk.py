@@ -68,8 +68,12 @@ def find(buffer: bytes, begin: int, stop: int, templates: Sequence[Template]) ->
     )
     end, form = end[:count], form[:count]
     found = Regions(end, form >= 0, ~spoiled[:count], [])
+    left = np.count_nonzero(found.proven)
     for number, (template, rows) in enumerate(zip(templates, values, strict=True)):
+        if not left:
+            break
         regions = np.flatnonzero(form == number)
+        left -= len(regions)
         if len(regions):
             mine = rows[: len(regions)]
             found.groups.append(Group(template, regions, [*mine[:, :, 0].T], [*mine[:, :, 1].T]))
