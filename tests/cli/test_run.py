@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import xmlpunct
 from tests.cli.harness import WAREHOUSE, Cli
+from xmlpunct.cli.run import undisturbed
 
 EXPECTED = {17: 81, 18: 76, 19: 73, 20: 79, 21: 77, 22: 76}
 RESULT = xmlpunct.Schema.parse("maxtemp INT, hour INT")
@@ -235,3 +237,9 @@ def test_what_a_guard_forgets_is_told(cli: Cli, tmp_path: Path, monkeypatch: pyt
     assert ran.out.split() == ["n", "1"]
     assert "15 punctuations had to be forgotten" in ran.err
     assert json.loads(stats.read_text())["forgotten"] == 15
+
+
+def test_what_is_loaded_is_thawed_behind_a_run() -> None:
+    with undisturbed():
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0

@@ -12,6 +12,9 @@ from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute
 from xmlpunct.slice import Slice
 
+_FEW = 500
+"""So few lines are joined sooner one by one."""
+
 
 def text(attribute: Attribute) -> pl.Expr:
     """A polars expression: the attribute's values in XML Schema's form (null stays null)."""
@@ -51,10 +54,6 @@ def json_string(values: pl.Expr) -> pl.Expr:
     """A polars expression: strings as JSON strings (null stays null)."""
     encoded = pl.struct(values.alias("")).struct.json_encode()
     return pl.when(values.is_not_null()).then(encoded.str.strip_prefix('{"":').str.strip_suffix("}"))
-
-
-_FEW = 500
-"""So few lines are joined sooner one by one."""
 
 
 class Lines(Protocol):

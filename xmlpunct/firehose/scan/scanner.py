@@ -392,6 +392,7 @@ def _scope(stack: list[Element]) -> Scope:
 
 
 def _tokens(data: bytes) -> Tokens:
+    """`tokens` of what no template fits: in so odd a piece, looking for tags alone is mostly in vain."""
     return tokens(data) if len(data) > _SHORT else exact_tokens(data)
 
 
