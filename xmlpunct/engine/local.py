@@ -120,6 +120,10 @@ class LocalRun:
         self._pace = Pace(slice_bytes)
         self._looked = time.monotonic()
         self._opened = False
+        self._judges = any(stream.guarded for stream in query.streams)
+        self.ended = False
+        """Whether the output has. What is still read then is read for the rejects in it."""
+        self._more = False
 
     def advance(self) -> Slice | None:
         """Read and process one slice; None when all sources have ended. Raises as `read` does."""
@@ -163,8 +167,15 @@ class LocalRun:
         if portion.parsed is None:
             feed.done = True
             return self._push(feed, [self._end(stream) for _, stream in feed.streams])
+        self._more |= self.ended and any(map(any, (portion.parsed.slices, portion.parsed.rejects)))
         self._count(feed, portion.parsed)
         return self._push(feed, portion.parsed.slices)
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether more has come behind the output's end, or may come at any time."""
+        waits = any(not (f.done or f.reader.error) and f.reader.bytes_total is None for f in self._feeds)
+        return self.ended and (self._more or waits)
 
     def is_ready(self) -> bool:
         """Whether there is something to `read`, or an end, without waiting for it."""
@@ -263,8 +274,11 @@ class LocalRun:
             OperatorStats(**counters.counts(), id=operator.number, operator=operator.name)
             for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True)
         )
+        if self.ended:
+            return Slice(self.schema.empty())
         result = concat(self.schema, results)
-        if has_end(result.punctuations):
+        self.ended = has_end(result.punctuations)
+        if self.ended and not self._judges:
             # Nothing will follow, whatever is still to be read: LIMIT has its rows, say.
             for feed in self._feeds:
                 feed.done = True

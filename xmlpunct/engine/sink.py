@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -18,6 +19,8 @@ from xmlpunct.errors import Reject, UsageError
 from xmlpunct.firehose import writer_for
 from xmlpunct.slice import Slice
 
+_log = logging.getLogger("xmlpunct")
+
 
 class Sink:
     """Turns results into output, and rejects into lines of their file, if there is one.
@@ -32,7 +35,7 @@ class Sink:
         self.length, self.rejects_length = commit.length, commit.rejects_length
         self._out, self._rejects = out, rejects
         self._held, self._rejected = bytearray(), bytearray()
-        self._ended = False
+        self._ended = commit.closed
         if commit.output:
             output.restore(commit.output)
 
@@ -64,6 +67,11 @@ class Sink:
         return self._ended
 
     @property
+    def pending(self) -> bool:
+        """Whether anything is held back."""
+        return bool(self._held or self._rejected)
+
+    @property
     def mark(self) -> list[int]:
         """What tells one output from another: how long it and the rejects will be, and a checksum of what is new."""
         checksum = zlib.crc32(self._rejected, zlib.crc32(self._held))
@@ -85,6 +93,8 @@ class Sink:
             self.length += len(self._held)
             self._held = bytearray()
             self.stats.bytes_out = self.length
+        if self._ended:
+            self._out.finish()
 
     def sync(self) -> None:
         """Come back when all that is visible is on disk."""
@@ -96,6 +106,11 @@ class Sink:
 def reject_line(reject: Reject) -> bytes:
     """A reject as a line of the rejects file."""
     return json.dumps(asdict(reject), ensure_ascii=False).encode() + b"\n"
+
+
+def tell_complete() -> None:
+    """Say, once in a run, why it goes on though its output is complete."""
+    _log.warning("the output is complete; the inputs are read on, since --rejects and --strict judge all of them")
 
 
 @contextmanager

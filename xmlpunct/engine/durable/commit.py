@@ -19,8 +19,8 @@ class Commit:
     """What a run has committed.
 
     ``batch`` is the last micro-batch written, or record of the log; ``length`` and ``rejects_length`` are the
-    bytes of the output and of the rejects file up to there. ``ended``: the output is complete; ``failure``:
-    what a `SourceError` is made of. ``stats`` are the numbers so far, ``cursors`` where each feed stands,
+    bytes of the output and of the rejects file up to there. ``closed``: the output is complete; ``ended``: and so
+    is all else, the judgement of the inputs; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far, ``cursors`` where each feed stands,
     of which Spark keeps account by itself; ``operators`` and ``output`` are the state of those that run beside it.
     """
 
@@ -33,6 +33,7 @@ class Commit:
     cursors: list[Any] = field(default_factory=list)
     operators: Frames = field(default_factory=dict)
     output: Frames = field(default_factory=dict)
+    closed: bool = False
 
     @property
     def over(self) -> bool:

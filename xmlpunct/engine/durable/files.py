@@ -21,11 +21,11 @@ class Appender:
     """
 
     def __init__(self, path: str | None, length: int) -> None:
-        standard = path in (None, "-")
-        self.name = "standard output" if standard else str(path)
+        self._standard = path in (None, "-")
+        self.name = "standard output" if self._standard else str(path)
         self._file, self.is_file = -1, False
         try:
-            if not standard:
+            if not self._standard:
                 self._file = os.open(self.name, os.O_WRONLY | os.O_CREAT, 0o666)
                 self.is_file = stat.S_ISREG(os.fstat(self._file).st_mode)
             if self.is_file:
@@ -44,6 +44,15 @@ class Appender:
             os.close(self._file)
             self._file = -1
 
+    def finish(self) -> None:
+        """Let who reads a pipe know that nothing follows, however long this process goes on."""
+        if self._file >= 0 and not self.is_file:
+            self.close()
+        elif self._standard and sys.stdout is sys.__stdout__ and stat.S_ISFIFO(os.fstat(1).st_mode):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, 1)
+            os.close(nothing)
+
     def append(self, data: bytes | bytearray, length: int, *, more: bool = False) -> int:
         """Put ``data`` behind the first ``length`` bytes; the new length. Raises `XmlPunctError`.
 
@@ -58,7 +67,7 @@ class Appender:
                     self._cut(length + len(data))
             elif self._file >= 0:
                 write_all(self._file, data)
-            elif data:
+            elif data and self._standard:
                 left = memoryview(data)
                 while left:  # unbuffered (python -u), it may take a part only
                     left = left[sys.stdout.buffer.write(left) :]

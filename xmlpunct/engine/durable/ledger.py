@@ -19,7 +19,7 @@ from xmlpunct.engine.durable.files import save
 from xmlpunct.engine.durable.log import Log
 from xmlpunct.engine.durable.ranges import Cursor
 from xmlpunct.engine.durable.segments import READ_AT_ONCE
-from xmlpunct.engine.sink import Sink
+from xmlpunct.engine.sink import Sink, tell_complete
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Ledger:
         self._committed = self._saved = time.monotonic()
         self._cost = 0.0
         self._released = 0
+        self._told = False
         if commit.batch < 0:
             self._number = 0
             sink.start()
@@ -73,6 +74,8 @@ class Ledger:
             raise StrictError(f"--strict: {rejects[0]}")
         self._sink.rejects(rejects)
         self._sink.write(result)
+        if self._running.ended:
+            self._sink.end()
         if self._log is not None and portion.place is not None:
             self._places.append(portion.place)
 
@@ -90,16 +93,19 @@ class Ledger:
             self._save()
 
     def _commit(self) -> None:
-        if self._log is not None and (self._places or self._sink.ended):
+        if self._log is not None and (self._places or self._sink.pending):
             self._number += 1
             values = {"number": self._number, "places": self._places, "mark": self._sink.mark}
             self._log.append(json.dumps({**values, "ended": self._sink.ended}).encode())
             self._places = []
         self._sink.flush()
         self._committed = time.monotonic()
+        if self._running.reads_on and not self._told:
+            self._told = True
+            tell_complete()
 
     def finish(self, failure: SourceError | None = None) -> None:
-        """Commit all, for good: the output is complete, or, after a ``failure``, will never be."""
+        """Commit all, for good: nothing is left to do, or, after a ``failure``, can be done."""
         if failure is None:
             self._sink.end()
         self._commit()
@@ -114,6 +120,7 @@ class Ledger:
         began = time.monotonic()
         sink = self._sink
         commit = Commit(self._number, sink.length, sink.rejects_length, stats=sink.stats.saved())
+        commit.closed = sink.ended
         if over:
             commit.ended = failure is None
             commit.failure = None if failure is None else list(failure.__reduce__()[1])
@@ -133,6 +140,7 @@ class Ledger:
         assert self._log is not None
         self._sink.stats.resume(commit.stats)
         self._running.restore(commit.cursors, commit.operators)
+        self._running.ended = commit.closed
         self._released = self._running.spooled
         records = [json.loads(data) for data in self._log.records]
         records = [record for record in records if record["number"] > commit.batch]

@@ -44,7 +44,10 @@ class DatasetTarget:
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the dataset {path}: {error}") from None
 
-    def write(self, output: Output, given: Slice, batch: int, committed: Commit, ended: bool) -> int:
+    def finish(self) -> None:
+        """Nothing tells readers of a directory."""
+
+    def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
         ready = output.prepare(given)
         folder = self.path / f"slice-{batch:012d}"
         if ready.tuples.height:

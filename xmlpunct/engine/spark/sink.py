@@ -12,7 +12,7 @@ from xmlpunct.bundle import has_end
 from xmlpunct.engine.durable.commit import Commit
 from xmlpunct.engine.durable.files import Appender, save
 from xmlpunct.engine.output import Output
-from xmlpunct.engine.sink import reject_line
+from xmlpunct.engine.sink import reject_line, tell_complete
 from xmlpunct.engine.spark.edge import counts, edge_pipeline, rejects_from_bytes, voided
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, EDGE_REJECTS, FAILURE, REJECTS, RESULT, Job, Row
 from xmlpunct.engine.spark.processor import gather_of
@@ -26,8 +26,14 @@ from xmlpunct.slice import Slice, concat
 class Target(Protocol):
     """Where results go."""
 
-    def write(self, output: Output, given: Slice, batch: int, committed: Commit, ended: bool) -> int:
-        """Write a micro-batch by way of ``output``; how long the target then is. May be done over."""
+    def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
+        """Write a micro-batch, the last one if it ``closes`` the output; how long the target then is.
+
+        May be done over.
+        """
+
+    def finish(self) -> None:
+        """The output is complete and committed."""
 
 
 class FileTarget:
@@ -36,13 +42,16 @@ class FileTarget:
     def __init__(self, file: Appender) -> None:
         self._file = file
 
-    def write(self, output: Output, given: Slice, batch: int, committed: Commit, ended: bool) -> int:
+    def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
         data = output.writer.start() if committed.batch < 0 else b""
         data += output.body(given)
-        data += output.writer.end() if ended else b""
+        data += output.writer.end() if closes else b""
         length = self._file.append(data, committed.length)
         self._file.sync()
         return length
+
+    def finish(self) -> None:
+        self._file.finish()
 
 
 class Sink:
@@ -71,6 +80,8 @@ class Sink:
         self._busy = threading.Lock()
         self._record, self._commit, self._on_progress = record, commit, on_progress
         self._target, self._rejects, self._tally = target, rejects, tally
+        self._judges = any(stream.guarded for stream in job.query.streams)
+        self._told = False
         self._gather = gather_of(job, job.sink - 1) if job.sink else None
         if commit.batch >= 0:
             output.restore(commit.output)
@@ -122,9 +133,9 @@ class Sink:
                 self._rejects.append(reject_line(rejects[0]), self._commit.rejects_length)
             raise StrictError(f"--strict: {rejects[0]}")
         self._tally.take(rows)
-        ended = self._tally.ended or has_end(given.punctuations)
+        closed = self._commit.closed or self._tally.ended or has_end(given.punctuations)
         failure = json.loads(failures[0].payload) if failures else None
-        self._write(batch, given, rejects, ended, failure)
+        self._write(batch, given, rejects, closed, failure)
         if failure is not None:
             self.failure = SourceError(*failure)
 
@@ -134,8 +145,10 @@ class Sink:
         )
 
     def _gathered(self, rows: list[Row]) -> Slice:
-        """What the shards said, as one."""
+        """What the shards said, as one; nothing once the output has ended."""
         schema = self.job.fragments.schema
+        if self._commit.closed:
+            return Slice(schema.empty())
         found = [(row.seq, Slice.from_bytes(schema, row.payload)) for row in rows]
         if self._gather is not None:
             found = [(shard, run(self._gather, shard, part)) for shard, part in found]
@@ -144,11 +157,11 @@ class Sink:
         return concat(schema, [part for _, part in found])
 
     def _write(
-        self, batch: int, given: Slice, rejects: list[Reject], ended: bool, failure: list[Any] | None
+        self, batch: int, given: Slice, rejects: list[Reject], closed: bool, failure: list[Any] | None
     ) -> None:
         old, output, stats = self._commit, self.output, self._tally.stats
         before = output.tuples, output.punctuations
-        length = self._target.write(output, given, batch, old, ended)
+        length = self._target.write(output, given, batch, old, closed and not old.closed)
         rejects_length = old.rejects_length
         if self._rejects is not None:
             rejects_length = self._rejects.append(b"".join(map(reject_line, rejects)), rejects_length)
@@ -157,10 +170,21 @@ class Sink:
         stats.late, stats.forgotten, stats.bytes_out = output.late, output.forgotten, length
         stats.slices += 1
         stats.rejected += len(rejects)
-        new = Commit(batch, length, rejects_length, ended, failure, self._tally.as_dict())
+        ended = closed and (self._tally.ended or not self._judges)
+        new = Commit(batch, length, rejects_length, ended, failure, self._tally.as_dict(), closed=closed)
         new.output = output.snapshot()
         new.operators = dict(self._gather.snapshot()) if self._gather is not None else {}
         save(self._record, new.to_bytes())
         self._commit = new
+        if closed:
+            self._close(goes_on=not (ended or failure))
         if self.job.pacing:
             Path(self.job.pacing).write_text(json.dumps(self._tally.starved))
+
+    def _close(self, goes_on: bool) -> None:
+        """The output is complete. Say so, if the inputs go on."""
+        if not self._told:
+            self._told = True
+            self._target.finish()
+            if goes_on:
+                tell_complete()
