@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +141,7 @@ def test_a_strict_run_that_stops_behind_its_output(folder: Path, checkpoint: boo
     options = {"checkpoint": str(folder / "checkpoint")} if checkpoint else {}
     on_local(query, folder / "all", SMALL)
     for _ in range(2):
-        with pytest.raises(StrictError, match="late: <0, [*]> was closed before it"):
+        with pytest.raises(StrictError, match=r"late: <0, \*> was closed before it"):
             on_local(query, folder / "strict", SMALL, strict=True, **options)
         whole, first = (folder / part / "out.xml" for part in ("all", "strict"))
         assert whole.read_bytes() == first.read_bytes()
@@ -187,3 +189,27 @@ def test_it_goes_on_behind_its_output(
 def said(caplog: pytest.LogCaptureFixture) -> int:
     """How often it was said that the output is complete, and the run goes on."""
     return sum("output is complete" in record.message for record in caplog.records)
+
+
+def test_who_reads_the_output_need_not_wait_for_the_inputs(folder: Path) -> None:
+    """A pipe is closed behind the output's end; a line says what the run is still at."""
+    text, rejects = (folder / "a.xml").read_text(), folder / "rejects"
+    half = text.index("<p:t>")
+    query = STREAMS.format(folder=folder) + QUERIES["a limit"]
+    options = ["--engine", "local", "-s", "a=-", "--format", "jsonl", "--rejects", str(rejects)]
+    command = [sys.executable, "-m", "xmlpunct", "run", "-q", query, *options]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as run:
+        assert run.stdin is not None
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdin.write(text[:half].encode())
+        run.stdin.flush()
+        assert len(run.stdout.read().splitlines()) == 2
+        assert b"the output is complete; the inputs are read on" in run.stderr.readline()
+        assert run.poll() is None
+        run.stdin.write(text[half:].encode())
+        run.stdin.close()
+        assert run.stderr.read().decode() == f"xmlpunct: 6 tuples rejected; see {rejects}\n"
+    assert run.returncode == 0
+    assert len(rejects.read_text().splitlines()) == 6

@@ -20,7 +20,18 @@ from tests.spark.support import NAMESPACE
 from tests.strategies import Element
 from xmlpunct.engine import local
 from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.plan import GroupBy, Limit, Node, Project, Query, Scan, Select, SemiJoin, Stream, numbered
+from xmlpunct.engine.plan import (
+    GroupBy,
+    Limit,
+    Node,
+    Project,
+    Query,
+    Scan,
+    Select,
+    SemiJoin,
+    Stream,
+    numbered,
+)
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.rules.walk import everywhere
 from xmlpunct.engine.stats import InputStats, RunStats

@@ -167,7 +167,7 @@ class LocalRun:
         if portion.parsed is None:
             feed.done = True
             return self._push(feed, [self._end(stream) for _, stream in feed.streams])
-        self._more |= self.ended and any(map(any, (portion.parsed.slices, portion.parsed.rejects)))
+        self._more |= self.ended and (any(portion.parsed.slices) or any(portion.parsed.rejects))
         self._count(feed, portion.parsed)
         return self._push(feed, portion.parsed.slices)
 

@@ -93,8 +93,10 @@ class Sink:
             self.length += len(self._held)
             self._held = bytearray()
             self.stats.bytes_out = self.length
-        if self._ended:
-            self._out.finish()
+
+    def finish(self) -> None:
+        """Let who reads the output know that nothing follows."""
+        self._out.finish()
 
     def sync(self) -> None:
         """Come back when all that is visible is on disk."""
@@ -109,8 +111,10 @@ def reject_line(reject: Reject) -> bytes:
 
 
 def tell_complete() -> None:
-    """Say, once in a run, why it goes on though its output is complete."""
-    _log.warning("the output is complete; the inputs are read on, since --rejects and --strict judge all of them")
+    """Say why a run goes on."""
+    _log.warning(
+        "the output is complete; the inputs are read on, since --rejects and --strict judge all of them"
+    )
 
 
 @contextmanager

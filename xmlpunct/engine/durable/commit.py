@@ -19,9 +19,10 @@ class Commit:
     """What a run has committed.
 
     ``batch`` is the last micro-batch written, or record of the log; ``length`` and ``rejects_length`` are the
-    bytes of the output and of the rejects file up to there. ``closed``: the output is complete; ``ended``: and so
-    is all else, the judgement of the inputs; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far, ``cursors`` where each feed stands,
-    of which Spark keeps account by itself; ``operators`` and ``output`` are the state of those that run beside it.
+    bytes of the output and of the rejects file up to there. ``closed``: the output is complete; ``ended``: and
+    no input is left to be judged; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far,
+    ``cursors`` where each feed stands, of which Spark keeps account by itself; ``operators`` and ``output`` are
+    the state of those that run beside it.
     """
 
     batch: int = -1

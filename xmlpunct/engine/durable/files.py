@@ -45,13 +45,14 @@ class Appender:
             self._file = -1
 
     def finish(self) -> None:
-        """Let who reads a pipe know that nothing follows, however long this process goes on."""
-        if self._file >= 0 and not self.is_file:
+        """Let who reads a pipe know that nothing follows, however long this process lives."""
+        ours = sys.__stdout__
+        if self._standard and ours is not None and ours is sys.stdout and not ours.isatty():
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, ours.fileno())
+            os.close(nowhere)
+        elif not self.is_file:
             self.close()
-        elif self._standard and sys.stdout is sys.__stdout__ and stat.S_ISFIFO(os.fstat(1).st_mode):
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, 1)
-            os.close(nothing)
 
     def append(self, data: bytes | bytearray, length: int, *, more: bool = False) -> int:
         """Put ``data`` behind the first ``length`` bytes; the new length. Raises `XmlPunctError`.

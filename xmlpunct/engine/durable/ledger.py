@@ -102,6 +102,7 @@ class Ledger:
         self._committed = time.monotonic()
         if self._running.reads_on and not self._told:
             self._told = True
+            self._sink.finish()
             tell_complete()
 
     def finish(self, failure: SourceError | None = None) -> None:

@@ -45,7 +45,7 @@ class DatasetTarget:
             raise UsageError(f"cannot write the dataset {path}: {error}") from None
 
     def finish(self) -> None:
-        """Nothing tells readers of a directory."""
+        """Nobody waits at a directory."""
 
     def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
         ready = output.prepare(given)

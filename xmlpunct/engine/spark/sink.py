@@ -33,7 +33,7 @@ class Target(Protocol):
         """
 
     def finish(self) -> None:
-        """The output is complete and committed."""
+        """Let who reads the output know that nothing follows."""
 
 
 class FileTarget:
@@ -81,12 +81,13 @@ class Sink:
         self._record, self._commit, self._on_progress = record, commit, on_progress
         self._target, self._rejects, self._tally = target, rejects, tally
         self._judges = any(stream.guarded for stream in job.query.streams)
-        self._told = False
         self._gather = gather_of(job, job.sink - 1) if job.sink else None
         if commit.batch >= 0:
             output.restore(commit.output)
             if self._gather is not None:
                 self._gather.restore(commit.operators)
+        if commit.closed and not commit.over:
+            self._go_on()
 
     def take(self, rows: Iterable[Row], batch: int) -> None:
         """Take a micro-batch, if it is new. Raises what keeps it from being written, and keeps that."""
@@ -176,15 +177,12 @@ class Sink:
         new.operators = dict(self._gather.snapshot()) if self._gather is not None else {}
         save(self._record, new.to_bytes())
         self._commit = new
-        if closed:
-            self._close(goes_on=not (ended or failure))
+        if closed and not (old.closed or new.over):
+            self._go_on()
         if self.job.pacing:
             Path(self.job.pacing).write_text(json.dumps(self._tally.starved))
 
-    def _close(self, goes_on: bool) -> None:
-        """The output is complete. Say so, if the inputs go on."""
-        if not self._told:
-            self._told = True
-            self._target.finish()
-            if goes_on:
-                tell_complete()
+    def _go_on(self) -> None:
+        """The output is complete, and that is not all."""
+        self._target.finish()
+        tell_complete()
