@@ -40,6 +40,8 @@ QUERIES = {
     "limit": "SELECT hour, x FROM a UNION ALL SELECT hour, x FROM b LIMIT 7",
     "rejects": "SELECT hour, 100 / x AS y FROM a",
 }
+FAILING = "SELECT hour, 60 / x AS y FROM a UNION SELECT hour, x FROM b"
+"""Has rejects."""
 
 
 @pytest.fixture(autouse=True)
@@ -58,11 +60,17 @@ def told(stats: RunStats) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
-def test_every_moment_to_die_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float) -> None:
+@pytest.mark.parametrize(
+    ("save", "sql"),
+    [(0.0, FAILING), (1e9, FAILING), (1e9, f"{FAILING} LIMIT 2")],
+    ids=["saving each slice", "by the log alone", "behind the end of the output"],
+)
+def test_every_moment_to_die_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, sql: str
+) -> None:
     """What was visible stays; what comes out is, byte for byte, what an undisturbed run gives; so are numbers."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
-    bench = Bench(tmp_path, "SELECT hour, 60 / x AS y FROM a UNION SELECT hour, x FROM b", slice_bytes=300)
+    bench = Bench(tmp_path, sql, slice_bytes=300)
     stats = told(bench.run())
     expected = bench.seen()
     assert stats["rejected"] > 0

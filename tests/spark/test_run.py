@@ -20,8 +20,10 @@ from tests.spark.support import (
     read_back,
     split,
 )
+from xmlpunct.engine import local
 from xmlpunct.engine.durable.files import Appender
 from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.plan import Limit, Query, numbered
 from xmlpunct.engine.spark import run
 from xmlpunct.engine.spark.keys import shard_keys, spark_hash
 from xmlpunct.engine.stats import RunStats
@@ -120,6 +122,29 @@ def test_restart(spark: Any, warehouse: Warehouse, tmp_path: Path, monkeypatch: 
     assert (again.slices, again.inputs, again.tuples_out) == (resumed.slices, resumed.inputs, 1)
     with pytest.raises(UsageError, match="another query"):
         on_spark(None, warehouse.hottest(), broken, **options)
+
+
+def test_rejects_behind_the_end_of_the_output(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
+    """LIMIT has its rows in the first micro-batch; the others are read for what they violate, all of it."""
+    text = Path(str(warehouse.streams[0].source)).read_text()
+    source, out = tmp_path / "in.xml", tmp_path / "out.xml"
+    source.write_text(text.replace("<hour>11</hour><min>", "<hour>3</hour><min>"))  # late by eight hours
+    query, stats = hot(source), RunStats("local")
+    query = Query(numbered(Limit(query.root, 2)), query.streams, "")
+    on_file = {"slice_bytes": 8000, "rejects": str(tmp_path / "rejects")}
+    local.run(query, RunOptions(str(tmp_path / "local.xml"), **on_file), stats)
+    expected = (tmp_path / "rejects").read_text()
+    assert expected.count("late: <*, 3, *, *> was closed before it") == READINGS
+
+    found = on_spark(spark, query, out, checkpoint=str(tmp_path / "checkpoint"), **on_file)
+    assert sorted((tmp_path / "rejects").read_text().splitlines()) == sorted(expected.splitlines())
+    assert out.read_text().count("<result>") == 2
+    assert out.read_text().endswith("</stream>\n")
+    assert found.slices > 1
+    assert found.inputs == stats.inputs
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    on_spark(None, query, out, checkpoint=str(tmp_path / "checkpoint"), **on_file)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_malformed_input(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from xmlpunct.engine.durable.commit import Commit, load
 from xmlpunct.engine.durable.files import Appender
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
+from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.spark.edge import rejects_to_bytes
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, OPERATORS, RESULT, Job, Row, task_seq
 from xmlpunct.engine.spark.sink import FileTarget, Sink
@@ -197,6 +198,47 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     other = RunOptions(output=str(tmp_path / "elsewhere"))
     with Checkpoint(tmp_path / "checkpoint", query, other) as mine, pytest.raises(UsageError, match="output"):
         mine.find()
+
+
+def test_a_complete_output_waits_for_the_judgement(
+    tmp_path: Path, warehouse: Warehouse, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Behind its end nothing is written, rejects are; a sink that is made anew goes on with that."""
+    said = [1, 0]
+    for guarded in (True, False):
+        folder = tmp_path / str(guarded)
+        folder.mkdir()
+        query = warehouse.hottest()
+        bench = Bench(folder, job_of(with_guards(query) if guarded else query, folder))
+        ends = [bench.result(n, 3, end=True) for n in range(2)]
+        caplog.clear()
+        sink = bench.sink()
+        sink.take(ends, 0)
+        whole, commit = bench.out.read_bytes(), load(folder / "commit")
+        assert whole.endswith(b"</stream>\n")
+        assert (commit.closed, commit.ended, sink.done.is_set()) == (True, not guarded, not guarded)
+        assert len(caplog.records) == said[not guarded]
+    bench = Bench(tmp_path / "True", job_of(with_guards(query), tmp_path))
+    late = rejects_to_bytes([Reject("in.xml", 1, 2, "late", "<t/>")])
+    for batch, strict in enumerate([False, True], 1):
+        sink = bench.sink(strict=strict)
+        assert len(caplog.records) == batch, "each life says so"
+        rows = [bench.result(0, 5), bench.report(EDGE_REJECTS, 0, late)]
+        if strict:
+            with pytest.raises(StrictError):
+                sink.take(rows, batch)
+        else:
+            sink.take(rows, batch)
+        assert sink.done.is_set() == strict
+        assert bench.out.read_bytes() == whole
+        assert len(bench.rejects.read_text().splitlines()) == batch
+    sink, counts = bench.sink(), {"streams": [asdict(InputStats())], "ended": True}
+    rows = [bench.report(COUNTS, 0, counts)._replace(seq=task_seq(n, 0)) for n in range(2)]
+    sink.take(rows, 2)
+    assert sink.done.is_set()
+    assert load(tmp_path / "True" / "commit").ended
+    assert bench.out.read_bytes() == whole
+    assert len(bench.rejects.read_text().splitlines()) == 1
 
 
 def test_when_all_inputs_have_ended_so_has_the_output(tmp_path: Path) -> None:
