@@ -200,45 +200,47 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
         mine.find()
 
 
-def test_a_complete_output_waits_for_the_judgement(
+@pytest.mark.parametrize("judges", [True, False])
+def test_with_the_output_the_run_is_over_unless_it_judges(
+    tmp_path: Path, warehouse: Warehouse, caplog: pytest.LogCaptureFixture, judges: bool
+) -> None:
+    query = warehouse.hottest()
+    bench = Bench(tmp_path, job_of(with_guards(query) if judges else query, tmp_path))
+    sink = bench.sink()
+    sink.take([bench.result(shard, 3, end=True) for shard in range(2)], 0)
+    assert bench.out.read_bytes().endswith(b"</stream>\n")
+    commit = load(tmp_path / "commit")
+    assert (commit.closed, commit.ended, sink.done.is_set()) == (True, not judges, not judges)
+    assert len(caplog.records) == judges, "it is said that the run goes on"
+
+
+def test_behind_the_output_a_run_only_judges(
     tmp_path: Path, warehouse: Warehouse, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Behind its end nothing is written, rejects are; a sink that is made anew goes on with that."""
-    said = [1, 0]
-    for guarded in (True, False):
-        folder = tmp_path / str(guarded)
-        folder.mkdir()
-        query = warehouse.hottest()
-        bench = Bench(folder, job_of(with_guards(query) if guarded else query, folder))
-        ends = [bench.result(n, 3, end=True) for n in range(2)]
-        caplog.clear()
-        sink = bench.sink()
-        sink.take(ends, 0)
-        whole, commit = bench.out.read_bytes(), load(folder / "commit")
-        assert whole.endswith(b"</stream>\n")
-        assert (commit.closed, commit.ended, sink.done.is_set()) == (True, not guarded, not guarded)
-        assert len(caplog.records) == said[not guarded]
-    bench = Bench(tmp_path / "True", job_of(with_guards(query), tmp_path))
-    late = rejects_to_bytes([Reject("in.xml", 1, 2, "late", "<t/>")])
-    for batch, strict in enumerate([False, True], 1):
-        sink = bench.sink(strict=strict)
-        assert len(caplog.records) == batch, "each life says so"
-        rows = [bench.result(0, 5), bench.report(EDGE_REJECTS, 0, late)]
-        if strict:
-            with pytest.raises(StrictError):
-                sink.take(rows, batch)
-        else:
-            sink.take(rows, batch)
-        assert sink.done.is_set() == strict
-        assert bench.out.read_bytes() == whole
-        assert len(bench.rejects.read_text().splitlines()) == batch
-    sink, counts = bench.sink(), {"streams": [asdict(InputStats())], "ended": True}
-    rows = [bench.report(COUNTS, 0, counts)._replace(seq=task_seq(n, 0)) for n in range(2)]
-    sink.take(rows, 2)
-    assert sink.done.is_set()
-    assert load(tmp_path / "True" / "commit").ended
-    assert bench.out.read_bytes() == whole
-    assert len(bench.rejects.read_text().splitlines()) == 1
+    """Nothing more is written, whatever still comes; rejects are; a restart goes on with that, and says so."""
+    bench = Bench(tmp_path, job_of(with_guards(warehouse.hottest()), tmp_path))
+    bench.sink().take([bench.result(shard, 3, end=True) for shard in range(2)], 0)
+    whole = bench.out.read_bytes()
+    reject = rejects_to_bytes([Reject("in.xml", 1, 2, "late", "<t/>")])
+    rows = [bench.result(0, 5), bench.report(EDGE_REJECTS, 0, reject)]
+
+    def told() -> int:
+        return len(bench.rejects.read_text().splitlines())
+
+    sink = bench.sink()
+    sink.take(rows, 1)
+    assert (bench.out.read_bytes(), told(), sink.done.is_set()) == (whole, 1, False)
+    strict = bench.sink(strict=True)
+    with pytest.raises(StrictError):
+        strict.take(rows, 2)
+    assert (bench.out.read_bytes(), told(), strict.done.is_set()) == (whole, 2, True)
+    assert len(caplog.records) == 3, "each of them says so"
+
+    counts = {"streams": [asdict(InputStats())], "ended": True}
+    sink = bench.sink()
+    sink.take([bench.report(COUNTS, 0, counts)._replace(seq=task_seq(n, 0)) for n in range(2)], 2)
+    assert (bench.out.read_bytes(), told(), sink.done.is_set()) == (whole, 1, True)
+    assert load(tmp_path / "commit").ended
 
 
 def test_when_all_inputs_have_ended_so_has_the_output(tmp_path: Path) -> None:
