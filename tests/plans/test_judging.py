@@ -90,7 +90,7 @@ class Early(Grower):
     """Grows plans of which most have nothing more to say long before their inputs end."""
 
     def early(self, depth: int) -> Node:
-        ways = [self.limited, self.never, self.alone, self.whole, lambda root: root]
+        ways = [self.limited, self.never, self.alone, self.failing, lambda root: root]
         return numbered(self.rng.choice(ways)(self.grow(depth)))
 
     def limited(self, root: Node) -> Node:
@@ -110,7 +110,7 @@ class Early(Grower):
         count = GroupBy(scan, (), (Aggregate("COUNT", None, False, self.name()),))
         return self.rng.choice([count, SemiJoin(root, count, ())])
 
-    def whole(self, root: Node) -> Node:
+    def failing(self, root: Node) -> Node:
         """What fails for some tuples."""
         found = [a.name for a in root.schema if a.type is INT]
         if not found:
@@ -163,7 +163,7 @@ def test_the_rejects_are_those_of_the_documents(seed: int, tmp_path: Path) -> No
     wanted = sum((places for places, _ in judged), Counter[Place]())
     counts = {d.stream.name: found for d, (_, found) in zip(case.documents, judged, strict=True)}
     told = []
-    sizes = [1, case.rng.randint(2, 300), case.rng.randint(300, 1000), None]
+    sizes = [1, case.rng.randint(2, 1000), None]
     checkpoint = {"checkpoint": str(tmp_path / "checkpoint")}
     for size, options in [*((size, {}) for size in sizes), (case.rng.randint(60, 300), checkpoint)]:
         found, stats = case.run(size, **options)
@@ -180,10 +180,10 @@ def test_the_rejects_are_those_of_the_documents(seed: int, tmp_path: Path) -> No
 def test_there_are_plans_that_end_early(tmp_path: Path) -> None:
     """What nobody asks to be judged is not read: that is how to tell."""
     early = 0
-    for seed in range(30):
+    for seed in range(10):
         case = Case(seed, tmp_path)
         stats = RunStats("local")
-        local.run(case.query, RunOptions(str(tmp_path / "out.xml"), slice_bytes=1), stats)
+        local.run(case.query, RunOptions(str(tmp_path / "out.xml"), slice_bytes=30), stats)
         read = sum(i.punctuations for i in stats.inputs.values())
         early += read < sum(d.judged()[1].punctuations for d in case.documents)
-    assert early > 10
+    assert early > 3
