@@ -5,6 +5,7 @@ polars marks a column as sorted that is one row, or that is concatenated from su
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -178,6 +179,14 @@ def test_select(predicate: Any) -> None:
 def test_a_constant_has_one_form() -> None:
     assert str(Literal(DOUBLE, False, -0.0)) == str(Literal(DOUBLE, False, 0.0))
     assert Literal(DOUBLE, False, float("nan")) == Literal(DOUBLE, False, NAN)
+
+
+def test_a_reject_tells_of_them_in_json() -> None:
+    """As the JSON lines of results do: as strings."""
+    operator = Select(PAIR.schema, call("=", call("/", A, B), B))
+    run(operator, 0, Slice(PAIR.schema.frame([(v, 0.0) for v in SPECIAL.domain])))
+    texts = [json.loads(r.text, parse_constant=pytest.fail)["a"] for r in operator.rejects]
+    assert texts == ["-INF", 0.0, 1.5, "INF", "NaN"]
 
 
 # What works slice by slice before an exchange
