@@ -40,8 +40,7 @@ def words(column: pl.Series) -> NDArray[np.uint64]:
 def bits(name: str, column: pl.Series) -> pl.Series:
     """The `words` of a column as numbers to be compared for equality, null where it is.
 
-    They come by numpy because `Series.reinterpret` keeps the mark that a column is sorted, and -1 sorts
-    before 1 as a DOUBLE but behind it as a word.
+    A new column, so no mark that the DOUBLEs are sorted comes along: -1 is before 1, its word is behind.
     """
     return integers(name, _plain(column).view(np.int64), _nulls(column))
 

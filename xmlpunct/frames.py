@@ -26,20 +26,20 @@ def join(
 
     DOUBLEs are joined by their bits. polars marks a column as sorted that is one row, or that is concatenated
     from such in order, and an inner or left join on one marked column merges instead of hashing: there it
-    takes NaN for equal to nothing. Bits of one row, or without a mark, have no such trouble.
+    takes NaN for equal to nothing. Over integers, which bits are, both ways are right.
     """
     left_on, right_on = list(on), list(right_on or on)
-    marks = []
+    words = []
     for i, (mine, its) in enumerate(zip(left_on, right_on, strict=True)):
         if left[mine].dtype == pl.Float64:
-            mark = f"$bits{i}"
-            left = left.hstack([bits(mark, left[mine])])
+            word = f"$word{i}"
+            left = left.hstack([bits(word, left[mine])])
             right = right.clone().replace_column(right.get_column_index(its), bits(its, right[its]))
-            left_on[i] = mark
-            marks.append(mark)
+            left_on[i] = word
+            words.append(word)
     found = left.join(
         right, left_on=left_on, right_on=right_on, how=how, nulls_equal=nulls_equal, maintain_order=order
     )
-    for mark in marks:
-        found.drop_in_place(mark)
+    for word in words:
+        found.drop_in_place(word)
     return found
