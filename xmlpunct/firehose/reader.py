@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose.delivery import Parsed
-from xmlpunct.firehose.parser import parse_split, prover
+from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec, elements_of
@@ -57,6 +57,7 @@ class FirehoseReader:
         self.error: SourceError | None = None
         self.bytes_total: int | None = source.size
         self._elements = elements_of(specs, punct_namespace)
+        self._parser = Parser(specs, punct_namespace, limits)
         self._part = 0
         self._before = 0  # bytes of the parts already read
         self._bell = bell
@@ -136,7 +137,7 @@ class FirehoseReader:
         split, self._cut = self._cut, splitter.cut()
         if split is None:
             return self._nothing()
-        parsed = parse_split(split, self.specs, self.punct_namespace, self.limits)
+        parsed = self._parser.parse(split)
         if splitter.finished and self._cut is None and not parsed.error:
             if not split.final:
                 here = split.start
@@ -153,7 +154,7 @@ class FirehoseReader:
                 self._file = ReadAhead(self.source, self._part, self._bell)
             else:
                 self._file = self.source.open(self._part)
-            prove = prover(self.specs, self.punct_namespace, self.limits)
+            prove = self._parser.prove
             self._splitter = Splitter(name, self._elements, limits=self.limits, prove=prove)
         return self._file, self._splitter
 
@@ -226,7 +227,8 @@ class ReadAhead:
             self._closed = True
             self._bell.notify_all()
             reader = self._reader
-        if reader is not None and (reader.stop() or self._ended):
+        own = threading.current_thread() is self._thread  # collecting what somebody left
+        if reader is not None and (reader.stop() or self._ended) and not own:
             self._thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:
