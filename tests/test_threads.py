@@ -178,10 +178,10 @@ def test_readers_in_turn(random: Random) -> None:
 
 
 @pytest.mark.usefixtures("_keen", "_eager")
-@settings(max_examples=200 if LONG else 8)
+@settings(max_examples=200 if LONG else 4)
 @given(st.randoms(use_true_random=False))
 def test_readers_at_once(random: Random) -> None:
-    documents = [random_document(random) for _ in range(6)]
+    documents = [random_document(random) for _ in range(4)]
     expected = [Reading(document).run() for document in documents]
 
     def work(seed: int) -> None:
@@ -210,8 +210,7 @@ def test_a_consumer_that_fails_is_alone_with_it() -> None:
     with pytest.raises(KeyError):
         list(xmlpunct.parse(document, schema, element="t", on_reject=fail))
     with pytest.raises(ZeroDivisionError):
-        for (a,) in xmlpunct.parse(document, schema, element="t", on_reject=lambda _: None):
-            assert a / 0
+        sum(a / 0 for (a,) in xmlpunct.parse(document, schema, element="t", on_reject=lambda _: None))
     assert [*xmlpunct.parse(document, schema, element="t", on_reject=lambda _: None)] == [(1,)]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
@@ -15,10 +17,12 @@ from hypothesis import strategies as st
 from tests.firehose.documents import BOTH, OPEN, PLAIN, SPECS, TYPED, body, damaged
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import (
-    Limits,
+    PUNCT_NAMESPACE,
+    FirehoseReader,
     Parsed,
     Parser,
     Position,
+    Source,
     Split,
     Splitter,
     StreamSpec,
@@ -77,10 +81,9 @@ def everything(parsed: Parsed) -> dict[str, Any]:
 
 
 def assert_same(split: Split, specs: Sequence[StreamSpec]) -> bool:
-    """Compare the two on a split, whatever was learnt before; whether it is without error."""
-    slow = parse_conforming(split, specs)
-    for fast in (warm(specs).parse(split), parse_split(split, specs)):
-        assert everything(fast) == everything(slow), split
+    """Compare the two on a split, whatever has been learnt by then; whether it is without error."""
+    fast, slow = warm(specs).parse(split), parse_conforming(split, specs)
+    assert everything(fast) == everything(slow), split
     return slow.error is None
 
 
@@ -156,6 +159,18 @@ def test_whatever_comes(random: Random) -> None:
     some(random)
 
 
+@given(st.randoms(use_true_random=False))
+def test_what_was_learnt_changes_nothing(random: Random) -> None:
+    """Not even a byte: a parser that has read much, and one that has read nothing."""
+    specs = random.choice([SPECS, (PLAIN,), TYPED])
+    for _ in range(6):
+        document = f"{OPEN}{body(random)}</r>".encode("utf-8", "surrogatepass")
+        if random.random() < 0.2:
+            document = damaged(random, document)
+        split = Split("doc", Position(), document, True)
+        assert everything(warm(specs).parse(split)) == everything(parse_split(split, specs)), split
+
+
 ROWS = [f"\n<t><a>{i}</a><b>S{i % 7}</b></t>" for i in range(60)]
 SAID = [f"\n<p:t><a>{i}</a></p:t>" for i in range(60)]
 
@@ -212,6 +227,37 @@ def test_what_comes_last_is_learnt_too() -> None:
     found = warm([spec])._scanner
     lengths = [len(scanned.odd.data) for _ in range(2) if (scanned := found.scan(split)) is not None]
     assert lengths == [len(SAID[0]), 0]
+
+
+def test_what_is_proven_of_a_split_says_nothing_of_another_in_its_place() -> None:
+    """The same bytes at the same place, but the prefix stands for something else."""
+    first = Position(70, 2, (OPEN,), True)
+    second = Position(70, 2, (OPEN.replace(PUNCT_NAMESPACE, "urn:p"),), True)
+    data, parser = "".join([*ROWS, *SAID]).encode(), Parser([PLAIN])
+    for mine, other in ((first, second), (second, first)):
+        assert parser.prove(Split("doc", mine, data, False)) > 0
+        split = Split("doc", other, data, False)
+        assert everything(parser.parse(split)) == everything(parse_conforming(split, [PLAIN]))
+
+
+def test_what_was_learnt_goes_with_its_reader() -> None:
+    """At once, and not when garbage is collected next."""
+    schema, data = Schema.parse("a INT, b STRING"), f"{OPEN}{''.join([*ROWS, *SAID])}</r>".encode()
+    reader, count = FirehoseReader(Source.of(data), [StreamSpec("s", schema, "t")]), 0
+    gc.disable()
+    try:
+        while (parsed := reader.read(500)) is not None:
+            count += parsed.slices[0].tuples.height
+        assert count == len(ROWS)
+        learnt = reader._parser._scanner
+        places = [*learnt._places.values()]
+        found = [weakref.ref(t) for place in places for t in place.templates]
+        found += [weakref.ref(reader._parser), weakref.ref(learnt)]
+        assert len(found) > 2
+        del reader, learnt, places
+        assert [ref() for ref in found] == [None] * len(found)
+    finally:
+        gc.enable()
 
 
 def test_a_return_in_a_value_is_seen_whatever_else_is_odd() -> None:

@@ -37,6 +37,7 @@ from xmlpunct.firehose.spec import (
     punctuation_element,
 )
 from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
+from xmlpunct.forks import polars_works
 from xmlpunct.punctuation import Punctuation
 
 
@@ -134,7 +135,7 @@ class Parser:
             return [streams.punctuation(stream, said.tree.filled(row)) for row in rows]
         schema, shape = streams.specs[stream].schema, streams.shapes[stream]
         slots = [None if n is None else said.values[n] for n in numbers]
-        bundle = bundled(schema, shape, slots) if count >= FEW else None
+        bundle = bundled(schema, shape, slots) if count >= FEW and polars_works() else None
         if bundle is not None:
             return bundle
         listed = [None if cells is None else cells.listed() for cells in slots]

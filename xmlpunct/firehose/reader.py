@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -62,6 +63,7 @@ class FirehoseReader:
         self._before = 0  # bytes of the parts already read
         self._bell = bell
         self._file: PartReader | ReadAhead | None = None
+        self._process = 0  # which opened it
         self._splitter: Splitter | None = None
         self._cut: Split | None = None  # what is to be parsed next, if it is known
 
@@ -113,7 +115,8 @@ class FirehoseReader:
         """Close the file being read."""
         if self._file:
             self._before += self._file.consumed
-            self._file.close()
+            if self._process == os.getpid():  # else the threads and locks that belong to it are not here
+                self._file.close()
             self._file = None
 
     def _step(self, size: int) -> Parsed | None:
@@ -148,7 +151,12 @@ class FirehoseReader:
 
     def _open(self) -> tuple[PartReader | ReadAhead, Splitter]:
         """What the bytes of this part come from and go to."""
+        if self._file is not None and self._process != os.getpid():
+            raise UsageError(
+                f"{self.source.name} was opened by another process: here it is to be opened anew"
+            )
         if self._file is None or self._splitter is None:
+            self._process = os.getpid()
             name, size = self.source.parts[self._part]
             if size is None and self._bell is not None:
                 self._file = ReadAhead(self.source, self._part, self._bell)
