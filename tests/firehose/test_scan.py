@@ -162,8 +162,8 @@ def test_whatever_comes(random: Random) -> None:
 @given(st.randoms(use_true_random=False))
 def test_what_was_learnt_changes_nothing(random: Random) -> None:
     """Not even a byte: a parser that has read much, and one that has read nothing."""
-    specs = random.choice([SPECS, (PLAIN,), TYPED])
-    for _ in range(6):
+    specs = random.choice([SPECS, (PLAIN,)])
+    for _ in range(2):
         document = f"{OPEN}{body(random)}</r>".encode("utf-8", "surrogatepass")
         if random.random() < 0.2:
             document = damaged(random, document)
