@@ -106,7 +106,7 @@ def hold():
     with bell:
         held.set()
         done.wait()
-holder = threading.Thread(target=hold)
+holder = threading.Thread(target=hold, daemon=True)
 holder.start()
 held.wait()
 child(reader.close)
