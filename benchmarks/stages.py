@@ -84,6 +84,7 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
     from xmlpunct.engine.durable.ranges import Cursor, advance
     from xmlpunct.engine.durable.reader import parse_ranges
     from xmlpunct.engine.spark import edge
+    from xmlpunct.firehose import Parser
     from xmlpunct.slice import Slice
 
     def tasks() -> list[Any]:
@@ -98,10 +99,8 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
         sys.exit(f"too little data: an input needs more than {SLICE} bytes")
 
     def parse() -> int:
-        parsed = (
-            parse_ranges(job.inputs[t.number], t.ranges, job.specs(t.number), job.punct_namespace)[0]
-            for t in planned
-        )
+        parsers = [Parser(job.specs(i), job.punct_namespace) for i in range(len(job.inputs))]
+        parsed = (parse_ranges(job.inputs[t.number], t.ranges, parsers[t.number])[0] for t in planned)
         return sum(part.tuples.height for found in parsed for part in found.slices)
 
     def read() -> list[Any]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import DISCRETE, POOLS, Pool
+from xmlpunct import types
 from xmlpunct.types import (
     BOOLEAN,
     DATE,
@@ -230,6 +235,22 @@ def test_a_type_is_found_by_its_name_and_pickles_to_itself(type_: Type) -> None:
     assert parse_type(type_.name.lower()) is type_
     assert pickle.loads(pickle.dumps(type_)) is type_
     assert repr(type_) == str(type_) == type_.name
+
+
+def test_threads_that_ask_for_a_type_at_once_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Types are compared by what they are: a second one would be another."""
+    both, made = threading.Barrier(2), types.DecimalType
+
+    def make(*given: Any) -> Type:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(5)
+        return made(*given)
+
+    monkeypatch.setattr(types, "DecimalType", make)
+    monkeypatch.setattr(types, "_DECIMALS", {})
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(decimal, (9, 9), (4, 4))
+    assert first is second
 
 
 def test_type_names() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from xmlpunct.firehose import Readable, Source
 from xmlpunct.firehose.library import log_reject, rows
+from xmlpunct.forks import need_polars
 from xmlpunct.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -28,6 +29,7 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
     <5, *>
     (6, 2)
     """
+    need_polars()
     from xmlpunct.engine.local import open_sources, results
     from xmlpunct.engine.sql import plan
 

@@ -319,13 +319,15 @@ def decimal(precision: int, scale: int) -> DecimalType:
     if not (1 <= precision <= 38 and 0 <= scale <= precision):
         raise ValueError(f"DECIMAL({precision},{scale}): precision is 1 to 38, scale 0 to precision")
     key = (precision, scale)
-    if key not in _DECIMALS:
+    type_ = _DECIMALS.get(key)
+    if type_ is None:
         bound = 10**precision - 1
         digits = tuple(map(int, str(bound)))
         high, low = Decimal((0, digits, -scale)), Decimal((1, digits, -scale))
         name = f"DECIMAL({precision},{scale})"
-        _DECIMALS[key] = DecimalType(name, pl.Decimal(precision, scale), True, low, high, precision, scale)
-    return _DECIMALS[key]
+        made = DecimalType(name, pl.Decimal(precision, scale), True, low, high, precision, scale)
+        type_ = _DECIMALS.setdefault(key, made)  # whichever thread was first
+    return type_
 
 
 def parse_type(name: str) -> Type:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,45 @@ def test_what_does_not_fit_together_is_not_walked() -> None:
     for arguments in ((data, 23), (data[:24], 24), (data, 24, 2), (data, 24, 9, 2)):
         with pytest.raises(ValueError, match="cannot be walked"):
             walk(*arguments)
+
+
+def test_only_bytes_that_nobody_can_change_are_walked() -> None:
+    """Other threads run meanwhile, and it relies on where the last ``<`` stands."""
+    numbers, none = places(0, 0, 0), np.empty((9, 1, 2), np.int64)
+    pieces, ends = np.array([[0, 3, 0], [3, 4, 0]], np.int64), np.array([[3, 4]], np.int64)
+    data = bytearray(b"<a>1</a><".ljust(PAD))
+    with pytest.raises(ValueError, match="cannot be walked"):
+        loops.walk(
+            data,  # type: ignore[arg-type]
+            0,
+            8,
+            pieces,
+            places(0, 2),
+            ends,
+            b"<a></a>",
+            numbers,
+            numbers.copy(),
+            np.empty(3, np.bool_),
+            (none,),
+        )
+    data.clear()  # nobody holds it any more
+
+
+def test_what_is_held_is_let_go() -> None:
+    data = bytearray(b"12<a>")
+    values, wrong = np.empty(1, np.int64), np.empty(1, np.bool_)
+    views, rest = np.empty((1, 2), "<u8"), np.empty(0, np.uint8)
+    for at in (0, 9):  # inside of the data, and beyond
+        for call in (
+            lambda at=at: loops.integers(data, places(at), places(2), values, wrong),  # type: ignore[misc]
+            lambda at=at: loops.views(data, places(at), places(2), views, rest),  # type: ignore[misc]
+            lambda at=at: loops.strings(data, places(at), places(2)),  # type: ignore[misc]
+            lambda at=at: loops.nesting(data, at, 5, b"r"),  # type: ignore[misc]
+        ):
+            with suppress(ValueError):
+                call()
+            data.append(0)  # raises BufferError while somebody holds it
+            del data[-1]
 
 
 def test_there_is_no_part_beyond_the_end() -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from tests.firehose.harness import ROOT, many, one, read, spec
-from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, Position, Split, parse_split
+from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, Position, Split, parse_split, reading
 from xmlpunct.slice import Slice
 
 SENSOR = "sid STRING, hour INT"
@@ -373,3 +373,13 @@ def test_a_split_in_the_middle() -> None:
 def test_a_result_survives_bytes() -> None:
     found = one(f"{ROOT}<t><a>1</a></t><p:t><a>1</a></p:t></r>").slices[0]
     assert Slice.from_bytes(spec().schema, found.to_bytes()).punctuations == found.punctuations
+
+
+def test_long_patterns_are_not_remembered() -> None:
+    """They may be of any size, and as many as a stream likes."""
+    texts = ["{" + ",".join(str(2 * i) for i in range(n, n + 100)) + "}" for n in range(50)]
+    said = "".join(f"<p:t><a>{text}</a></p:t>" for text in texts)
+    before = reading._known.cache_info().currsize
+    parsed = one(f"{ROOT}{said}</r>", "a INT")
+    assert [*map(str, parsed.slices[0].punctuations)] == [f"<{text}>" for text in texts]
+    assert reading._known.cache_info().currsize == before

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
@@ -16,9 +18,11 @@ from tests.firehose.documents import BOTH, OPEN, PLAIN, SPECS, TYPED, body, dama
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import (
     PUNCT_NAMESPACE,
-    Limits,
+    FirehoseReader,
     Parsed,
+    Parser,
     Position,
+    Source,
     Split,
     Splitter,
     StreamSpec,
@@ -27,11 +31,11 @@ from xmlpunct.firehose import (
     markup,
     parse_conforming,
     parse_split,
-    parser,
 )
 from xmlpunct.firehose import splitter as splitting
 from xmlpunct.firehose.scan import scanner
 from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
 
 
 @pytest.fixture(autouse=True, params=[True, False], ids=["compiled", "numpy"])
@@ -46,7 +50,15 @@ def _keen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(splitting, "_LEAST_LEAP", 1)
     monkeypatch.setattr(markup, "_SMALL", 0)
     yield
-    parser._streams.cache_clear()
+    _warm.clear()
+
+
+_warm: dict[tuple[StreamSpec, ...], Parser] = {}
+
+
+def warm(specs: Sequence[StreamSpec]) -> Parser:
+    """The parser that has read all that a test has read of the same streams."""
+    return _warm.setdefault(tuple(specs), Parser(specs))
 
 
 def everything(parsed: Parsed) -> dict[str, Any]:
@@ -60,6 +72,7 @@ def everything(parsed: Parsed) -> dict[str, Any]:
         "columns": [s.tuples.schema for s in parsed.slices],
         "punctuations": [[*map(str, s.punctuations)] for s in parsed.slices],
         "before": [s.before for s in parsed.slices],
+        "bytes": [Slice(s.tuples, [*s.punctuations]).to_bytes() for s in parsed.slices],
         "counts": (parsed.dropped, parsed.read),
         "rejects": parsed.rejects,
         "late": late,
@@ -68,8 +81,8 @@ def everything(parsed: Parsed) -> dict[str, Any]:
 
 
 def assert_same(split: Split, specs: Sequence[StreamSpec]) -> bool:
-    """Compare the two on a split; whether it is without error."""
-    fast, slow = parse_split(split, specs), parse_conforming(split, specs)
+    """Compare the two on a split, whatever has been learnt by then; whether it is without error."""
+    fast, slow = warm(specs).parse(split), parse_conforming(split, specs)
     assert everything(fast) == everything(slow), split
     return slow.error is None
 
@@ -79,7 +92,7 @@ def assert_same_everywhere(random: Random, document: bytes, specs: Sequence[Stre
 
     Proofs do not change the splits, unless one is malformed, and then not what is found in it.
     """
-    prove = parser.prover(specs, PUNCT_NAMESPACE, Limits())
+    prove = warm(specs).prove
     plain, proving = Splitter("doc", elements_of(specs)), Splitter("doc", elements_of(specs), prove=prove)
     feed, cut = random.choice([len(document) or 1, 1000, 300]), random.choice([None, None, 100, 700])
     count = 0
@@ -146,6 +159,18 @@ def test_whatever_comes(random: Random) -> None:
     some(random)
 
 
+@given(st.randoms(use_true_random=False))
+def test_what_was_learnt_changes_nothing(random: Random) -> None:
+    """Not even a byte: a parser that has read much, and one that has read nothing."""
+    specs = random.choice([SPECS, (PLAIN,)])
+    for _ in range(2):
+        document = f"{OPEN}{body(random)}</r>".encode("utf-8", "surrogatepass")
+        if random.random() < 0.2:
+            document = damaged(random, document)
+        split = Split("doc", Position(), document, True)
+        assert everything(warm(specs).parse(split)) == everything(parse_split(split, specs)), split
+
+
 ROWS = [f"\n<t><a>{i}</a><b>S{i % 7}</b></t>" for i in range(60)]
 SAID = [f"\n<p:t><a>{i}</a></p:t>" for i in range(60)]
 
@@ -178,7 +203,7 @@ def test_common_shapes_are_proven(columns: str, body: list[str]) -> None:
     spec = StreamSpec("s", Schema.parse(columns), element)
     split = Split("doc", Position(0, 1, (OPEN,), True), "".join(body).encode(), False)
     assert assert_same(split, [spec])
-    scanned = parser._streams((spec,), PUNCT_NAMESPACE, Limits()).scanner.scan(split)
+    scanned = warm([spec])._scanner.scan(split)
     assert scanned is not None
     assert scanned.odd.data == b""
     proven = scanned.proven[0]
@@ -190,7 +215,7 @@ def test_only_what_is_odd_is_parsed() -> None:
     spec = StreamSpec("s", Schema.parse("a INT, b STRING"), "t")
     split = Split("doc", Position(0, 1, (OPEN,), True), "".join(body).encode(), False)
     assert assert_same(split, [spec])
-    scanned = parser._streams((spec,), PUNCT_NAMESPACE, Limits()).scanner.scan(split)
+    scanned = warm([spec])._scanner.scan(split)
     assert scanned is not None
     assert len(scanned.odd.data) < 200
     assert len(scanned.proven[0].at) >= 118
@@ -199,9 +224,40 @@ def test_only_what_is_odd_is_parsed() -> None:
 def test_what_comes_last_is_learnt_too() -> None:
     spec = StreamSpec("s", Schema.parse("a INT, b STRING"), "t")
     split = Split("doc", Position(0, 1, (OPEN,), True), "".join([*ROWS * 20, SAID[0]]).encode(), False)
-    found = parser._streams((spec,), PUNCT_NAMESPACE, Limits()).scanner
+    found = warm([spec])._scanner
     lengths = [len(scanned.odd.data) for _ in range(2) if (scanned := found.scan(split)) is not None]
     assert lengths == [len(SAID[0]), 0]
+
+
+def test_what_is_proven_of_a_split_says_nothing_of_another_in_its_place() -> None:
+    """The same bytes at the same place, but the prefix stands for something else."""
+    first = Position(70, 2, (OPEN,), True)
+    second = Position(70, 2, (OPEN.replace(PUNCT_NAMESPACE, "urn:p"),), True)
+    data, parser = "".join([*ROWS, *SAID]).encode(), Parser([PLAIN])
+    for mine, other in ((first, second), (second, first)):
+        assert parser.prove(Split("doc", mine, data, False)) > 0
+        split = Split("doc", other, data, False)
+        assert everything(parser.parse(split)) == everything(parse_conforming(split, [PLAIN]))
+
+
+def test_what_was_learnt_goes_with_its_reader() -> None:
+    """At once, and not when garbage is collected next."""
+    schema, data = Schema.parse("a INT, b STRING"), f"{OPEN}{''.join([*ROWS, *SAID])}</r>".encode()
+    reader, count = FirehoseReader(Source.of(data), [StreamSpec("s", schema, "t")]), 0
+    gc.disable()
+    try:
+        while (parsed := reader.read(500)) is not None:
+            count += parsed.slices[0].tuples.height
+        assert count == len(ROWS)
+        learnt = reader._parser._scanner
+        places = [*learnt._places.values()]
+        found = [weakref.ref(t) for place in places for t in place.templates]
+        found += [weakref.ref(reader._parser), weakref.ref(learnt)]
+        assert len(found) > 2
+        del reader, learnt, places
+        assert [ref() for ref in found] == [None] * len(found)
+    finally:
+        gc.enable()
 
 
 def test_a_return_in_a_value_is_seen_whatever_else_is_odd() -> None:
@@ -220,7 +276,7 @@ def test_what_cannot_be_scanned_is_not_tried_for_ever(monkeypatch: pytest.Monkey
     spec = StreamSpec("s", Schema.parse("a INT, b STRING"), "t")
     odd = "".join(row.replace("S", "&amp;") for row in ROWS).encode()
     split, tried = Split("doc", Position(0, 1, (OPEN,), True), odd, False), []
-    found = parser._streams((spec,), PUNCT_NAMESPACE, Limits()).scanner
+    found = warm([spec])._scanner
     monkeypatch.setattr(found, "_scan", lambda split: tried.append(split))
     for _ in range(64):
         found.scan(split)
@@ -263,7 +319,7 @@ def test_damage_for_long() -> None:
     while time.monotonic() < until:
         seed += 1
         if seed % 3 == 0:
-            parser._streams.cache_clear()
+            _warm.clear()
         try:
             count += some(Random(seed))
         except BaseException:

@@ -2,7 +2,7 @@
 
 from xmlpunct.firehose.delivery import Parsed
 from xmlpunct.firehose.library import Readable, parse, slices
-from xmlpunct.firehose.parser import parse_conforming, parse_split
+from xmlpunct.firehose.parser import Parser, parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import PartReader, Source, open_source
@@ -25,6 +25,7 @@ __all__ = [
     "JsonlWriter",
     "Limits",
     "Parsed",
+    "Parser",
     "PartReader",
     "Position",
     "Readable",

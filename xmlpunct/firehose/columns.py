@@ -10,6 +10,7 @@ import polars as pl
 from xmlpunct.arrow import integers
 from xmlpunct.doubles import canonical_column
 from xmlpunct.firehose.cells import Cells
+from xmlpunct.forks import polars_works
 from xmlpunct.patterns import WILDCARD
 from xmlpunct.punctset import pattern_expression
 from xmlpunct.schema import Attribute
@@ -35,21 +36,31 @@ def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.
     ([17, 18, None, None], [2, 3])
     """
     name, type_, bound = attribute.name, attribute.type, attribute.domain is not WILDCARD
-    wrong: dict[int, str] = {}
-    if type_.name == "STRING" and not wanted and not bound:
+    if not polars_works():
+        values, found = _one_by_one(type_, cells, name)
+    elif type_.name == "STRING" and not wanted and not bound:
+        found = {}
         values = pl.Series(name, [None], dtype=pl.String()).new_from_index(0, len(cells))
     else:
         values, found = convert(type_, cells, name)
-        wrong = {row: f"attribute {name}: {reason}" for row, reason in found.items()}
+    wrong = {row: f"attribute {name}: {reason}" for row, reason in found.items()}
     if not attribute.nullable:
         for row in np.flatnonzero(cells.missing).tolist():
             wrong[row] = f"attribute {name}: missing, and it is NOT NULL"
     if bound:
-        inside = values.to_frame().select(pattern_expression(name, attribute.domain)).to_series()
-        for row in (values.is_not_null() & ~inside).arg_true().to_list():
+        for row in _outside(attribute, values):
             text = shown(cells.text(row))
             wrong[row] = f"attribute {name}: {text} is outside its domain {attribute.domain}"
     return values, wrong
+
+
+def _outside(attribute: Attribute, values: pl.Series) -> list[int]:
+    """The rows whose values are outside the declared domain."""
+    if polars_works():
+        inside = values.to_frame().select(pattern_expression(attribute.name, attribute.domain)).to_series()
+        return (values.is_not_null() & ~inside).arg_true().to_list()
+    matches = attribute.domain.matches
+    return [row for row, value in enumerate(values) if value is not None and not matches(value)]
 
 
 def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:

@@ -97,12 +97,13 @@ class Delivery:
                 wrong.setdefault(row, reason)
         for row, (slot, reason) in rows.faults.items():
             wrong[row] = f"attribute {schema.names[shape.slots.index(slot)]}: {reason}"
-        tuples = pl.DataFrame(series) if series else schema.empty()
         bad, kept = sorted(wrong), None
         if bad:
             good = np.ones(rows.count, np.bool_)
             good[bad] = False
-            tuples, kept = tuples.filter(booleans(good)), np.flatnonzero(good).tolist()
+            kept, good_ones = np.flatnonzero(good).tolist(), booleans(good)
+            series = [values.filter(good_ones) for values in series]  # a frame's filter would need threads
+        tuples = pl.DataFrame(series) if series else schema.empty()
         if spec.placed:
             at = rows.offsets() if kept is None else rows.offsets()[kept]
             split, lines = self._places.split, self._places.lines(at)

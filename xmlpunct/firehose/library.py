@@ -37,6 +37,12 @@ def parse(
     warning on the logger ``xmlpunct``. Raises `SourceError` where the source fails, after everything before
     it. There is no punctuation for the end of the stream: the iterator ends.
 
+    Iterators know nothing of each other: each may be used in any thread, by one at a time, and be left at any
+    point. In a process that was forked, one reads what it opens itself (`UsageError` otherwise), more slowly
+    where polars was used before the fork, since that has no threads to compute with there; `query` is refused
+    then, and of the data frames that `slices` gives only the values can be taken. A fork while another thread
+    reads may wait for that thread's locks for ever, as with any library.
+
     >>> xml = b'''<s xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct">
     ...   <t><sid>S1</sid><hour>17</hour></t><punct:t><hour>(,17]</hour></punct:t></s>'''
     >>> list(parse(xml, Schema.parse("sid STRING, hour INT"), element="t"))

@@ -164,7 +164,8 @@ static PyObject *py_walk(PyObject *self, PyObject *args)
         return NULL;
     Program program = {pieces.buf, firsts.buf, ends.buf, literals.buf, firsts.len / 8 - 1, ends.len / 16};
     Found found = {.end = end.buf, .form = form.buf, .spoiled = spoiled.buf, .most = end.len / 8};
-    int sound = begin >= 0 && begin <= stop && stop < data.len && ((uint8_t *)data.buf)[stop] == '<'
+    int sound = data.readonly /* no other thread may put another byte in the place of the last '<' */
+                && begin >= 0 && begin <= stop && stop < data.len && ((uint8_t *)data.buf)[stop] == '<'
                 && program.forms > 0 && program.forms <= MOST_FORMS && program.end_count <= MOST_FORMS
                 && form.len == end.len && spoiled.len * 8 == end.len && PyTuple_Size(columns) == program.forms;
     for (; sound && held < program.forms; held++) {

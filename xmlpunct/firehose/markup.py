@@ -9,7 +9,6 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -293,13 +292,8 @@ def element(raw: str, parent: Element | None) -> Element:
     return Element(raw, f"{{{uri}}}{local}" if uri else local, namespaces, declared)
 
 
-def elements(raws: tuple[str, ...]) -> list[Element]:
+def elements(raws: tuple[str, ...]) -> tuple[Element, ...]:
     """The elements that these start tags open, each inside the one before."""
-    return list(_elements(raws))
-
-
-@lru_cache(maxsize=16)
-def _elements(raws: tuple[str, ...]) -> tuple[Element, ...]:
     found: list[Element] = []
     for raw in raws:
         found.append(element(raw, found[-1] if found else None))

@@ -8,7 +8,7 @@ something is wrong: everything before it, and nothing from there on.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -37,6 +37,7 @@ from xmlpunct.firehose.spec import (
     punctuation_element,
 )
 from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
+from xmlpunct.forks import polars_works
 from xmlpunct.punctuation import Punctuation
 
 
@@ -55,9 +56,7 @@ def parse_split(
     >>> found.slices[0].tuples.rows(), str(found.rejects[0][0])
     ([(1,)], "s, line 1, byte 18: attribute a: 'x' is not of type INT")
     """
-    streams = _streams(tuple(specs), punct_namespace, limits)
-    scanned = streams.scanner.scan(split)
-    return (scanned and _with_proven(split, scanned, streams)) or _parse(split, streams).run()
+    return Parser(specs, punct_namespace, limits).parse(split)
 
 
 def parse_conforming(
@@ -67,12 +66,80 @@ def parse_conforming(
     limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> Parsed:
     """`parse_split` by libxml2 alone: the same, at its own pace."""
-    return _parse(split, _streams(tuple(specs), punct_namespace, limits)).run()
+    return _parse(split, _Streams(tuple(specs), punct_namespace, limits)).run()
 
 
-def prover(specs: Sequence[StreamSpec], punct_namespace: str, limits: Limits) -> Callable[[Split], int]:
-    """What can prove for a `Splitter` how far a split is sound, so that `parse_split` has less to do."""
-    return _streams(tuple(specs), punct_namespace, limits).scanner.prove
+class Parser:
+    """`parse_split` for many splits: what is learnt from one helps to read the next in less time.
+
+    What is read never depends on what was learnt. A parser belongs to one reader, and works for one thread at
+    a time; what it has learnt goes with it.
+
+    >>> from xmlpunct.firehose.position import Position
+    >>> from xmlpunct.schema import Schema
+    >>> parser = Parser([StreamSpec("s", Schema.parse("a INT"), "t")])
+    >>> parser.parse(Split("s", Position(), b"<r><t><a>1</a></t></r>", True)).slices[0].tuples.rows()
+    [(1,)]
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[StreamSpec],
+        punct_namespace: str = PUNCT_NAMESPACE,
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+    ) -> None:
+        self.specs = tuple(specs)
+        self._streams = streams = _Streams(self.specs, punct_namespace, limits)
+        widths = [len(shape.paths) for shape in streams.shapes]
+        # Nothing here knows the parser, so that all of it is freed as soon as that is.
+        self._scanner = Scanner(streams.elements, widths, limits, partial(_trial, streams))
+        self._numbers = lru_cache(maxsize=256)(streams.numbers)
+
+    def parse(self, split: Split) -> Parsed:
+        """Read a split. Never raises for bad data."""
+        scanned = self._scanner.scan(split)
+        return (scanned and self._with_proven(split, scanned)) or _parse(split, self._streams).run()
+
+    def prove(self, split: Split) -> int:
+        """For a `Splitter`, how far a split is sound as far as is proven, so that `parse` has less to do."""
+        return self._scanner.prove(split)
+
+    def _with_proven(self, split: Split, scanned: Scanned) -> Parsed | None:
+        """What a scan has proven, together with what the odd rest holds; None if anything is wrong with that."""
+        streams = self._streams
+        rest = _parse(scanned.odd, streams)
+        if not scanned.is_complete and rest.find() is not None:
+            return None
+        delivery = Delivery(split, faults.Places(split))
+        for i, (proven, found) in enumerate(zip(scanned.proven, rest.found, strict=True)):
+            rows = _merged(split, scanned, proven, rest, found)
+            try:
+                said = [(group.at, self._proven(i, group)) for group in proven.punctuations]
+                for number, _, branch in found.punctuations:
+                    here = rest.places.offset(number - len(split.start.open))
+                    said.append((np.array([scanned.offset(here)]), [streams.punctuation(i, branch)]))
+            except PunctuationError:
+                return None
+            at, punctuations = said[0] if len(said) == 1 else _in_order(said)
+            before = np.searchsorted(rows.at, at)
+            delivery.add(streams.specs[i], streams.shapes[i], rows, punctuations, before)
+        return delivery.parsed
+
+    def _proven(self, stream: int, said: ProvenPunctuations) -> Sequence[Punctuation | None]:
+        """The punctuations of a stream that were proven; as a bundle, if they are one."""
+        streams, count = self._streams, len(said.at)
+        numbers = self._numbers(stream, said.tree)
+        if numbers is None:
+            texts = said.texts()
+            rows = zip(*texts, strict=True) if texts else [()] * count
+            return [streams.punctuation(stream, said.tree.filled(row)) for row in rows]
+        schema, shape = streams.specs[stream].schema, streams.shapes[stream]
+        slots = [None if n is None else said.values[n] for n in numbers]
+        bundle = bundled(schema, shape, slots) if count >= FEW and polars_works() else None
+        if bundle is not None:
+            return bundle
+        listed = [None if cells is None else cells.listed() for cells in slots]
+        return punctuations_of(schema, shape, count, listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,37 +152,20 @@ class _Fatal:
 
 
 class _Streams:
-    """What to read, and what is known of it for all splits."""
+    """What to read, and what follows from that. It never changes."""
 
     def __init__(self, specs: tuple[StreamSpec, ...], punct_namespace: str, limits: Limits) -> None:
         self.specs, self.limits, self.punct_namespace = specs, limits, punct_namespace
         self.shapes = [Shape.of(spec.schema) for spec in specs]
         self.groups = _groups(specs, punct_namespace)
-        widths = [len(shape.paths) for shape in self.shapes]
-        self.scanner = Scanner(elements_of(specs, punct_namespace), widths, limits, self._trial)
-        self._numbers = lru_cache(maxsize=256)(self._numbers_of)
+        self.elements = elements_of(specs, punct_namespace)
 
     def punctuation(self, stream: int, branch: Branch) -> Punctuation | None:
         """The punctuation of a stream that an element says. Raises `PunctuationError`."""
         spec = self.specs[stream]
         return read_punctuation(spec.schema, self.shapes[stream], branch, self._uris(spec))
 
-    def proven(self, stream: int, said: ProvenPunctuations) -> Sequence[Punctuation | None]:
-        """`punctuation`, of some that were not parsed; as a bundle, if they are one."""
-        numbers, count = self._numbers(stream, said.tree), len(said.at)
-        if numbers is None:
-            texts = said.texts()
-            rows = zip(*texts, strict=True) if texts else [()] * count
-            return [self.punctuation(stream, said.tree.filled(row)) for row in rows]
-        schema, shape = self.specs[stream].schema, self.shapes[stream]
-        slots = [None if n is None else said.values[n] for n in numbers]
-        bundle = bundled(schema, shape, slots) if count >= FEW else None
-        if bundle is not None:
-            return bundle
-        listed = [None if cells is None else cells.listed() for cells in slots]
-        return punctuations_of(schema, shape, count, listed)
-
-    def _numbers_of(self, stream: int, tree: Tree) -> list[int | None] | None:
+    def numbers(self, stream: int, tree: Tree) -> list[int | None] | None:
         """By slot the number of the value that is its pattern's text; None where one is something else."""
         spec, shape = self.specs[stream], self.shapes[stream]
         try:
@@ -130,12 +180,10 @@ class _Streams:
         """The namespaces in which the parts of a punctuation may be."""
         return frozenset({"", self.punct_namespace, expanded(spec.element)[0]})
 
-    def _trial(self, split: Split) -> list[Found] | None:
-        parse = _parse(split, self)
-        return parse.found if parse.find() is None else None
 
-
-_streams = lru_cache(maxsize=16)(_Streams)
+def _trial(streams: _Streams, split: Split) -> list[Found] | None:
+    parse = _parse(split, streams)
+    return parse.found if parse.find() is None else None
 
 
 class _Parse:
@@ -183,8 +231,9 @@ class _Parse:
         names, all_ = Names(self.limits), self.streams
         specs, shapes = [all_.specs[i] for i in group], [all_.shapes[i] for i in group]
         marks = [punctuation_element(spec.element, all_.punct_namespace) for spec in specs]
-        others = elements_of(all_.specs, all_.punct_namespace)
-        return Target(states(specs, shapes, marks, others, names), names, [len(s.paths) for s in shapes])
+        return Target(
+            states(specs, shapes, marks, all_.elements, names), names, [len(s.paths) for s in shapes]
+        )
 
     def parse(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """Run the parser. Gives what was too large or forbidden, what was malformed, or None."""
@@ -298,27 +347,6 @@ def _parse(split: Split, streams: _Streams, behind: _Fatal | None = None) -> _Pa
     if at is not None:
         return _parse(until(at), streams, _Fatal(at, f"too large: a tag longer than {limits.tag:,} bytes"))
     return _Parse(split, found, streams, behind)
-
-
-def _with_proven(split: Split, scanned: Scanned, streams: _Streams) -> Parsed | None:
-    """What a scan has proven, together with what the odd rest holds; None if anything is wrong with that."""
-    rest = _parse(scanned.odd, streams)
-    if not scanned.is_complete and rest.find() is not None:
-        return None
-    delivery = Delivery(split, faults.Places(split))
-    for i, (proven, found) in enumerate(zip(scanned.proven, rest.found, strict=True)):
-        rows = _merged(split, scanned, proven, rest, found)
-        try:
-            said = [(group.at, streams.proven(i, group)) for group in proven.punctuations]
-            for number, _, branch in found.punctuations:
-                here = rest.places.offset(number - len(split.start.open))
-                said.append((np.array([scanned.offset(here)]), [streams.punctuation(i, branch)]))
-        except PunctuationError:
-            return None
-        at, punctuations = said[0] if len(said) == 1 else _in_order(said)
-        before = np.searchsorted(rows.at, at)
-        delivery.add(streams.specs[i], streams.shapes[i], rows, punctuations, before)
-    return delivery.parsed
 
 
 def _in_order(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 
 from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose.delivery import Parsed
-from xmlpunct.firehose.parser import parse_split, prover
+from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec, elements_of
@@ -57,10 +58,12 @@ class FirehoseReader:
         self.error: SourceError | None = None
         self.bytes_total: int | None = source.size
         self._elements = elements_of(specs, punct_namespace)
+        self._parser = Parser(specs, punct_namespace, limits)
         self._part = 0
         self._before = 0  # bytes of the parts already read
         self._bell = bell
         self._file: PartReader | ReadAhead | None = None
+        self._process = 0  # which opened it
         self._splitter: Splitter | None = None
         self._cut: Split | None = None  # what is to be parsed next, if it is known
 
@@ -112,7 +115,8 @@ class FirehoseReader:
         """Close the file being read."""
         if self._file:
             self._before += self._file.consumed
-            self._file.close()
+            if self._process == os.getpid():  # else the threads and locks that belong to it are not here
+                self._file.close()
             self._file = None
 
     def _step(self, size: int) -> Parsed | None:
@@ -136,7 +140,7 @@ class FirehoseReader:
         split, self._cut = self._cut, splitter.cut()
         if split is None:
             return self._nothing()
-        parsed = parse_split(split, self.specs, self.punct_namespace, self.limits)
+        parsed = self._parser.parse(split)
         if splitter.finished and self._cut is None and not parsed.error:
             if not split.final:
                 here = split.start
@@ -147,13 +151,18 @@ class FirehoseReader:
 
     def _open(self) -> tuple[PartReader | ReadAhead, Splitter]:
         """What the bytes of this part come from and go to."""
+        if self._file is not None and self._process != os.getpid():
+            raise UsageError(
+                f"{self.source.name} was opened by another process: here it is to be opened anew"
+            )
         if self._file is None or self._splitter is None:
+            self._process = os.getpid()
             name, size = self.source.parts[self._part]
             if size is None and self._bell is not None:
                 self._file = ReadAhead(self.source, self._part, self._bell)
             else:
                 self._file = self.source.open(self._part)
-            prove = prover(self.specs, self.punct_namespace, self.limits)
+            prove = self._parser.prove
             self._splitter = Splitter(name, self._elements, limits=self.limits, prove=prove)
         return self._file, self._splitter
 
@@ -226,7 +235,8 @@ class ReadAhead:
             self._closed = True
             self._bell.notify_all()
             reader = self._reader
-        if reader is not None and (reader.stop() or self._ended):
+        own = threading.current_thread() is self._thread  # collecting what somebody left
+        if reader is not None and (reader.stop() or self._ended) and not own:
             self._thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:

@@ -15,6 +15,9 @@ from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import SPACE, parse_type
 
+_SHORT = 64
+"""Only such texts, in characters, are remembered: others come once, and may be of any size."""
+
 
 class PunctuationError(XmlPunctError):
     """A punctuation that cannot be read."""
@@ -71,7 +74,7 @@ def _pattern(attribute: Attribute, text: str | None) -> Pattern:
     if text is None or text == "*":
         return WILDCARD
     try:
-        return _known(attribute.type.name, text)
+        return _parsed(attribute.type.name, text)
     except PatternError as error:
         named = PatternError(error.reason, error.text, error.position, attribute.name)
         raise PunctuationError(f"wrong punctuation: {named}") from None
@@ -80,13 +83,18 @@ def _pattern(attribute: Attribute, text: str | None) -> Pattern:
 def _patterns(attribute: Attribute, texts: Iterable[str]) -> list[Pattern]:
     """`_pattern`, of each."""
     try:
-        return [*map(partial(_known, attribute.type.name), texts)]
+        return [*map(partial(_parsed, attribute.type.name), texts)]
     except PatternError:
         return [_pattern(attribute, text) for text in texts]  # which names the attribute
 
 
+def _parsed(type_name: str, text: str) -> Pattern:
+    return _known(type_name, text) if len(text) <= _SHORT else parse_pattern(_type(type_name), text)
+
+
 @lru_cache(maxsize=4096)
 def _known(type_name: str, text: str) -> Pattern:
+    """The pattern of a text: the same for everybody, for ever."""
     return parse_pattern(_type(type_name), text)
 
 

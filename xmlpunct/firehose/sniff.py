@@ -8,7 +8,7 @@ from typing import BinaryIO
 from lxml import etree
 
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose.parser import parse_split
+from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.sources import Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec, elements_of, expanded
@@ -31,10 +31,11 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
     ('sid', 'hour')
     """
     source, replays = _rereadable(source)
+    # One attribute that no element can have: here only whether there is a tuple matters.
+    probe = StreamSpec("", Schema.of([Attribute("?", STRING)]), element)
+    parser = Parser([probe], punct_namespace)
     for part in range(len(source.parts)):
         with source.open(part) as reader:
-            # One attribute that no element can have: here only whether there is a tuple matters.
-            probe = StreamSpec("", Schema.of([Attribute("?", STRING)]), element)
             splitter = Splitter(reader.name, elements_of([probe], punct_namespace))
             while not splitter.finished:
                 data = reader.read(_STEP)
@@ -46,7 +47,7 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
                     where = f"among the first {MOST_BYTES:,} bytes"
                     raise SourceError(source.name, f"no <{element}> element {where}: declare the columns")
                 while (split := splitter.cut(_STEP)) is not None:
-                    parsed = parse_split(split, [probe], punct_namespace)
+                    parsed = parser.parse(split)
                     if parsed.slices[0].tuples.height:
                         for replay in replays:
                             replay.remembers = False

@@ -11,11 +11,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from functools import lru_cache
 
 import numpy as np
 
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.markup import Element, Tokens, element, is_token, nesting, terminator, tokens
+from xmlpunct.firehose.markup import (
+    Tokens,
+    element,
+    is_token,
+    nesting,
+    terminator,
+    tokens,
+)
 from xmlpunct.firehose.markup import elements as opened_by
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName, Limits
@@ -62,7 +70,8 @@ class Splitter:
         self._kept = frozenset(elements)
         self._position = position
         self._data = bytearray()
-        self._stack: list[Element] = opened_by(position.open)  # open at _scanned
+        self._opened_by = lru_cache(maxsize=4)(opened_by)
+        self._stack = [*self._opened_by(position.open)]  # open at _scanned
         self._scanned = 0  # everything before this is understood
         self._tail = 0  # where the token begins that is not complete yet,
         self._looked = 0  # up to where its end has been looked for,
@@ -169,7 +178,7 @@ class Splitter:
 
     def _land(self, at: int, opened: tuple[str, ...]) -> None:
         self._scanned = self._safe = at
-        self._safe_open, self._stack = opened, opened_by(opened)
+        self._safe_open, self._stack = opened, [*self._opened_by(opened)]
         self._look_from(at)
 
     def _leap(self, stop: int) -> bool:

@@ -18,7 +18,7 @@ from xmlpunct.engine.durable.ranges import (
 )
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose.delivery import Parsed
-from xmlpunct.firehose.parser import parse_split
+from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.spec import StreamSpec, elements_of
 from xmlpunct.slice import Slice, concat
@@ -36,6 +36,7 @@ class RangeReader:
         self.cursor, self.bytes_read = Cursor(), 0
         self.error: SourceError | None = None
         self._elements = elements_of(specs, punct_namespace)
+        self._parser = Parser(specs, punct_namespace)
         self._seen: tuple[int, bool] | None = None  # what there was, if it was not enough
 
     @property
@@ -80,7 +81,7 @@ class RangeReader:
         ranges, cursor = advance(self.given, self._elements, self.cursor, budget, size, stop)
         self._seen = seen if cursor == self.cursor else None
         self.cursor = cursor
-        parsed, count = parse_ranges(self.given, ranges, self.specs, self.punct_namespace)
+        parsed, count = parse_ranges(self.given, ranges, self._parser)
         self.bytes_read += count
         self.error = parsed.error
         return parsed
@@ -89,13 +90,12 @@ class RangeReader:
         """Nothing is open between two reads."""
 
 
-def parse_ranges(
-    given: Input, ranges: Sequence[Range], specs: Sequence[StreamSpec], punct_namespace: str
-) -> tuple[Parsed, int]:
+def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple[Parsed, int]:
     """What consecutive ranges of an input hold, as one, and how many bytes were parsed for it.
 
     Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be.
     """
+    specs = parser.specs
     found: list[list[Slice]] = [[] for _ in specs]
     total = Parsed([], [[] for _ in specs], [0] * len(specs), [0] * len(specs))
     count = 0
@@ -106,7 +106,7 @@ def parse_ranges(
         except SourceError as error:
             total.error = error
             break
-        parsed = parse_split(Split(part.name, r.start, data, r.final), specs, punct_namespace)
+        parsed = parser.parse(Split(part.name, r.start, data, r.final))
         if parsed.error is None and r.broken:
             parsed.error = SourceError(part.name, "malformed or too large", r.start.line, r.start.byte)
         count += len(data)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from xmlpunct.engine.build import build
@@ -23,6 +26,7 @@ from xmlpunct.engine.spark.job import (
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.stats import InputStats
 from xmlpunct.errors import Reject
+from xmlpunct.firehose import Parser, StreamSpec
 from xmlpunct.operators import Pipeline
 from xmlpunct.punctuation import Punctuation
 
@@ -36,13 +40,43 @@ class Task:
     ranges: tuple[Range, ...]
 
 
+class Parsers:
+    """The parsers of a process that nobody uses just now: what they have learnt serves the tasks to come.
+
+    Each is lent to one task at a time; should that fail, it does not come back.
+    """
+
+    def __init__(self, most: int = 16) -> None:
+        self._idle: deque[tuple[object, Parser]] = deque(maxlen=most)
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def lent(self, specs: Sequence[StreamSpec], punct_namespace: str) -> Iterator[Parser]:
+        """A parser for some streams, new if all those are lent."""
+        kind = tuple(specs), punct_namespace
+        with self._lock:
+            place = next((i for i, (other, _) in enumerate(self._idle) if other == kind), None)
+            parser = None
+            if place is not None:
+                parser = self._idle[place][1]
+                del self._idle[place]
+        parser = parser or Parser(specs, punct_namespace)
+        yield parser
+        with self._lock:
+            self._idle.append((kind, parser))
+
+
+PARSERS = Parsers()
+
+
 def read(job: Job, task: Task) -> Iterator[Row]:
     """The rows that a task gives. Never raises for what is wrong with the data.
 
     If the source fails in this task, the rows hold what came before, and one that voids the tasks behind.
     """
     given, specs = job.inputs[task.number], job.specs(task.number)
-    parsed, size = parse_ranges(given, task.ranges, specs, job.punct_namespace)
+    with PARSERS.lent(specs, job.punct_namespace) as parser:
+        parsed, size = parse_ranges(given, task.ranges, parser)
     streams, rejects = [InputStats(bytes=size) for _ in specs], list[Reject]()
     for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
         counted.take(slice_, len(rejected))

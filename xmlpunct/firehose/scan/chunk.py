@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from xmlpunct.firehose import loops
 from xmlpunct.firehose.cells import PAD, Flags, Ints
-from xmlpunct.firehose.scan import vectors, walk
-from xmlpunct.firehose.scan.regions import Group
+from xmlpunct.firehose.scan.regions import Find, Group
 from xmlpunct.firehose.scan.template import Template
 
 _BEFORE, _BEHIND = b" " * PAD, b"<".ljust(PAD)
@@ -18,14 +16,13 @@ _BEFORE, _BEHIND = b" " * PAD, b"<".ljust(PAD)
 class Chunk:
     """A piece of XML with its regions: see `Regions`. All places are in ``buffer``, `PAD` more than in the piece."""
 
-    def __init__(self, data: bytes, templates: Sequence[Template]) -> None:
+    def __init__(self, data: bytes, templates: Sequence[Template], find: Find) -> None:
         self.size = len(data)
         # A split may begin behind the white space that belongs to its first region.
         lead = templates[0].gap if data.startswith(b"<") else b""
         lead = lead if len(lead) <= PAD // 2 else b""
         self.buffer = b"".join((_BEFORE[len(lead) :], lead, data, _BEHIND))
         begin = PAD - len(lead)
-        find = walk.find if loops.COMPILED else vectors.find
         found = find(self.buffer, begin, PAD + self.size, templates)
         self.end, self.proven, self.plain, self.groups = found.end, found.proven, found.plain, found.groups
         self.start = np.concatenate((np.array([begin], np.int64), self.end))[: len(self)]

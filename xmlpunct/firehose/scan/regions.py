@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,3 +48,7 @@ class Regions:
     proven: Flags
     plain: Flags
     groups: list[Group]
+
+
+Find = Callable[[bytes, int, int, Sequence[Template]], Regions]
+"""Finds the regions of a buffer from one place to another, where a ``<`` is that belongs to none of them."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
+from xmlpunct.firehose import loops
 from xmlpunct.firehose.cells import PAD, Cells, Ints
 from xmlpunct.firehose.markup import Element, Tokens, element, elements, exact_tokens, follow, nesting, tokens
 from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.scan import vectors, walk
 from xmlpunct.firehose.scan.chunk import Chunk, is_sound
 from xmlpunct.firehose.scan.regions import Group
 from xmlpunct.firehose.scan.template import Template, Tree, learn, skeleton
@@ -24,8 +27,9 @@ MOST = 32
 """How many templates there may be in one place, lest all are tried on all."""
 _SAMPLE, _LESSONS, _ROUNDS, _LONGEST = 2**16, 8, 6, 4096
 """What is learnt from: so many bytes, for so many templates at a time, so many times; elements of so many tags."""
-_VAIN = 64
-"""After so many of known kinds, nothing new is looked for any more."""
+_VAIN, _VAIN_AT_FIRST = 64, 8
+"""After so many of known kinds, nothing new is looked for any more. At first few are enough: what no template fits
+is looked at again."""
 _STRETCHES = 16
 """So many stretches are learnt from at a time, from all over a split."""
 _LITTLE, _EFFORT = 16, 1024
@@ -89,7 +93,7 @@ class Scanned:
 
 
 class Scanner:
-    """Scans the splits of a source, or of several alike, and learns how their tuples look.
+    """Scans the splits of a source, or of several alike, and learns how their tuples look. It is its reader's own.
 
     ``trial`` is how the conforming parser reads for the same streams, whose tuple and punctuation elements are
     ``kept`` and whose tuples have ``widths`` slots.
@@ -99,13 +103,14 @@ class Scanner:
         self, kept: frozenset[ElementName], widths: Sequence[int], limits: Limits, trial: Trial
     ) -> None:
         self.kept, self.widths, self.limits, self._trial = kept, list(widths), limits, trial
+        self._elements = lru_cache(maxsize=4)(elements)
         self._places: dict[Scope, Place] = {}
         self._failures = self._rest = 0
-        self._tried: dict[tuple[str, int], tuple[bytes, Scanned | None]] = {}
+        self._tried: dict[tuple[str, Position], tuple[bytes, Scanned | None]] = {}
 
     def scan(self, split: Split) -> Scanned | None:
         """Prove what can be proven. None if that is too little to be worth it."""
-        start = (split.source, split.start.byte)
+        start = (split.source, split.start)
         if start not in self._tried:
             return self._attempt(split)
         data, found = self._tried.pop(start)
@@ -119,7 +124,7 @@ class Scanner:
         found = self._attempt(split)
         if len(self._tried) >= _MOST_TRIED:
             self._tried.clear()
-        self._tried[split.source, split.start.byte] = split.data, found
+        self._tried[split.source, split.start] = split.data, found
         return found.sound if found else 0
 
     def _attempt(self, split: Split) -> Scanned | None:
@@ -138,14 +143,14 @@ class Scanner:
 
     def _scan(self, split: Split) -> Scanned | None:
         data = split.data
-        outside = stack = elements(split.start.open)
+        outside = stack = [*self._elements(split.start.open)]
         if not stack:
             stack = self._prologue(data[:_SAMPLE])
         if not stack:
             return None
         place = self._place(stack)
         if not place.templates:
-            self._learn(place, data[:_SAMPLE], outside)
+            self._learn(place, data[:_SAMPLE], outside, _VAIN_AT_FIRST)
         chunk = self._chunk(place, data, stack)
         if chunk is None:
             return None
@@ -173,7 +178,7 @@ class Scanner:
             return None
         before = 0
         for _ in range(_ROUNDS):
-            chunk = Chunk(data, place.templates)
+            chunk = Chunk(data, place.templates, place.find)
             place.prefer(chunk.groups)
             loose = [*chunk.loose(), chunk.behind]
             left = sum(end - begin + _EFFORT for begin, end in loose)
@@ -221,13 +226,13 @@ class Scanner:
                 count += self._learn(place, chunk.buffer[begin : min(end, begin + _SAMPLE)], stack)
         return count > 0
 
-    def _learn(self, place: Place, data: bytes, stack: list[Element]) -> int:
+    def _learn(self, place: Place, data: bytes, stack: list[Element], most_vain: int = _VAIN) -> int:
         """Make templates of the tuples and punctuations in some XML; how many are new."""
         found = _tokens(data)
         stack, i, end, count = list(stack), 0, 0, 0
         depth = np.cumsum(found.delta)
         vain = 0
-        while i < len(found) and count < _LESSONS and vain < _VAIN:
+        while i < len(found) and count < _LESSONS and vain < most_vain:
             last = i
             if found.element[i] and found.delta[i] >= 0:
                 opened = _element(data, found, i, stack)
@@ -313,6 +318,7 @@ class Place:
     def __init__(self, key: Scope) -> None:
         self.key = key
         self.templates: list[Template] = []
+        self.find = walk.finder() if loops.COMPILED else vectors.finder()
         self._known: set[tuple[bytes, ...]] = set()
         self._vain = self._pause = 0
 

@@ -9,16 +9,26 @@ from functools import lru_cache, partial
 import numpy as np
 
 from xmlpunct.firehose.cells import Flags, Ints, gather
-from xmlpunct.firehose.scan.regions import Group, Regions
+from xmlpunct.firehose.scan.regions import Find, Group, Regions
 from xmlpunct.firehose.scan.template import Template
 
 _ENOUGH = 16
 _WORD = 8
 
 
-def find(buffer: bytes, begin: int, stop: int, templates: Sequence[Template]) -> Regions:
-    """The regions of ``buffer`` from ``begin`` to ``stop``, where a ``<`` is that belongs to none of them."""
-    finder = _Finder(buffer, begin, stop, templates)
+def finder() -> Find:
+    """Finds the regions of buffers, and remembers for whoever owns it how templates are laid out."""
+    return partial(_find, lru_cache(maxsize=256)(_Layout))
+
+
+def _find(
+    laid_out: Callable[[Template, bool], _Layout],
+    buffer: bytes,
+    begin: int,
+    stop: int,
+    templates: Sequence[Template],
+) -> Regions:
+    finder = _Finder(laid_out, buffer, begin, stop, templates)
     return Regions(finder.end, finder.proven, finder.sifted(), finder.groups)
 
 
@@ -87,14 +97,18 @@ class _Layout:
         return good
 
 
-_layout = lru_cache(maxsize=256)(_Layout)
-
-
 class _Finder:
     """Finds regions, and says what they are."""
 
-    def __init__(self, buffer: bytes, begin: int, stop: int, templates: Sequence[Template]) -> None:
-        self.buffer, self.stop = buffer, stop
+    def __init__(
+        self,
+        laid_out: Callable[[Template, bool], _Layout],
+        buffer: bytes,
+        begin: int,
+        stop: int,
+        templates: Sequence[Template],
+    ) -> None:
+        self.buffer, self.stop, self._laid_out = buffer, stop, laid_out
         self.chars = np.frombuffer(buffer, np.uint8)
         self.marks = any(any(t.form.quoted) for t in templates)
         self.groups: list[Group] = []
@@ -105,7 +119,7 @@ class _Finder:
             places |= self.chars[:-1] == ord('"')
         self._anchors = np.flatnonzero(places)
         self._ends = [*dict.fromkeys(t.end for t in templates)]
-        last, kind = self._last(_layout(templates[0], self.marks).anchors)
+        last, kind = self._last(laid_out(templates[0], self.marks).anchors)
         sizes = np.array([len(end) for end in self._ends], np.int64)
         self.end = self._anchors[last] + (sizes[kind] if len(sizes) > 1 else sizes[0])
         self.start = np.concatenate((np.array([begin], np.int64), self.end))[: len(last)]
@@ -153,7 +167,7 @@ class _Finder:
     def _match(self, templates: Sequence[Template], count: Ints, kind: Ints) -> None:
         """Find the regions of each template."""
         for template in templates:
-            layout = _layout(template, self.marks)
+            layout = self._laid_out(template, self.marks)
             same = (count == layout.anchors) & (kind == self._ends.index(template.end))
             if self.groups:
                 same &= ~self.proven

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 
 import numpy as np
 
 from xmlpunct.firehose import loops
 from xmlpunct.firehose.cells import Ints
-from xmlpunct.firehose.scan.regions import Group, Regions
+from xmlpunct.firehose.scan.regions import Find, Group, Regions
 from xmlpunct.firehose.scan.template import Template
 
 
@@ -27,7 +27,11 @@ class _Program:
     """The fewest bytes that a region can have."""
 
 
-@lru_cache(maxsize=64)
+def finder() -> Find:
+    """Finds the regions of buffers, and remembers for whoever owns it how templates are laid out."""
+    return partial(_find, lru_cache(maxsize=64)(_program))
+
+
 def _program(templates: tuple[Template, ...]) -> _Program:
     ends = [*dict.fromkeys(t.end for t in templates)]
     forms = [t.form for t in templates]
@@ -45,9 +49,14 @@ def _program(templates: tuple[Template, ...]) -> _Program:
     )
 
 
-def find(buffer: bytes, begin: int, stop: int, templates: Sequence[Template]) -> Regions:
-    """The regions of ``buffer`` from ``begin`` to ``stop``, where a ``<`` is that belongs to none of them."""
-    program = _program(tuple(templates))
+def _find(
+    laid_out: Callable[[tuple[Template, ...]], _Program],
+    buffer: bytes,
+    begin: int,
+    stop: int,
+    templates: Sequence[Template],
+) -> Regions:
+    program = laid_out(tuple(templates))
     most = (stop - begin) // program.least + 2
     end, form, spoiled = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.bool_)
     values = tuple(

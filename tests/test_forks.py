@@ -1,0 +1,146 @@
+"""What works in a fork, and what is refused there because it would wait for ever."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+
+BEGIN = """
+import os, signal, sys, threading
+import xmlpunct
+from xmlpunct import UsageError, forks
+from xmlpunct.firehose import FirehoseReader, Source, StreamSpec
+
+NS = "http://www.cse.ogi.edu/dot/niagara/punct"
+COLUMNS = "a INT, b STRING, x DOUBLE, m DECIMAL(5,2), d DATE, t TIMESTAMP, y BOOLEAN"
+SCHEMA = xmlpunct.Schema.parse(COLUMNS + ", h INT CHECK (h BETWEEN 0 AND 23)")
+SQL = "CREATE STREAM t (a INT); SELECT a, COUNT(*) AS n FROM t GROUP BY a"
+
+def document(count):
+    row = ("<t><a>{0}</a><b>b {0}</b><x>{0}.5</x><m>{1}.25</m><d>2024-02-{2:02}</d>"
+           "<t>2024-01-01T00:00:00.{0:06}Z</t><y>{3}</y><h>{2}</h></t><p:t><b>c{0}</b></p:t>")
+    rows = (row.format(i, i % 50, i % 32, i % 3) for i in range(count))
+    return f"<r xmlns:p='{NS}'>{''.join(rows)}</r>".encode()
+
+def read(count):
+    rejects = []
+    found = xmlpunct.parse(document(count), SCHEMA, element="t", on_reject=rejects.append)
+    return [*map(str, found)], [*map(str, rejects)]
+
+def query():
+    return [*xmlpunct.query(SQL, t=document(3))]
+
+def child(work):
+    '''Do something in a fork; whether it worked.'''
+    process = os.fork()
+    if not process:
+        signal.alarm(20)
+        try:
+            work()
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(process, 0)[1] == 0
+
+def refused(work, reason):
+    try:
+        work()
+    except UsageError as error:
+        assert reason in str(error), error
+    else:
+        raise AssertionError("it was not refused")
+"""
+
+IMPORTED = """
+def work():
+    assert len(read(300)[0]) > 400 and query() == [(0, 1), (1, 1), (2, 1)]
+child(work)
+work()
+child(lambda: None)
+"""
+
+USED = """
+forks._SHORT = forks._LONG = 0.3
+expected = [read(count) for count in (3, 300)]
+def work():
+    assert [read(count) for count in (3, 300)] == expected
+    refused(query, "forked after it was used")
+child(work)
+def again():
+    child(work)
+child(again)
+assert query() and [read(count) for count in (3, 300)] == expected
+"""
+
+HALF_READ = """
+forks._SHORT = 0.3
+with open(sys.argv[1], "wb") as file:
+    file.write(document(300))
+found = xmlpunct.parse(sys.argv[1], SCHEMA, element="t", on_reject=id)
+parts = xmlpunct.slices(sys.argv[1], SCHEMA, element="t", size=5000, on_reject=id)
+rows = [*next(parts).tuples.rows()]
+def work():
+    refused(lambda: [*parts], "opened by another process")
+    assert len([*found]) > 400
+child(work)
+for part in parts:
+    rows += part.tuples.rows()
+assert rows == [element for element in found if isinstance(element, tuple)]
+"""
+
+LEFT = """
+end, other = os.pipe()
+os.write(other, b"<r><t><a>1</a></t>")
+bell, held, done = threading.Condition(), threading.Event(), threading.Event()
+schema = xmlpunct.Schema.parse("a INT")
+reader = FirehoseReader(Source.of(os.fdopen(end, "rb", buffering=0)), [StreamSpec("t", schema, "t")], bell=bell)
+with bell:
+    bell.wait_for(reader.is_ready)
+def hold():
+    with bell:
+        held.set()
+        done.wait()
+holder = threading.Thread(target=hold, daemon=True)
+holder.start()
+held.wait()
+child(reader.close)
+done.set()
+holder.join()
+os.close(other)
+rows = []
+while (parsed := reader.read(100)) is not None:
+    rows += parsed.slices[0].tuples.rows()
+print(rows)
+"""
+
+
+def run(program: str, *arguments: str) -> str:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGIN + program, *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (found.returncode, found.stderr) == (0, ""), found.stderr
+    return found.stdout
+
+
+def test_all_works_in_a_fork_of_a_process_that_has_read_nothing() -> None:
+    run(IMPORTED)
+
+
+def test_parsing_works_in_a_fork_of_a_process_that_has_read() -> None:
+    """Queries need polars to compute, which waits for ever there: they are refused."""
+    run(USED)
+
+
+def test_what_another_process_reads_is_not_read_on(tmp_path: os.PathLike[str]) -> None:
+    """Both would take bytes of the one file from each other."""
+    run(HALF_READ, os.path.join(tmp_path, "document.xml"))
+
+
+def test_what_another_process_has_opened_can_be_left() -> None:
+    """Its threads and locks are not here, whatever state they were in."""
+    assert run(LEFT) == "[(1,)]\n"

@@ -1,0 +1,62 @@
+"""Whether polars works here: in a process that was forked, it may not.
+
+polars computes in threads that it starts when it is first used. A fork has none of its parent's threads: where polars
+was used before, it waits for them for ever. It works in a process that was forked earlier, or spawned.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import polars as pl
+
+from xmlpunct.errors import UsageError
+
+_SHORT, _LONG = 1.0, 5.0
+"""How many seconds to wait for polars in a fork where there is another way, and where there is none."""
+
+
+class _Fork:
+    """A process that was forked: whether polars works is tried in a thread, which waits for ever if it does not."""
+
+    def __init__(self) -> None:
+        self._works, self._begun = threading.Event(), 0.0
+
+    def works(self, seconds: float) -> bool:
+        """Whether it has been found to work, for so many seconds since it was first tried."""
+        if not self._begun:
+            self._begun = time.monotonic()
+            threading.Thread(target=self._try, name="try polars", daemon=True).start()
+        return self._works.wait(max(self._begun + seconds - time.monotonic(), 0.0))
+
+    def _try(self) -> None:
+        pl.DataFrame({"a": [1]}).lazy().select(pl.col("a") + 1).collect()
+        self._works.set()
+
+
+_fork: _Fork | None = None
+
+
+def _forked() -> None:
+    global _fork
+    _fork = _Fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def polars_works() -> bool:
+    """Whether polars can be used in this process for more than to hold columns."""
+    return _fork is None or _fork.works(_SHORT)
+
+
+def need_polars() -> None:
+    """Raise `UsageError` where polars would wait for ever."""
+    if _fork is not None and not _fork.works(_LONG):
+        raise UsageError(
+            "polars does not work in a process that was forked after it was used: start the process in another way"
+            ' (multiprocessing.get_context("spawn")), or before anything is read'
+        )
