@@ -42,9 +42,12 @@ def parse(
     >>> list(parse(xml, Schema.parse("sid STRING, hour INT"), element="t"))
     [('S1', 17), Punctuation(<*, (,17]>)]
     """
-    for found in slices(
-        source, schema, element=element, punct_namespace=punct_namespace, on_reject=on_reject
-    ):
+    found = slices(source, schema, element=element, punct_namespace=punct_namespace, on_reject=on_reject)
+    return _elements(schema, found)
+
+
+def _elements(schema: Schema, slices: Iterator[Slice]) -> Iterator[Tuple | Punctuation]:
+    for found in slices:
         tuples, at = rows(schema, found), 0
         for before, punctuation in zip(found.before, found.punctuations, strict=True):
             yield from tuples[at:before]
@@ -70,8 +73,11 @@ def slices(
     if isinstance(source, str | os.PathLike):
         source = open_source(source)
     given = source if isinstance(source, Source) else Source.of(source)
-    reject = on_reject or log_reject
     reader = FirehoseReader(given, [StreamSpec(element, schema, element)], punct_namespace, limits)
+    return _slices(reader, size, on_reject or log_reject)
+
+
+def _slices(reader: FirehoseReader, size: int, reject: Callable[[Reject], object]) -> Iterator[Slice]:
     try:
         while (parsed := reader.read(size)) is not None:
             for one in parsed.rejects[0]:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from xmlpunct.errors import XmlPunctError
+from xmlpunct.errors import SchemaError, XmlPunctError
 from xmlpunct.firehose.spec import Limits, StreamSpec, expanded
+from xmlpunct.names import read_path
 from xmlpunct.schema import Schema
 
 
@@ -30,15 +31,19 @@ class Shape:
 
     @classmethod
     def of(cls, schema: Schema) -> Shape:
-        """The shape of a schema's tuples."""
+        """The shape of a schema's tuples. Raises `SchemaError` for a path that cannot be read."""
         root, paths = Step(), tuple(dict.fromkeys(a.path for a in schema))
         for slot, path in enumerate(paths):
             step = root
-            *inner, last = path.split("/")
-            for name in inner if last[:1] == "@" else (*inner, last):
+            try:
+                elements, attribute = read_path(path)
+            except ValueError as error:
+                name = next(a.name for a in schema if a.path == path)
+                raise SchemaError(f"attribute {name}: {error}") from None
+            for name in elements:
                 step = step.children.setdefault(name, Step())
-            if last[:1] == "@":
-                step.attributes[last[1:]] = slot
+            if attribute is not None:
+                step.attributes[attribute] = slot
             else:
                 step.slot = slot
         return cls(root, paths, tuple(paths.index(a.path) for a in schema))

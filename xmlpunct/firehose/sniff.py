@@ -33,8 +33,8 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
     source, replays = _rereadable(source)
     for part in range(len(source.parts)):
         with source.open(part) as reader:
-            # One attribute that no element can have: here only whether there is a tuple matters.
-            probe = StreamSpec("", Schema.of([Attribute("?", STRING)]), element)
+            # One attribute that rejects no tuple: here only whether there is one matters.
+            probe = StreamSpec("", Schema.of([Attribute("any", STRING, path="@any")]), element)
             splitter = Splitter(reader.name, elements_of([probe], punct_namespace))
             while not splitter.finished:
                 data = reader.read(_STEP)
