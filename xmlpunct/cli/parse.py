@@ -32,7 +32,8 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
         schema = Schema.parse(columns)
     else:
         schema, opened = sniff(opened, element, punct_namespace)
-    parts = slices(opened, schema, element=element, punct_namespace=punct_namespace)
+    guessed = columns is None
+    parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
     writer = writer_for(format_, schema, punct_namespace=punct_namespace, element=expanded(element)[1])
     out = sys.stdout.buffer
     out.write(writer.start())

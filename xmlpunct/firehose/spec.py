@@ -23,7 +23,8 @@ class StreamSpec:
 
     ``columns`` are the attributes whose values are needed (None: all). In others a null may stand for whatever
     needs no looking at; what is wrong with them is found all the same. ``placed`` tuples carry where they stood.
-    Raises `UsageError` for an element that XML cannot have.
+    A ``guessed`` schema was taken from a tuple: what others hold beside it is counted as overlooked. Raises
+    `UsageError` for an element that XML cannot have.
     """
 
     name: str
@@ -31,6 +32,7 @@ class StreamSpec:
     element: ElementName
     columns: frozenset[str] | None = None
     placed: bool = False
+    guessed: bool = False
 
     def __post_init__(self) -> None:
         try:

@@ -133,10 +133,10 @@ class JsonlWriter:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        parts: list[pl.Expr] = []
+        parts = [pl.lit("{")]
         for i, attribute in enumerate(schema):
             name = json.dumps(attribute.name, ensure_ascii=False)
-            parts += [pl.lit(f"{', ' if i else '{'}{name}: "), json_text(attribute)]
+            parts += [pl.lit(f"{', ' if i else ''}{name}: "), json_text(attribute)]
         self._line = line([*parts, pl.lit("}")])
 
     def start(self) -> bytes:
