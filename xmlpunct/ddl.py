@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from xmlpunct import patterns as pt
 from xmlpunct.errors import SchemaError, SqlError
+from xmlpunct.names import is_xml_name, read_path
 from xmlpunct.patterns import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
@@ -105,7 +106,7 @@ class PunctSQL(Dialect):
                 column.meta["not_null"] = True
             elif self._match_text_seq("PATH"):
                 path = self._parse_string() or self._fail("PATH wants a quoted path: 'a/b' or '@id'")
-                column.meta["path"] = path.name
+                column.meta["path"] = path
             elif self._match_text_seq("CHECK"):
                 column.append("constraints", self._parse_wrapped(self._parse_disjunction))
             else:
@@ -244,10 +245,7 @@ def schema_of(create: exp.Expr) -> Schema:
     attributes = []
     for column in create.this.expressions:
         name, type_ = column.name, type_of(column.args["kind"])
-        path = column.meta.get("path", "")
-        *inner, last = path.split("/")
-        if path and not (all(inner) and last.removeprefix("@") and "@" not in "".join(inner) + last[1:]):
-            refuse(f"PATH '{path}' is no path: a child, a/b, @id or a/@id", column)
+        path = _path_of(column)
         domain: Pattern = WILDCARD
         for condition in column.args.get("constraints") or ():
             domain = pt.intersect(domain, _domain(condition, name, type_))
@@ -259,6 +257,17 @@ def schema_of(create: exp.Expr) -> Schema:
     if double:
         refuse(f"two columns are named {double[0]}", create)
     return Schema.of(attributes)
+
+
+def _path_of(column: exp.Expr) -> str:
+    """Where a column's value stands. Raises `SqlError` for a path, or a name without one, that cannot be read."""
+    given: exp.Expr | None = column.meta.get("path")
+    if given is None and not is_xml_name(column.name):
+        refuse(f"no XML element can be named {column.name!r}: say with PATH where the value stands", column)
+    path = column.name if given is None else given.name
+    with at(given or column):
+        read_path(path)
+    return path
 
 
 _TYPES = {

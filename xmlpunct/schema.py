@@ -19,8 +19,9 @@ class Attribute:
     """One attribute of a stream.
 
     ``path`` says where its value stands in the XML element: a child (``sid``), a nested child (``a/b``) or
-    an XML attribute (``@id``, ``a/@id``); the default is the child of the attribute's own name. ``domain``
-    is the pattern of the values allowed (``*``: all); declaring one makes the attribute NOT NULL.
+    an XML attribute (``@id``, ``a/@id``); the default is the child of the attribute's own name. Who reads
+    tuples refuses one that is no path. ``domain`` is the pattern of the values allowed (``*``: all); declaring
+    one makes the attribute NOT NULL.
     """
 
     name: str

@@ -45,6 +45,10 @@ class Type(ABC):
     def parse(self, text: str) -> Value:
         """Read ``text`` in the XML Schema form. Raises ValueError, whose message gives the reason."""
 
+    def read(self, text: str) -> Value:
+        """Read the text of a value in a tuple: as `parse` does, but what is finer than the type is cut down."""
+        return self.parse(text)
+
     @abstractmethod
     def accept(self, value: object) -> Value:
         """Take a Python value as one of this type, or raise ValueError."""
@@ -249,29 +253,38 @@ class _Date(Type):
 
 
 _TIMESTAMP = re.compile(
-    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})T(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.(?P<part>[0-9]+))?"
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})T"
+    r"(?:(?P<clock>(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])(?:\.(?P<part>[0-9]+))?|24:00:00(?:\.0+)?)"
     + _ZONE
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_MINUTE, _DAY = 60 * 10**6, 24 * 3600 * 10**6  # in microseconds
 
 
 class _Timestamp(Type):
     def parse(self, text: str) -> datetime:
-        text = text.strip(SPACE)
+        value, is_fine = self._read(text.strip(SPACE))
+        if is_fine:
+            raise ValueError(f"{text!r} is finer than a microsecond")
+        return value
+
+    def read(self, text: str) -> datetime:
+        return self._read(text.strip(SPACE))[0]
+
+    def _read(self, text: str) -> tuple[datetime, bool]:
+        """The last microsecond that is not later, and whether the text says something later than that."""
         found = _TIMESTAMP.fullmatch(text)
         if not found:
             raise self._wrong(text)
-        part = (found["part"] or "").rstrip("0")
-        if len(part) > 6:
-            raise ValueError(f"{text!r} is finer than a microsecond")
-        clock, extra = found["clock"], timedelta()
-        if clock == "24:00:00" and not part:
-            clock, extra = "00:00:00", timedelta(days=1)
-        zone = (found["zone"] or "Z").replace("Z", "+00:00")
+        part, zone = (found["part"] or "").rstrip("0"), found["zone"] or "Z"
+        minutes = 0 if zone == "Z" else int(zone[1:3]) * 60 + int(zone[4:])
         try:
-            moment = datetime.fromisoformat(f"{found['day']}T{clock}.{part.ljust(6, '0')}{zone}")
-            return (moment + extra).astimezone(UTC)
+            local = datetime.fromisoformat(f"{found['day']}T{found['clock'] or '00:00:00'}+00:00")
+            since = self.ordinal(local) + int(part[:6].ljust(6, "0"))
+            since += 0 if found["clock"] else _DAY
+            # In microseconds, since the local time alone may be in a year that no datetime has.
+            return self.at(since + (minutes if zone[0] == "-" else -minutes) * _MINUTE), len(part) > 6
         except (ValueError, OverflowError):
             raise self._wrong(text) from None
 

@@ -16,6 +16,7 @@ SPECS = (StreamSpec("s", Schema.parse(_PATHS), "t"), _OTHER)
 TYPED = (StreamSpec("s", Schema.parse(f"{_PATHS}, {_TYPES}"), "t"), _OTHER)
 """All types there are, which take most of the time."""
 PLAIN = StreamSpec("s", Schema.parse("a INT, b STRING"), "t", placed=True)
+GUESSED = (StreamSpec("s", Schema.parse("a STRING, b STRING"), "t", guessed=True), _OTHER)
 BOTH = (SPECS[0], PLAIN)
 """Two streams of the same elements."""
 

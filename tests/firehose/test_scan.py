@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.firehose.documents import BOTH, OPEN, PLAIN, SPECS, TYPED, body, damaged
+from tests.firehose.documents import BOTH, GUESSED, OPEN, PLAIN, SPECS, TYPED, body, damaged
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import (
     PUNCT_NAMESPACE,
@@ -74,6 +74,7 @@ def everything(parsed: Parsed) -> dict[str, Any]:
         "before": [s.before for s in parsed.slices],
         "bytes": [Slice(s.tuples, [*s.punctuations]).to_bytes() for s in parsed.slices],
         "counts": (parsed.dropped, parsed.read),
+        "overlooked": parsed.overlooked,
         "rejects": parsed.rejects,
         "late": late,
         "error": str(parsed.error),
@@ -143,7 +144,7 @@ def to_the_end(
 
 def some(random: Random) -> int:
     """Compare on one random document, whole, damaged and torn out of itself; how many splits there were."""
-    specs = random.choice([*[SPECS] * 3, *[(PLAIN,)] * 3, BOTH, TYPED])
+    specs = random.choice([*[SPECS] * 3, *[(PLAIN,)] * 3, *[GUESSED] * 2, BOTH, TYPED])
     document = f"{OPEN}{body(random)}</r>".encode("utf-8", "surrogatepass")
     count = assert_same_everywhere(random, document, specs)
     for _ in range(3):

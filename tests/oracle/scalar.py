@@ -236,7 +236,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 def _cast(source: Type, target: Type, value: Any) -> Any:
     try:
         if source is STRING:
-            return target.parse(value)
+            return target.read(value)
         if target is STRING:
             return source.format(value)
         return _CASTS[_kind(source), _kind(target)](value, target)

@@ -28,11 +28,11 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
         schema = Schema.parse(columns)
     else:
         schema, opened = sniff(opened, element, punct_namespace)
-    report = check(opened, schema, element, punct_namespace)
+    report = check(opened, schema, element, punct_namespace, guessed=columns is None)
     for line in describe(source, report):
         click.echo(line)
-    for example in report.examples:
-        click.echo(f"xmlpunct: {example}", err=True)
+    for told in (*report.notices, *report.examples):
+        click.echo(f"xmlpunct: {told}", err=True)
     if report.error is not None:
         click.echo(f"xmlpunct: {report.error}", err=True)
     return 0 if report.fine else 1

@@ -8,6 +8,7 @@ import click
 
 from xmlpunct.firehose import PUNCT_NAMESPACE, open_source, slices, writer_for
 from xmlpunct.firehose.sniff import sniff
+from xmlpunct.firehose.spec import expanded
 from xmlpunct.schema import Schema
 
 
@@ -31,10 +32,12 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
         schema = Schema.parse(columns)
     else:
         schema, opened = sniff(opened, element, punct_namespace)
-    writer = writer_for(format_, schema, punct_namespace=punct_namespace, element=element)
+    guessed = columns is None
+    parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
+    writer = writer_for(format_, schema, punct_namespace=punct_namespace, element=expanded(element)[1])
     out = sys.stdout.buffer
     out.write(writer.start())
-    for part in slices(opened, schema, element=element, punct_namespace=punct_namespace):
+    for part in parts:
         out.write(writer.body(part))
         out.flush()
     out.write(writer.end())

@@ -17,7 +17,7 @@ from xmlpunct.engine.options import RunOptions, parse_size
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.engine.switches import SWITCHES, read_rules
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import StrictError, UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
 
 rule_option = click.option(
@@ -60,7 +60,7 @@ rule_option = click.option(
 )
 @click.option("--rejects", metavar="FILE", help="Write rejected tuples here, as JSON lines.")
 @click.option("--stats", metavar="FILE", help="Write what the run did here, as JSON.")
-@click.option("--strict", is_flag=True, help="Stop at the first rejected tuple.")
+@click.option("--strict", is_flag=True, help="Stop at the first tuple that is rejected, or not read as one.")
 @click.option(
     "--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations."
 )
@@ -96,7 +96,7 @@ def run_command(
         master=master,
         punct_namespace=punct_namespace,
     )
-    counted, stop = RunStats(engine), Stop()
+    counted, stop, told = RunStats(engine), Stop(), True
     with Progress() as progress, asked_by_signals(stop):
         try:
             if engine == "local":
@@ -111,8 +111,13 @@ def run_command(
         except KeyboardInterrupt:
             report_stop(counted, checkpoint)
             raise
+        except StrictError:
+            told = False
+            raise
         finally:
-            counted.finish()
+            notices = counted.finish()
+            for notice in notices if told else ():
+                click.echo(f"xmlpunct: {notice}", err=True)
             if stats is not None:
                 write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
     report(counted, rejects)

@@ -28,7 +28,9 @@ from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats,
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.firehose import PUNCT_NAMESPACE, FirehoseReader, Parsed, Source, StreamSpec, open_source
+from xmlpunct.firehose.library import log_notices
 from xmlpunct.operators import Counters, Pipeline
+from xmlpunct.overlooked import Notice, notices
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
 
@@ -89,7 +91,8 @@ class LocalRun:
     """A query running in this process.
 
     `read` gives a portion of the source whose turn it is, None when all have ended, and `process` what the
-    query makes of it; `advance` does both. Rejected tuples gather in ``rejects``, which the caller empties.
+    query makes of it; `advance` does both. Rejected tuples gather in ``rejects``, and what is to be told in
+    ``notices``, which the caller empties.
     Whoever knows of something new to be read may ring ``bell``.
     """
 
@@ -102,13 +105,14 @@ class LocalRun:
         namespace: str,
     ) -> None:
         self.schema = query.root.schema
-        self.stats, self.rejects = stats, list[Reject]()
+        self.stats, self.rejects, self.notices = stats, list[Reject](), list[Notice]()
         stats.guards = query.guards
         self._pipeline: Pipeline = build(query.root, [s.name for s in query.streams])
         by_source: dict[int, list[tuple[int, Stream]]] = {}
         for i, stream in enumerate(query.streams):
             by_source.setdefault(id(sources[stream.name]), []).append((i, stream))
             stats.inputs[stream.declared] = InputStats()
+            stats.elements[stream.declared] = stream.element
         found = {id(source): source for source in sources.values()}
         self.bell = threading.Condition()
         # An input that is alone is waited for where it is read, which takes no thread.
@@ -166,6 +170,7 @@ class LocalRun:
         feed.turn = 1 + max(f.turn for f in self._feeds)
         if portion.parsed is None:
             feed.done = True
+            self._note_end(feed)
             return self._push(feed, [self._end(stream) for _, stream in feed.streams])
         self._more |= self.ended and (any(portion.parsed.slices) or any(portion.parsed.rejects))
         self._count(feed, portion.parsed)
@@ -288,12 +293,23 @@ class LocalRun:
         return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])
 
     def _count(self, feed: Feed, parsed: Parsed) -> None:
-        for (_, stream), part, rejects in zip(feed.streams, parsed.slices, parsed.rejects, strict=True):
+        found = zip(feed.streams, parsed.slices, parsed.rejects, parsed.overlooked, strict=True)
+        for (_, stream), part, rejects, overlooked in found:
             counts = self.stats.inputs[stream.declared]
-            counts.take(part, len(rejects))
-            mine = [f for f in self._feeds if stream.declared in (s.declared for _, s in f.streams)]
-            counts.bytes = sum(f.reader.bytes_read for f in mine)
+            self.notices += notices(stream.declared, counts.take(part, len(rejects), overlooked))
+            counts.bytes = sum(f.reader.bytes_read for f in self._feeds_of(stream.declared))
             self.rejects += rejects
+
+    def _note_end(self, feed: Feed) -> None:
+        """Look what was overlooked of the inputs that end with a feed."""
+        for _, stream in feed.streams:
+            if all(f.done for f in self._feeds_of(stream.declared)):
+                new = self.stats.inputs[stream.declared].end(stream.element, in_order=True)
+                self.notices += notices(stream.declared, new)
+
+    def _feeds_of(self, declared: str) -> list[Feed]:
+        """The feeds of a stream: one for each sender."""
+        return [f for f in self._feeds if declared in (s.declared for _, s in f.streams)]
 
 
 def open_sources(query: Query, given: Mapping[str, Source] | None = None) -> dict[str, Source]:
@@ -382,8 +398,14 @@ def results(
     """The query's results as slices, as they come. Raises `SourceError` after the last good one."""
     running = LocalRun(query, sources, None, RunStats("local"), PUNCT_NAMESPACE)
     with closing(running):
-        while (result := running.advance()) is not None:
-            for reject in running.rejects:
-                on_reject(reject)
-            running.rejects.clear()
-            yield result
+        try:
+            while (result := running.advance()) is not None:
+                for reject in running.rejects:
+                    on_reject(reject)
+                running.rejects.clear()
+                log_notices(running.notices)
+                running.notices.clear()
+                yield result
+        except SourceError:
+            log_notices(running.stats.finish())
+            raise

@@ -1,4 +1,7 @@
-"""What a run did, in numbers: the contents of ``--stats``."""
+"""What a run did, in numbers: the contents of ``--stats``.
+
+Of an input, ``overlooked`` is there only if something was: see `xmlpunct.overlooked` for its kinds and names.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from xmlpunct.operators import Counters
+from xmlpunct.overlooked import ABSENT, Notice, Overlooked, add, end, notices
 from xmlpunct.slice import Slice
 
 _IMPORTED = time.time()
@@ -28,18 +32,38 @@ def process_start() -> float:
 
 @dataclass
 class InputStats:
-    """What came in on a stream: good tuples, punctuations, rejected tuples, and bytes of its source read."""
+    """What came in on a stream: good tuples, punctuations, rejected tuples, and bytes of its source read.
+
+    ``overlooked`` is what looked like data and was not read.
+    """
 
     tuples: int = 0
     punctuations: int = 0
     rejected: int = 0
     bytes: int = 0
+    overlooked: Overlooked = field(default_factory=dict)
 
-    def take(self, parsed: Slice, rejected: int) -> None:
-        """Count what was parsed, and how many tuples were rejected."""
-        self.tuples += parsed.tuples.height
-        self.punctuations += len(parsed.punctuations)
-        self.rejected += rejected
+    def take(self, parsed: Slice, rejected: int, overlooked: Overlooked) -> Overlooked:
+        """Count what was parsed, how many tuples were rejected and what was overlooked; gives what of that is new."""
+        return self.add(InputStats(parsed.tuples.height, len(parsed.punctuations), rejected, 0, overlooked))
+
+    def add(self, more: InputStats) -> Overlooked:
+        """Count what was counted elsewhere; gives what is overlooked for the first time."""
+        self.tuples += more.tuples
+        self.punctuations += more.punctuations
+        self.rejected += more.rejected
+        self.bytes += more.bytes
+        return add(self.overlooked, more.overlooked)
+
+    def end(self, element: str, in_order: bool) -> Overlooked:
+        """Take note that nothing more comes, for a stream of that element; gives what is overlooked by that."""
+        return end(self.overlooked, element, self.tuples + self.rejected, self.punctuations, in_order)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields in the order they are read."""
+        found = asdict(self)
+        shown = {kind: names for kind, names in found.pop("overlooked").items() if kind != ABSENT and names}
+        return found | ({"overlooked": shown} if shown else {})
 
 
 IDLE_SECONDS = 1.0
@@ -102,6 +126,8 @@ class RunStats:
     idle: list[Idle] = field(default_factory=list)
     guards: dict[int, str] = field(default_factory=dict)
     """The numbers of the operators whose rejects are their input's, with its name."""
+    elements: dict[str, str] = field(default_factory=dict)
+    """The elements of the inputs' tuples."""
 
     def result(self, tuples: int, punctuations: int) -> None:
         """Count what was written just now."""
@@ -152,9 +178,11 @@ class RunStats:
         for name in _TOTALS:
             setattr(self, name, saved.get(name, getattr(self, name)))
 
-    def finish(self) -> None:
-        """Stop the clock."""
+    def finish(self) -> list[Notice]:
+        """Stop the clock; gives what is to be told of inputs that were begun and whose end was not reached."""
         self.seconds = time.time() - self.started
+        begun = [(name, i) for name, i in self.inputs.items() if i.bytes and name in self.elements]
+        return [n for name, i in begun for n in notices(name, i.end(self.elements[name], in_order=False))]
 
     def as_dict(self) -> dict[str, Any]:
         """What ``--stats`` writes."""
@@ -163,7 +191,7 @@ class RunStats:
             "seconds": round(self.seconds, 3),
             "first_result_seconds": self.first_result_seconds and round(self.first_result_seconds, 3),
             "slices": self.slices,
-            "inputs": {name: asdict(i) for name, i in self.inputs.items()},
+            "inputs": {name: i.as_dict() for name, i in self.inputs.items()},
             "output": {"tuples": self.tuples_out, "punctuations": self.punctuations_out, "late": self.late},
             "operators": [o.as_dict() for o in self.operators],
             "forgotten": self.all_forgotten,

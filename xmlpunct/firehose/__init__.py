@@ -15,7 +15,8 @@ from xmlpunct.firehose.spec import (
     punctuation_element,
 )
 from xmlpunct.firehose.splitter import Splitter
-from xmlpunct.firehose.writer import CsvWriter, JsonlWriter, Writer, XmlWriter, is_xml_name, writer_for
+from xmlpunct.firehose.writer import CsvWriter, JsonlWriter, Writer, XmlWriter, writer_for
+from xmlpunct.names import is_xml_name
 
 __all__ = [
     "PUNCT_NAMESPACE",

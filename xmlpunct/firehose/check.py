@@ -10,6 +10,7 @@ from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec
 from xmlpunct.lateness import Lateness, reason
+from xmlpunct.overlooked import Notice, Watch
 from xmlpunct.patterns import Constant, Pattern, Range, Values
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -25,6 +26,7 @@ Scheme = tuple[tuple[str, str], ...]
 class Report:
     """What `check` found. ``late`` tuples came after a punctuation that matches them; ``examples`` shows some
     tuples that are late or were rejected. ``dropped`` punctuations constrain attributes that are not declared.
+    ``notices`` tell what looks like data and is not read.
     ``error`` is why the source ended before its end, if it did.
     """
 
@@ -35,6 +37,7 @@ class Report:
     late: int = 0
     schemes: Counter[Scheme] = field(default_factory=Counter)
     examples: list[Reject] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
     error: SourceError | None = None
 
     @property
@@ -48,8 +51,14 @@ class Report:
         return self.error is None and not (self.late or self.rejected)
 
 
-def check(source: Source, schema: Schema, element: str, punct_namespace: str = PUNCT_NAMESPACE) -> Report:
-    """Read a stream to its end, or to where it breaks.
+def check(
+    source: Source,
+    schema: Schema,
+    element: str,
+    punct_namespace: str = PUNCT_NAMESPACE,
+    guessed: bool = False,
+) -> Report:
+    """Read a stream to its end, or to where it breaks. Its schema is declared, or ``guessed`` by the first tuple.
 
     >>> xml = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><a>1</a></t><p:t><a>[1,2]</a></p:t>
     ...   <t><a>2</a></t></s>'''
@@ -57,8 +66,9 @@ def check(source: Source, schema: Schema, element: str, punct_namespace: str = P
     >>> found.tuples, found.late, dict(found.schemes)
     (2, 1, {(('a', 'range'),): 1})
     """
-    report = Report()
-    reader = FirehoseReader(source, [StreamSpec(element, schema, element)], punct_namespace)
+    report, watch = Report(), Watch(source.name, element)
+    spec = StreamSpec(element, schema, element, guessed=guessed)
+    reader = FirehoseReader(source, [spec], punct_namespace)
     lateness = Lateness(schema)
     try:
         while (parsed := reader.read(_STEP)) is not None:
@@ -76,7 +86,10 @@ def check(source: Source, schema: Schema, element: str, punct_namespace: str = P
                 for row in late[: max(SHOWN - len(report.examples), 0)]:
                     why = reason(schema, given.tuples.row(row, named=True), schemes[row])
                     report.examples.append(parsed.rejection(0, row, why))
+            count = given.tuples.height + len(rejects)
+            report.notices += watch.take(count, parsed.read[0], parsed.overlooked[0])
             report.error = parsed.error
+        report.notices += watch.end(in_order=report.error is None)
     finally:
         reader.close()
     return report

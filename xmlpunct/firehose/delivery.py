@@ -18,6 +18,7 @@ from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.origin import placed
+from xmlpunct.overlooked import ABSENT, DROPPED, Overlooked
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
@@ -28,13 +29,15 @@ class Parsed:
 
     ``dropped`` counts punctuations left out because they constrain an attribute that is not declared,
     ``read`` all that were read, those and the empty ones included. ``error`` is what is wrong with the
-    source: everything before it is in the slices, and no more will come.
+    source: everything before it is in the slices, and no more will come. ``overlooked`` holds also (as `ABSENT`) in
+    how many tuples nothing is at a path that is needed.
     """
 
     slices: list[Slice] = field(default_factory=list)
     rejects: list[list[Reject]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
+    overlooked: list[Overlooked] = field(default_factory=list)
     error: SourceError | None = None
     rejection: Callable[[int, int, str], Reject] | None = None
     """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason."""
@@ -87,6 +90,7 @@ class Delivery:
         rows: Rows,
         punctuations: Sequence[Punctuation | None],
         before: Ints,
+        overlooked: Overlooked,
     ) -> None:
         """The next stream: its tuples, and its punctuations, with the number of rows ``before`` each."""
         schema, wrong, series = spec.schema, dict[int, str](), list[pl.Series]()
@@ -103,7 +107,9 @@ class Delivery:
             good[bad] = False
             kept, good_ones = np.flatnonzero(good).tolist(), booleans(good)
             series = [values.filter(good_ones) for values in series]  # a frame's filter would need threads
-        tuples = pl.DataFrame(series) if series else schema.empty()
+        tuples = (
+            pl.DataFrame(series) if series else pl.DataFrame(height=rows.count if kept is None else len(kept))
+        )
         if spec.placed:
             at = rows.offsets() if kept is None else rows.offsets()[kept]
             split, lines = self._places.split, self._places.lines(at)
@@ -118,11 +124,20 @@ class Delivery:
         parsed.rejects.append([self._rejects.make(rows, row, wrong[row]) for row in bad])
         parsed.dropped.append(dropped)
         parsed.read.append(len(punctuations))
+        counts = {DROPPED: {spec.element: dropped} if dropped else {}, ABSENT: _absent(spec, shape, rows)}
+        parsed.overlooked.append(overlooked | {kind: names for kind, names in counts.items() if names})
 
     def fail(self, offset: int, reason: str) -> None:
         """Something is wrong with the source."""
         line, byte = self._places.line(offset), self._places.byte(offset)
         self.parsed.error = SourceError(self._places.split.source, reason, line, byte)
+
+
+def _absent(spec: StreamSpec, shape: Shape, rows: Rows) -> dict[str, int]:
+    """In how many rows nothing is at each path that is needed."""
+    needed = {slot for a, slot in zip(spec.schema, shape.slots, strict=True) if spec.wants(a.name)}
+    counts = {shape.paths[slot]: int(np.count_nonzero(rows.cells[slot].missing)) for slot in sorted(needed)}
+    return {path: number for path, number in counts.items() if number}
 
 
 def _said(punctuations: Sequence[Punctuation | None]) -> tuple[Sequence[Punctuation], int]:

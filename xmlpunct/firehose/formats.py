@@ -77,7 +77,7 @@ def lines(given: Slice, of_tuple: pl.Expr, form: Lines) -> bytes:
     The lines of its punctuations (none for ``<*, ..., *>``) stand where the punctuations stood, if the slice
     remembers that, else at the end.
     """
-    found = given.tuples.select(of_tuple).to_series()
+    found = given.tuples.with_columns(of_tuple)["line"]  # one for each tuple, though it may have no columns
     if isinstance(given.punctuations, Bundle) and not given.before:
         return (_joined(found) + _bundled(given.punctuations, form)).encode()
     before = given.before or [len(found)] * len(given.punctuations)

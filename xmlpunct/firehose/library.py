@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
 from xmlpunct.errors import Reject
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import Source, open_source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec
+from xmlpunct.overlooked import Notice, Watch
 from xmlpunct.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -34,7 +35,8 @@ def parse(
 
     ``element`` is the tuples' element (``{uri}name`` if it is in a namespace). A tuple is a Python tuple in
     schema order; null is None. One that cannot be read is passed to ``on_reject``, or else logged as a
-    warning on the logger ``xmlpunct``. Raises `SourceError` where the source fails, after everything before
+    warning on the logger ``xmlpunct``; what looks like data and is not read is logged there too, once for each
+    name. Raises `SourceError` where the source fails, after everything before
     it. There is no punctuation for the end of the stream: the iterator ends.
 
     Iterators know nothing of each other: each may be used in any thread, by one at a time, and be left at any
@@ -48,9 +50,12 @@ def parse(
     >>> list(parse(xml, Schema.parse("sid STRING, hour INT"), element="t"))
     [('S1', 17), Punctuation(<*, (,17]>)]
     """
-    for found in slices(
-        source, schema, element=element, punct_namespace=punct_namespace, on_reject=on_reject
-    ):
+    found = slices(source, schema, element=element, punct_namespace=punct_namespace, on_reject=on_reject)
+    return _elements(schema, found)
+
+
+def _elements(schema: Schema, slices: Iterator[Slice]) -> Iterator[Tuple | Punctuation]:
+    for found in slices:
         tuples, at = rows(schema, found), 0
         for before, punctuation in zip(found.before, found.punctuations, strict=True):
             yield from tuples[at:before]
@@ -68,25 +73,38 @@ def slices(
     punct_namespace: str = PUNCT_NAMESPACE,
     limits: Limits = Limits(),  # noqa: B008 - immutable
     on_reject: Callable[[Reject], object] | None = None,
+    guessed: bool = False,
 ) -> Iterator[Slice]:
     """The slices of a stream, of about ``size`` bytes of XML each, in document order; none is empty.
 
-    Everything else is as with `parse`.
+    Everything else is as with `parse`. A ``guessed`` schema was taken from the first tuple: what tuples hold beside
+    it is logged as overlooked.
     """
     if isinstance(source, str | os.PathLike):
         source = open_source(source)
     given = source if isinstance(source, Source) else Source.of(source)
-    reject = on_reject or log_reject
-    reader = FirehoseReader(given, [StreamSpec(element, schema, element)], punct_namespace, limits)
+    reader = FirehoseReader(
+        given, [StreamSpec(element, schema, element, guessed=guessed)], punct_namespace, limits
+    )
+    return _slices(reader, size, on_reject or log_reject)
+
+
+def _slices(reader: FirehoseReader, size: int, reject: Callable[[Reject], object]) -> Iterator[Slice]:
+    watch = Watch(reader.source.name, reader.specs[0].element)
     try:
         while (parsed := reader.read(size)) is not None:
-            for one in parsed.rejects[0]:
+            (found,), (rejects,) = parsed.slices, parsed.rejects
+            for one in rejects:
                 reject(one)
-            if found := parsed.slices[0]:
+            count = found.tuples.height + len(rejects)
+            log_notices(watch.take(count, parsed.read[0], parsed.overlooked[0]))
+            if found:
                 found.punctuations = list(found.punctuations)
                 yield found
             if parsed.error:
+                log_notices(watch.end(in_order=False))
                 raise parsed.error
+        log_notices(watch.end(in_order=True))
     finally:
         reader.close()
 
@@ -94,6 +112,12 @@ def slices(
 def log_reject(reject: Reject) -> None:
     """Log a reject as a warning."""
     _log.warning("%s", reject)
+
+
+def log_notices(notices: Iterable[Notice]) -> None:
+    """Log as warnings what was overlooked."""
+    for notice in notices:
+        _log.warning("%s", notice)
 
 
 def rows(schema: Schema, found: Slice) -> list[Tuple]:

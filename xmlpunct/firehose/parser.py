@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from math import inf
 
 import numpy as np
 from lxml import etree
@@ -38,6 +39,7 @@ from xmlpunct.firehose.spec import (
 )
 from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
 from xmlpunct.forks import polars_works
+from xmlpunct.overlooked import Overlooked, add
 from xmlpunct.punctuation import Punctuation
 
 
@@ -122,7 +124,10 @@ class Parser:
                 return None
             at, punctuations = said[0] if len(said) == 1 else _in_order(said)
             before = np.searchsorted(rows.at, at)
-            delivery.add(streams.specs[i], streams.shapes[i], rows, punctuations, before)
+            overlooked: Overlooked = {}
+            for part in (proven.overlooked, found.overlooked_before(inf)):
+                add(overlooked, part)
+            delivery.add(streams.specs[i], streams.shapes[i], rows, punctuations, before, overlooked)
         return delivery.parsed
 
     def _proven(self, stream: int, said: ProvenPunctuations) -> Sequence[Punctuation | None]:
@@ -304,7 +309,9 @@ class _Parse:
             rows = Rows(count, cells, faults, partial(self.place, found), offsets)
             said = [(before, p) for number, before, p in punctuations[i] if number < end]
             at, ps = np.array([n for n, _ in said], np.int64), [p for _, p in said]
-            delivery.add(self.streams.specs[i], self.streams.shapes[i], rows, ps, at)
+            delivery.add(
+                self.streams.specs[i], self.streams.shapes[i], rows, ps, at, found.overlooked_before(end)
+            )
         if fatal:
             delivery.fail(fatal.offset, fatal.reason)
         return delivery.parsed

@@ -175,7 +175,9 @@ class FirehoseReader:
     def _nothing(self) -> Parsed:
         count = len(self.specs)
         slices = [Slice(spec.layout.empty()) for spec in self.specs]
-        return Parsed(slices, [[] for _ in range(count)], [0] * count, [0] * count)
+        return Parsed(
+            slices, [[] for _ in range(count)], [0] * count, [0] * count, [{} for _ in range(count)]
+        )
 
 
 class ReadAhead:

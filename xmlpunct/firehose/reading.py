@@ -48,6 +48,8 @@ def punctuations_of(
     schema: Schema, shape: Shape, count: int, slots: Sequence[Sequence[str] | None]
 ) -> list[Punctuation]:
     """`punctuation_of`, for so many, whose texts are given by slot."""
+    if not len(schema):
+        return [Punctuation(schema, ())] * count
     columns: list[Iterable[Pattern]] = []
     for attribute, slot in zip(schema, shape.slots, strict=True):
         texts = slots[slot]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 
-from xmlpunct.errors import XmlPunctError
+from xmlpunct.errors import SchemaError, XmlPunctError
 from xmlpunct.firehose.spec import Limits, StreamSpec, expanded
+from xmlpunct.names import read_path
 from xmlpunct.schema import Schema
 
 
@@ -18,6 +20,14 @@ class Step:
     slot: int = -1
     children: dict[str, Step] = field(default_factory=dict)
     attributes: dict[str, int] = field(default_factory=dict)
+
+    def slots(self) -> Iterator[int]:
+        """The values that stand here and below."""
+        if self.slot >= 0:
+            yield self.slot
+        yield from self.attributes.values()
+        for child in self.children.values():
+            yield from child.slots()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +40,19 @@ class Shape:
 
     @classmethod
     def of(cls, schema: Schema) -> Shape:
-        """The shape of a schema's tuples."""
+        """The shape of a schema's tuples. Raises `SchemaError` for a path that cannot be read."""
         root, paths = Step(), tuple(dict.fromkeys(a.path for a in schema))
         for slot, path in enumerate(paths):
             step = root
-            *inner, last = path.split("/")
-            for name in inner if last[:1] == "@" else (*inner, last):
+            try:
+                elements, attribute = read_path(path)
+            except ValueError as error:
+                name = next(a.name for a in schema if a.path == path)
+                raise SchemaError(f"attribute {name}: {error}") from None
+            for name in elements:
                 step = step.children.setdefault(name, Step())
-            if last[:1] == "@":
-                step.attributes[last[1:]] = slot
+            if attribute is not None:
+                step.attributes[attribute] = slot
             else:
                 step.slot = slot
         return cls(root, paths, tuple(paths.index(a.path) for a in schema))
@@ -54,6 +68,9 @@ class Kind(IntEnum):
     STRAY = 4  # an element where only text belongs
     NESTED = 5  # a declared path inside the text of another
     OTHER = 6  # outside of everything, or undeclared and ignored
+    FOREIGN = 7  # named as a declared path, in a namespace that is not read
+    INSIDE = 8  # named as a tuple, inside one
+    UNDECLARED = 9  # not among the columns that were guessed
 
 
 KNOWN = 10_000
@@ -82,27 +99,36 @@ class LimitError(XmlPunctError):
 
 
 class _Children(dict[str, "Node"]):
-    """The nodes below a node, by expanded name; ``other`` for all names not given."""
+    """The nodes below a node, by expanded name; for all names not given, ``other`` says which."""
 
-    def __init__(self, names: Names, other: Node | None = None) -> None:
+    def __init__(self, names: Names, other: Callable[[str], Node]) -> None:
         self.names, self.other = names, other
 
     def __missing__(self, name: str) -> Node:
         self.names.add(name)
-        assert self.other is not None
+        found = self.other(name)
         if len(self) < KNOWN:
-            self[name] = self.other
-        return self.other
+            self[name] = found
+        return found
 
 
 class Node:
-    """A state of the target: which element it is in, and what each element below it would be."""
+    """A state of the target: which element it is in, and what each element below it would be.
 
-    __slots__ = ("attributes", "children", "kind", "slot", "stream")
+    ``path`` is where it is in its tuple, if what is undeclared there counts as overlooked, and ``name`` what itself
+    is overlooked as. ``below`` are the slots, with their paths, that a namespace can keep from being filled: those
+    of its XML attributes or, if its own namespace is the wrong one, of all that is below it.
+    """
 
-    def __init__(self, kind: Kind, names: Names, other: Node | None = None) -> None:
+    __slots__ = ("attributes", "below", "children", "kind", "name", "path", "slot", "stream")
+
+    def __init__(self, kind: Kind, names: Names, other: Callable[[str], Node] | Node | None = None) -> None:
         self.kind, self.slot, self.stream = int(kind), -1, -1
-        self.children = _Children(names, other or self)
+        self.path: str | None = None
+        self.name = ""
+        self.below: tuple[tuple[int, str], ...] = ()
+        inner = other or self
+        self.children = _Children(names, (lambda _: inner) if isinstance(inner, Node) else inner)
         self.attributes: dict[str, int] = {}
 
 
@@ -114,24 +140,45 @@ def states(
     ``others`` are elements of further streams: what is inside them is theirs.
     """
     outside, ignored, inner = (Node(kind, names) for kind in (Kind.OTHER, Kind.OTHER, Kind.INNER))
-    stray = Node(Kind.STRAY, names, ignored)
     for i, spec in enumerate(specs):
-        uri = expanded(spec.element)[0]
-
-        def grow(step: Step, kind: Kind, uri: str = uri) -> Node:
-            node = Node(kind, names, ignored if step.slot < 0 else stray)
-            node.slot, node.attributes = step.slot, step.attributes
-            below = Kind.PLAIN if step.slot < 0 else Kind.NESTED
-            for name, child in step.children.items():
-                node.children[name] = grow(child, below)
-                if uri:
-                    node.children[f"{{{uri}}}{name}"] = node.children[name]
-            return node
-
-        found = outside.children[spec.element] = grow(shapes[i].root, Kind.TUPLE)
-        found.stream = i
+        nested = ignored.children[spec.element] = Node(Kind.INSIDE, names)
+        nested.children, nested.stream, nested.name = ignored.children, i, spec.element
+    for i, (spec, shape) in enumerate(zip(specs, shapes, strict=True)):
+        outside.children[spec.element] = _of_tuples(i, spec, shape, ignored, names)
         found = outside.children[punctuations[i]] = Node(Kind.PUNCTUATION, names, inner)
         found.stream = i
     for other in others:
         outside.children.setdefault(other, ignored)
     return outside
+
+
+def _of_tuples(stream: int, spec: StreamSpec, shape: Shape, ignored: Node, names: Names) -> Node:
+    """The state of a tuple, with all that follow; ``ignored`` is what is of no interest inside one."""
+    uri, stray = expanded(spec.element)[0], Node(Kind.STRAY, names, ignored)
+    nested = dict(ignored.children)
+
+    def grow(step: Step, kind: Kind, path: str) -> Node:
+        node = Node(kind, names, partial(strange, step, path) if step.slot < 0 else stray)
+        node.stream, node.slot, node.attributes = stream, step.slot, step.attributes
+        node.path = path if spec.guessed else None
+        node.below = tuple((slot, shape.paths[slot]) for slot in step.attributes.values())
+        below = Kind.NESTED if step.slot >= 0 or spec.guessed else Kind.PLAIN
+        for name, child in step.children.items():
+            node.children[name] = grow(child, below, f"{path}{name}/")
+            if uri:
+                node.children[f"{{{uri}}}{name}"] = node.children[name]
+        if step.slot < 0:
+            node.children.update(nested | node.children)
+        return node
+
+    def strange(step: Step, path: str, name: str) -> Node:
+        """The state of an element below a step that is no declared one."""
+        same = step.children.get(expanded(name)[1])
+        if same is None and not spec.guessed:
+            return ignored
+        node = Node(Kind.UNDECLARED if spec.guessed else Kind.FOREIGN, names, ignored)
+        node.children, node.stream, node.name = ignored.children, stream, path + name
+        node.below = tuple((slot, shape.paths[slot]) for slot in same.slots()) if same else ()
+        return node
+
+    return grow(shape.root, Kind.TUPLE, "")

@@ -31,8 +31,8 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
     ('sid', 'hour')
     """
     source, replays = _rereadable(source)
-    # One attribute that no element can have: here only whether there is a tuple matters.
-    probe = StreamSpec("", Schema.of([Attribute("?", STRING)]), element)
+    # One attribute that rejects no tuple: here only whether there is one matters.
+    probe = StreamSpec("", Schema.of([Attribute("any", STRING, path="@any")]), element)
     parser = Parser([probe], punct_namespace)
     for part in range(len(source.parts)):
         with source.open(part) as reader:

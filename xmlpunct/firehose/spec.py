@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from xmlpunct.errors import UsageError
+from xmlpunct.names import check_element
 from xmlpunct.origin import with_origin
 from xmlpunct.schema import Schema
 
@@ -21,6 +23,8 @@ class StreamSpec:
 
     ``columns`` are the attributes whose values are needed (None: all). In others a null may stand for whatever
     needs no looking at; what is wrong with them is found all the same. ``placed`` tuples carry where they stood.
+    A ``guessed`` schema was taken from a tuple: what others hold beside it is counted as overlooked. Raises
+    `UsageError` for an element that XML cannot have.
     """
 
     name: str
@@ -28,6 +32,13 @@ class StreamSpec:
     element: ElementName
     columns: frozenset[str] | None = None
     placed: bool = False
+    guessed: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            check_element(self.element)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
     @property
     def layout(self) -> Schema:
@@ -81,6 +92,19 @@ def punctuation_element(element: ElementName, punct_namespace: str = PUNCT_NAMES
 def elements_of(
     specs: Iterable[StreamSpec], punct_namespace: str = PUNCT_NAMESPACE
 ) -> frozenset[ElementName]:
-    """The tuple and punctuation elements of some streams: what a `Splitter` must not cut."""
+    """The tuple and punctuation elements of some streams: what a `Splitter` must not cut.
+
+    Raises `UsageError` where tuples and punctuations cannot be told apart.
+    """
     names = [spec.element for spec in specs]
+    check_namespace(names, punct_namespace)
     return frozenset(names) | {punctuation_element(n, punct_namespace) for n in names}
+
+
+def check_namespace(elements: Iterable[ElementName], punct_namespace: str) -> None:
+    """Raise `UsageError` where punctuations in that namespace cannot be told from these tuple elements."""
+    if not punct_namespace or set("{}") & set(punct_namespace):
+        raise UsageError(f"{punct_namespace!r} is no namespace of punctuations: it is a URI")
+    for element in elements:
+        if expanded(element)[0] == punct_namespace:
+            raise UsageError(f"{element} is a punctuation: its namespace is that of punctuations")

@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 
 from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.shape import Kind, LimitError, Names, Node
+from xmlpunct.firehose.spec import expanded
+from xmlpunct.overlooked import NAMESPACE, NESTED, UNDECLARED, Overlooked, gathered
+from xmlpunct.types import SPACE
 
-_PLAIN, _TUPLE, _PUNCTUATION, _INNER, _STRAY, _NESTED = (int(k) for k in list(Kind)[:6])
+_PLAIN, _TUPLE, _PUNCTUATION, _INNER, _STRAY, _NESTED, _OTHER, _FOREIGN, _INSIDE, _UNDECLARED = map(int, Kind)
 
+TEXT = "text()"
+"""What text beside the columns that were guessed is overlooked as."""
 
 END = "xmlpunct-end"
 """A processing instruction put behind the data: where it is not seen, markup before it never ended."""
@@ -35,7 +40,7 @@ class Found:
 
     ``at`` is, by row, the number of the start tag that it began with. ``faults`` gives, by row, the slot and
     what is wrong with a tuple's form. A punctuation is the number of its start tag, that of the tuples before
-    it, and its tree.
+    it, and its tree. What was ``overlooked`` goes by the number of a start tag, its kind and its name.
     """
 
     width: int
@@ -43,6 +48,11 @@ class Found:
     at: list[int] = field(default_factory=list)
     faults: dict[int, tuple[int, str]] = field(default_factory=dict)
     punctuations: list[tuple[int, int, Branch]] = field(default_factory=list)
+    overlooked: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def overlooked_before(self, number: float) -> Overlooked:
+        """What was overlooked up to a start tag, by kind and name."""
+        return gathered((kind, name) for at, kind, name in self.overlooked if at < number)
 
 
 class Target:
@@ -65,6 +75,7 @@ class Target:
         self.row: list[str | None] = []
         self.row_at = 0
         self.fault: tuple[int, str] | None = None
+        self.foreign: set[tuple[int, str]] = set()
         self.saved: list[str] = []
         self.tree: list[Branch] = []
 
@@ -132,6 +143,7 @@ class Target:
             self._check(attributes)
         if kind == _TUPLE:
             self.row, self.row_at, self.fault = [None] * self.found[node.stream].width, self.starts, None
+            self.foreign.clear()
         elif kind == _PUNCTUATION:
             self.row_at = self.starts
             self.tree = [Branch(name, dict(attributes))]
@@ -144,11 +156,23 @@ class Target:
             self.saved.append("".join(self.parts))
         elif kind == _STRAY:
             self._wrong(self.stack[-1].slot, f"an element <{name}> inside its value")
+        elif kind >= _FOREIGN:
+            self.saved.append("".join(self.parts))
+            if kind == _FOREIGN:
+                self.foreign.update(node.below)
+            else:
+                self._overlook(node, NESTED if kind == _INSIDE else UNDECLARED, node.name)
         if node.attributes:
             for key, value in attributes.items():
                 slot = node.attributes.get(key)
                 if slot is not None:
                     self._set(slot, value)
+                elif key[:1] == "{":
+                    slot = node.attributes.get(expanded(key)[1])
+                    self.foreign.update(below for below in node.below if below[0] == slot)
+        if node.path is not None:
+            for key in attributes:
+                self._overlook(node, UNDECLARED, f"{node.path}@{key}")
 
     def _finish(self, node: Node) -> None:
         kind, parts = node.kind, self.parts
@@ -156,6 +180,11 @@ class Target:
             found = self.found[node.stream]
             if self.fault:
                 found.faults[len(found.at)] = self.fault
+            for slot, path in sorted(self.foreign):
+                if self.row[slot] is None:
+                    found.overlooked.append((self.row_at, NAMESPACE, path))
+            if node.path is not None and "".join(parts).strip(SPACE):
+                self._overlook(node, UNDECLARED, TEXT)
             found.cells += self.row
             found.at.append(self.row_at)
         elif kind == _INNER:
@@ -170,7 +199,13 @@ class Target:
                 self._set(node.slot, "".join(parts))
             parts[:] = [self.saved.pop()]
             return
+        elif kind >= _FOREIGN:
+            parts[:] = [self.saved.pop()]
+            return
         parts.clear()
+
+    def _overlook(self, node: Node, kind: str, name: str) -> None:
+        self.found[node.stream].overlooked.append((self.starts, kind, name))
 
     def _set(self, slot: int, value: str) -> None:
         if self.row[slot] is None:

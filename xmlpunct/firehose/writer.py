@@ -12,15 +12,11 @@ import polars as pl
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose.formats import json_text, line, lines, text
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE
+from xmlpunct.names import is_xml_name
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 
-_START = (
-    r"A-Z_a-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F"
-    r"\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
-)
-_XML_NAME = re.compile(rf"[{_START}][{_START}\-.0-9\u00B7\u0300-\u036F\u203F-\u2040]*")
 _FORBIDDEN = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x{FFFE}\x{FFFF}]"
 _FORBIDDEN_HERE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -61,11 +57,6 @@ def writer_for(
     if format_ == "csv":
         return CsvWriter(schema)
     raise UsageError(f"no format {format_}: there are xml, jsonl and csv")
-
-
-def is_xml_name(name: str) -> bool:
-    """Whether an element can be named so (without a prefix)."""
-    return _XML_NAME.fullmatch(name) is not None
 
 
 class XmlWriter:
@@ -142,10 +133,10 @@ class JsonlWriter:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        parts: list[pl.Expr] = []
+        parts = [pl.lit("{")]
         for i, attribute in enumerate(schema):
             name = json.dumps(attribute.name, ensure_ascii=False)
-            parts += [pl.lit(f"{', ' if i else '{'}{name}: "), json_text(attribute)]
+            parts += [pl.lit(f"{', ' if i else ''}{name}: "), json_text(attribute)]
         self._line = line([*parts, pl.lit("}")])
 
     def start(self) -> bytes:

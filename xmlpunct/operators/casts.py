@@ -17,8 +17,8 @@ from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, SPACE, STRING, TIMES
 def cast_to(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr | None]:
     """The column as one of type ``target``, and the condition under which that fails (None: never).
 
-    A string is read in the lexical form of the type, and printed in it. What loses digits truncates toward
-    zero on the way to INT and rounds half up (away from zero) on the way to a DECIMAL.
+    A string is read as the text of a tuple is, in the lexical form of the type, and printed in it. What loses
+    digits truncates toward zero on the way to INT and rounds half up (away from zero) on the way to a DECIMAL.
     """
     result, total = _convert(source, target, value)
     return result, None if total else value.is_not_null() & result.is_null()
@@ -28,7 +28,7 @@ def _convert(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]
     """The column, null where the conversion fails, and whether it never does."""
     if source is STRING:
         reader = {INT: _read_int, DOUBLE: _read_double}.get(target)
-        return (reader(value) if reader else _lookup(value, target.parse, target)), False
+        return (reader(value) if reader else _lookup(value, target.read, target)), False
     if target is STRING:
         return _print(source, value), True
     if isinstance(target, DecimalType):

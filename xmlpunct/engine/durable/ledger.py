@@ -21,6 +21,7 @@ from xmlpunct.engine.durable.ranges import Cursor
 from xmlpunct.engine.durable.segments import READ_AT_ONCE
 from xmlpunct.engine.sink import Sink, tell_complete
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
+from xmlpunct.firehose.library import log_notices
 
 if TYPE_CHECKING:
     from xmlpunct.engine.local import LocalRun, Portion
@@ -63,15 +64,20 @@ class Ledger:
             self._log.close()
 
     def take(self, portion: Portion, strict: bool = False) -> None:
-        """Process what was read. Raises `StrictError` if it has a reject and they are not wanted (``strict``)."""
+        """Process what was read. With ``strict``, raises `StrictError` for a reject and what was overlooked."""
         result = self._running.process(portion)
         rejects, self._running.rejects = sorted(self._running.rejects, key=Reject.place), []
+        notices, self._running.notices = self._running.notices, []
         self._sink.stats.rejected += len(rejects)
         if strict and rejects:
             self.commit()
             self._sink.rejects(rejects[:1])
             self._sink.flush()
             raise StrictError(f"--strict: {rejects[0]}")
+        if strict and (failing := [notice for notice in notices if notice.fails]):
+            self.commit()
+            raise StrictError(f"--strict: {failing[0]}")
+        log_notices(notices)
         self._sink.rejects(rejects)
         self._sink.write(result)
         if self._running.ended:

@@ -21,6 +21,7 @@ from xmlpunct.firehose.delivery import Parsed
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.spec import StreamSpec, elements_of
+from xmlpunct.overlooked import add
 from xmlpunct.slice import Slice, concat
 
 
@@ -97,8 +98,9 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple
     """
     specs = parser.specs
     found: list[list[Slice]] = [[] for _ in specs]
-    total = Parsed([], [[] for _ in specs], [0] * len(specs), [0] * len(specs))
-    count = 0
+    zeros = [0] * len(specs)
+    total = Parsed([], [[] for _ in specs], zeros, [*zeros], [{} for _ in specs])
+    size = 0
     for r in ranges:
         part = given.parts[r.part]
         try:
@@ -109,17 +111,18 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple
         parsed = parser.parse(Split(part.name, r.start, data, r.final))
         if parsed.error is None and r.broken:
             parsed.error = SourceError(part.name, "malformed or too large", r.start.line, r.start.byte)
-        count += len(data)
+        size += len(data)
         for i, slice_ in enumerate(parsed.slices):
             found[i].append(slice_)
             total.rejects[i] += parsed.rejects[i]
             total.dropped[i] += parsed.dropped[i]
             total.read[i] += parsed.read[i]
+            add(total.overlooked[i], parsed.overlooked[i])
         if parsed.error is not None:
             total.error = parsed.error
             break
     total.slices = [concat(spec.layout, slices) for spec, slices in zip(specs, found, strict=True)]
-    return total, count
+    return total, size
 
 
 def _load(part: Part, r: Range) -> bytes:

@@ -78,8 +78,9 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     with PARSERS.lent(specs, job.punct_namespace) as parser:
         parsed, size = parse_ranges(given, task.ranges, parser)
     streams, rejects = [InputStats(bytes=size) for _ in specs], list[Reject]()
-    for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
-        counted.take(slice_, len(rejected))
+    found = zip(streams, parsed.slices, parsed.rejects, parsed.overlooked, strict=True)
+    for counted, slice_, rejected, overlooked in found:
+        counted.take(slice_, len(rejected), overlooked)
         rejects += rejected
     ended = parsed.error is None and task.ranges[-1].last
     if ended:

@@ -30,6 +30,7 @@ from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
+from xmlpunct.firehose.spec import check_namespace
 
 _GLANCE = 0.1
 """How often, in seconds, to look whether Spark is still at it."""
@@ -47,6 +48,7 @@ class Runner:
     ) -> None:
         query = with_guards(query) if options.guarded else query
         self.query, self.options, self.stats, self.on_progress = query, options, stats, on_progress
+        check_namespace((stream.element for stream in query.streams), options.punct_namespace)
         if options.dataset and options.format != "xml":
             raise UsageError(f"a dataset such as {options.output} is written as xml, not {options.format}")
         writer = writer_for(options.format, query.root.schema, punct_namespace=options.punct_namespace)

@@ -19,6 +19,7 @@ from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.spark.tally import Tally
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
+from xmlpunct.firehose.library import log_notices
 from xmlpunct.operators import run
 from xmlpunct.slice import Slice, concat
 
@@ -59,7 +60,7 @@ class Sink:
 
     ``done`` is set when nothing is to follow: the output is complete, or the run has to end, and ``failure``
     says why. A micro-batch that is not written raises, so that Spark does not count it as done. If it is to be
-    ``strict`` none is that has a reject.
+    ``strict`` none is that has a reject, or something that was overlooked.
     """
 
     def __init__(
@@ -134,6 +135,10 @@ class Sink:
                 self._rejects.append(reject_line(rejects[0]), self._commit.rejects_length)
             raise StrictError(f"--strict: {rejects[0]}")
         self._tally.take(rows)
+        notices, self._tally.notices = self._tally.notices, []
+        if self.strict and (failing := [notice for notice in notices if notice.fails]):
+            raise StrictError(f"--strict: {failing[0]}")
+        log_notices(notices)
         closed = self._commit.closed or self._tally.ended or has_end(given.punctuations)
         failure = json.loads(failures[0].payload) if failures else None
         self._write(batch, given, rejects, closed, failure)

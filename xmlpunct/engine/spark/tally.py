@@ -12,13 +12,17 @@ from xmlpunct.engine.durable.ranges import silence
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Row
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
+from xmlpunct.overlooked import Notice, notices
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
 _STATES = ("state_rows", "held_punctuations", "forgotten")
 
 
 class Tally:
-    """Keeps ``stats`` up to date. ``saved`` is what `as_dict` of an earlier run gave, or nothing."""
+    """Keeps ``stats`` up to date. ``saved`` is what `as_dict` of an earlier run gave, or nothing.
+
+    What is to be told gathers in ``notices``, which the caller empties.
+    """
 
     def __init__(self, query: Query, inputs: Sequence[Input], stats: RunStats, saved: dict[str, Any]) -> None:
         self.stats = stats
@@ -26,7 +30,9 @@ class Tally:
         self._read: dict[str, int] = saved.get("read", {})
         """How many bytes of each input, by its number."""
         self._states: dict[str, dict[str, list[int]]] = saved.get("states", {})
+        self.notices: list[Notice] = []
         stats.inputs = {stream.declared: InputStats() for stream in query.streams}
+        stats.elements = {stream.declared: stream.element for stream in query.streams}
         stats.guards = query.guards
         stats.resume(saved)
         self._ended: set[int] = set(saved.get("ended", ()))
@@ -64,6 +70,7 @@ class Tally:
         """Add what a micro-batch reports."""
         before = sum(i.tuples for i in self.stats.inputs.values())
         operators = {o.id: OperatorStats(**asdict(o)) for o in self.stats.operators}
+        ended = set(self._ended)
         for row in rows:
             if row.port == COUNTS:
                 self._count(row)
@@ -78,6 +85,7 @@ class Tally:
                     if row.port == OPERATORS:
                         found = [values[name] for name in _STATES]
                         self._states.setdefault(str(number), {})[str(row.seq)] = found
+        self._note_ends(ended)
         for o in operators.values():
             shards = self._states.get(str(o.id), {}).values()
             for i, name in enumerate(_STATES):
@@ -90,9 +98,23 @@ class Tally:
         read = self._read.get(str(number), 0)
         self._read[str(number)] = read + found["streams"][0]["bytes"]
         for stream, values in zip(self._inputs[number].streams, found["streams"], strict=True):
-            _add(self.stats.inputs[self._streams[stream].declared], values, values)
+            declared = self._streams[stream].declared
+            self.notices += notices(declared, self.stats.inputs[declared].add(InputStats(**values)))
         if found["ended"]:
             self._ended.add(number)
+
+    def _note_ends(self, before: set[int]) -> None:
+        """Look what was overlooked of the inputs that have ended since."""
+        streams = {i for number in self._ended - before for i in self._inputs[number].streams}
+        for declared in sorted({self._streams[i].declared for i in streams}):
+            if self._of(declared) <= self._ended:
+                new = self.stats.inputs[declared].end(self.stats.elements[declared], in_order=True)
+                self.notices += notices(declared, new)
+
+    def _of(self, declared: str) -> set[int]:
+        """The inputs of a stream: one for each sender."""
+        mine = {i for i, stream in enumerate(self._streams) if stream.declared == declared}
+        return {number for number, given in enumerate(self._inputs) if mine & set(given.streams)}
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as plain values."""

@@ -14,7 +14,7 @@ from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.engine.switches import USUAL, Rules
 from xmlpunct.errors import SqlError
-from xmlpunct.firehose import is_xml_name
+from xmlpunct.names import is_xml_name
 
 __all__ = ["plan"]
 

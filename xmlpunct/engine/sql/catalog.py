@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -11,9 +10,9 @@ from sqlglot import exp
 from xmlpunct.ddl import at, refuse, schema_of
 from xmlpunct.engine.plan import Stream
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose import is_xml_name
 from xmlpunct.firehose.sources import FOLLOW
 from xmlpunct.firehose.tcp import Address
+from xmlpunct.names import check_element
 from xmlpunct.operators.punctuate import AccessOrder, slack_of
 from xmlpunct.schema import Schema
 from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
@@ -33,8 +32,8 @@ def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict
             refuse(f"{name} cannot name a stream: # tells the senders of one apart", statement.this.this)
         options = _options(statement)
         element = options.get("element", name)
-        if not is_xml_name(re.sub(r"^\{[^{}]*\}", "", element)):
-            refuse(f"{element} is no name of an XML element: name or {{uri}}name", statement)
+        with at(_option(statement, "element") or statement.this.this):
+            check_element(element)
         source = _source(options, sources.get(name), statement)
         schema = schema_of(statement)
         streams[name] = Stream(name, schema, element, source, _access_order(statement, schema))
@@ -112,6 +111,11 @@ def _slack(type_: Type, node: exp.Expr) -> float:
         units = "DAY" if type_ is DATE else ", ".join(_MICROSECONDS)
         raise ValueError(f"SLACK over {type_} is INTERVAL '1' DAY or the like, in {units}")
     return slack_of(INT, node.this.name) * (1 if type_ is DATE else _MICROSECONDS[unit])
+
+
+def _option(statement: exp.Expr, name: str) -> exp.Expr | None:
+    """What WITH (...) says of an option, if anything."""
+    return next((o for o in statement.args["properties"].expressions if o.name == name), None)
 
 
 def _options(statement: exp.Expr) -> dict[str, str]:

@@ -18,6 +18,7 @@ from xmlpunct.firehose.scan.regions import Group
 from xmlpunct.firehose.scan.template import Template, Tree, learn, skeleton
 from xmlpunct.firehose.spec import ElementName, Limits
 from xmlpunct.firehose.target import Found
+from xmlpunct.overlooked import Overlooked, add, times
 
 LEAST = 2048
 """Smaller splits are not worth the effort, in bytes."""
@@ -60,12 +61,15 @@ class ProvenPunctuations:
 
 @dataclass(slots=True)
 class Proven:
-    """What was proven to be of one stream. Each tuple, in order, is from ``at`` to ``end`` in the split."""
+    """What was proven to be of one stream, and what was ``overlooked``. Each tuple, in order, is from ``at`` to ``end``
+    in the split.
+    """
 
     at: Ints
     end: Ints
     cells: list[Cells]
     punctuations: list[ProvenPunctuations] = field(default_factory=list)
+    overlooked: Overlooked = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -305,6 +309,9 @@ class Scanner:
                 size = np.concatenate([none, *(c.size for c in cells)])[order]
                 found.cells.append(Cells(chunk.buffer, start, size))
         for group in chunk.groups:
+            if stream in group.template.overlooked:
+                number = int(np.count_nonzero(chunk.plain[group.regions]))
+                add(found.overlooked, times(group.template.overlooked[stream], number))
             if stream in group.template.punctuations:
                 group, tree = chunk.readable(group), group.template.punctuations[stream]
                 values = [group.cells(chunk.buffer, n) for n in range(len(group.template.form.quoted))]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
 from xmlpunct.firehose.markup import Tokens
-from xmlpunct.firehose.target import Branch, Found
+from xmlpunct.firehose.target import TEXT, Branch, Found
+from xmlpunct.overlooked import Overlooked
 
 _TAG = re.compile(rb"""<[^\s/>"'=]+((?:\s+[^\s/>"'=]+="[^"<]*+")*)\s*/?>""")
 _ATTRIBUTE = re.compile(rb"""\s+([^\s/>"'=]+)="([^"<]*+)\"""")
@@ -88,19 +90,23 @@ class Template:
 
     ``tuples`` gives, by the number of each stream of which it is a tuple, the value of each slot (None: it
     has none); ``punctuations`` by stream the tree of a punctuation, whose texts are numbers of values.
-    ``end`` is what stands from the last end tag or quotation mark on.
+    ``overlooked`` is, by stream, what each region has of that. ``end`` is what stands from the last end tag or
+    quotation mark on.
     """
 
     def __init__(self, form: Skeleton, found: Sequence[Found], values: Sequence[str]) -> None:
         self.form = form
         self.tuples: dict[int, list[int | None]] = {}
         self.punctuations: dict[int, Tree] = {}
+        self.overlooked: dict[int, Overlooked] = {}
         number = {value: i for i, value in enumerate(values)}
         for stream, one in enumerate(found):
             if one.at:
                 self.tuples[stream] = [None if cell is None else number[cell] for cell in one.cells]
             for _, _, branch in one.punctuations:
                 self.punctuations[stream] = Tree(branch, number)
+            if one.overlooked:
+                self.overlooked[stream] = one.overlooked_before(inf)
         self.literals = b"".join(form.pieces)
         self.gap = form.pieces[0][: form.pieces[0].find(b"<")]
         last = form.pieces[-1]
@@ -120,4 +126,6 @@ def learn(form: Skeleton, trial: Trial) -> Template | None:
         return None
     if not any(one.at or one.punctuations for one in found):
         return None
+    if any(name == TEXT for one in found for _, _, name in one.overlooked):
+        return None  # where it is white space, it is not overlooked
     return Template(form, found, values)

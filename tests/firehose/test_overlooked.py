@@ -1,0 +1,259 @@
+"""What looks like data and is not read is counted, the same by every way of reading."""
+
+from __future__ import annotations
+
+import logging
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xmlpunct.errors import SourceError
+from xmlpunct.firehose import (
+    PUNCT_NAMESPACE,
+    FirehoseReader,
+    Parsed,
+    Position,
+    Source,
+    Split,
+    StreamSpec,
+    parse,
+    parse_conforming,
+    parse_split,
+    slices,
+)
+from xmlpunct.firehose.check import check
+from xmlpunct.firehose.sniff import sniff
+from xmlpunct.overlooked import MOST, Overlooked, add
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+DECLARED = StreamSpec("s", Schema.parse("a STRING, b STRING, i STRING PATH '@i', c STRING PATH 'd/c'"), "t")
+GUESSED = StreamSpec("s", Schema.parse("a STRING, b STRING"), "t", guessed=True)
+OPEN = f'<r xmlns:p="{PUNCT_NAMESPACE}" xmlns:o="urn:o">'
+URI = "{urn:o}"
+
+ATTRIBUTES = ["", " i='1'", " o:i='2'", " i='1' o:i='2'", " j='3'", " xml:lang='en'"]
+CHILDREN = [
+    "<a>x</a>",
+    "<b/>",
+    "<o:a>y</o:a>",
+    "<b u='5' o:v='6'>z</b>",
+    "<o:b><b>1</b></o:b>",
+    "<z><a>2</a></z>",
+]
+CHILDREN += [
+    "<d><c>3</c></d>",
+    "<d><o:c/></d>",
+    "<d w='1'/>",
+    "<o:d><c/></o:d>",
+    "<t><a>4</a></t>",
+    "<z><t/><t><t/></t></z>",
+]
+CHILDREN += [" text ", "\n ", "<!-- c -->", "<d><t/></d>", "<z>in</z>"]
+
+
+@st.composite
+def tuples(draw: st.DrawFn) -> str:
+    children = draw(st.lists(st.sampled_from(CHILDREN), max_size=4, unique_by=lambda c: c[:3].rstrip("/> ")))
+    return f"<t{draw(st.sampled_from(ATTRIBUTES))}>{''.join(children)}</t>"
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    kinds = draw(st.lists(tuples(), min_size=1, max_size=4))
+    body = draw(st.lists(st.sampled_from([*kinds, f"<u>{kinds[0]}</u>", "<v/>"]), max_size=60))
+    return f"{OPEN}{''.join(body)}</r>"
+
+
+def told(document: str, spec: StreamSpec) -> Overlooked:
+    """What is overlooked in a document, by its tree."""
+    found: Overlooked = {}
+
+    def see(kind: str, name: str) -> None:
+        names = found.setdefault(kind, {})
+        names[name] = names.get(name, 0) + 1
+
+    for t in _outermost(ElementTree.fromstring(document)):
+        for _ in list(t.iter("t"))[1:]:
+            see("nested", "t")
+        texts = {e.tag: e for e in t}
+        values = {"a": "a" in texts, "b": "b" in texts}
+        if spec.guessed:
+            for child in t:
+                if child.tag in ("a", "b"):
+                    for name in child.attrib:
+                        see("undeclared", f"{child.tag}/@{name}")
+                elif child.tag != "t":
+                    see("undeclared", str(child.tag))
+            for name in t.attrib:
+                see("undeclared", f"@{name}")
+            if "".join([t.text or "", *(child.tail or "" for child in t)]).strip():
+                see("undeclared", "text()")
+        else:
+            values |= {"@i": "i" in t.attrib, "d/c": t.find("d/c") is not None}
+            foreign = {
+                "@i": f"{URI}i" in t.attrib,
+                "d/c": f"{URI}d" in texts or t.find(f"d/{URI}c") is not None,
+            }
+            foreign |= {"a": f"{URI}a" in texts, "b": f"{URI}b" in texts}
+            for path in foreign:
+                if foreign[path] and not values[path]:
+                    see("namespace", path)
+        for path, there in values.items():
+            if not there:
+                see("absent", path)
+    return found
+
+
+def _outermost(element: ElementTree.Element) -> list[ElementTree.Element]:
+    return [element] if element.tag == "t" else [t for child in element for t in _outermost(child)]
+
+
+def counts(parsed: Parsed) -> Overlooked:
+    assert parsed.error is None
+    return parsed.overlooked[0]
+
+
+@pytest.mark.parametrize("spec", [DECLARED, GUESSED], ids=["declared", "guessed"])
+@given(documents())
+def test_it_is_counted(spec: StreamSpec, document: str) -> None:
+    expected, data = told(document, spec), document.encode()
+    split = Split("doc", Position(), data, True)
+    assert counts(parse_conforming(split, [spec])) == expected
+    assert counts(parse_split(split, [spec])) == expected
+    reader, total = FirehoseReader(Source.of(data), [spec]), Overlooked()
+    while (parsed := reader.read(500)) is not None:
+        add(total, counts(parsed))
+    assert total == expected
+
+
+def test_regular_documents_are_proven_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "".join(f'<t j="{n}" o:i="{n}"><a>{n}</a><o:b>{n}</o:b><t><b>{n}</b></t></t>' for n in range(500))
+    split = Split("doc", Position(), f"{OPEN}{body}</r>".encode(), True)
+    parse_split(split, [DECLARED])  # learns
+    monkeypatch.setattr("xmlpunct.firehose.parser._Parse.run", None)
+    found = parse_split(split, [DECLARED])
+    foreign, absent = {"@i": 500, "b": 500}, {"@i": 500, "b": 500, "d/c": 500}
+    assert found.overlooked == [{"nested": {"t": 500}, "namespace": foreign, "absent": absent}]
+
+
+def test_tuples_of_another_stream_inside_tuples() -> None:
+    other = StreamSpec("q", Schema.parse("a INT"), "q")
+    document = f"{OPEN}<t><z><q><a>1</a></q></z></t><q><a>2</a><t/></q></r>".encode()
+    for read in (parse_conforming, parse_split):
+        parsed = read(Split("doc", Position(), document, True), [DECLARED, other])
+        assert [s.tuples.height for s in parsed.slices] == [1, 1]
+        assert [found["nested"] for found in parsed.overlooked] == [{"t": 1}, {"q": 1}]
+
+
+def test_tuples_in_a_namespace() -> None:
+    spec = StreamSpec("s", Schema.parse("a INT, b INT, c INT"), "{urn:o}t")
+    document = f"{OPEN}<o:t><a>1</a><o:b>2</o:b><p:c>3</p:c><t/></o:t><t><a/></t></r>".encode()
+    for read in (parse_conforming, parse_split):
+        assert counts(read(Split("doc", Position(), document, True), [spec])) == {
+            "namespace": {"c": 1},
+            "absent": {"c": 1},
+        }
+
+
+def test_only_what_comes_before_an_error_counts() -> None:
+    document = f"{OPEN}<t><t/></t><t><t/></t><p:t><a>[</a></p:t><t><t/></t></r>".encode()
+    parsed = parse_split(Split("doc", Position(), document, True), [DECLARED])
+    assert parsed.error is not None
+    assert parsed.overlooked[0]["nested"] == {"t": 2}
+
+
+def test_columns_that_nobody_needs_may_be_absent() -> None:
+    spec = StreamSpec("s", DECLARED.schema, "t", columns=frozenset({"b"}))
+    parsed = parse_split(Split("doc", Position(), b"<r><t/></r>", True), [spec])
+    assert parsed.overlooked == [{"absent": {"b": 1}}]
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    found = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    caplog.clear()
+    return found
+
+
+CASES = [
+    ("<t><a>1</a></t>", []),
+    ("", ["s.xml: no element <t> was found"]),
+    ("<u/>", ["s.xml: no element <t> was found"]),
+    ("<p:t/>", []),
+    ("<t xmlns='urn:o'><a>1</a></t>", ["s.xml: no element <t> was found"]),
+    ("<t><o:a>1</o:a></t>" * 3, ["s.xml: what is in another namespace is not read at PATH a"]),
+    ("<t><a>1</a><o:a>1</o:a></t>", []),
+    ("<t><a>1</a><t/></t>" * 3, ["s.xml: <t> inside a tuple is part of it, and no tuple"]),
+    ("<t><b>1</b></t>" * 3, ["s.xml: nothing was found in any tuple at PATH a"]),
+    ("<t><b>1</b></t><t><a>1</a></t>", []),
+    ("<t><a>x</a></t>", []),
+    (
+        "<t/><p:t><z>1</z><a>*</a></p:t><t><a>1</a></t>",
+        ["s.xml: punctuations of <t> that constrain what is not declared are dropped"],
+    ),
+    ("<p:t><z>1</z></p:t>", ["s.xml: punctuations of <t> that constrain what is not declared are dropped"]),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), CASES)
+def test_it_is_logged_once(body: str, expected: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    schema = Schema.parse("a INT")
+
+    def source() -> Source:
+        return Source.of(f"{OPEN}{body}</r>".encode(), "s.xml")
+
+    list(parse(source(), schema, element="t", on_reject=lambda _: None))
+    assert warnings(caplog) == expected
+    list(slices(source(), schema, element="t", size=10, on_reject=lambda _: None))
+    assert warnings(caplog) == expected
+    report = check(source(), schema, "t")
+    assert [str(notice) for notice in report.notices] == expected
+
+
+def test_before_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SourceError):
+        list(parse(Source.of(b"<r><u>", "s.xml"), Schema.parse("a INT"), element="t"))
+    assert warnings(caplog) == ["s.xml: no element <t> was found"]
+    with pytest.raises(SourceError):
+        list(parse(Source.of(b"<r><t/>", "s.xml"), Schema.parse("a INT"), element="t"))
+    assert warnings(caplog) == []
+
+
+def test_it_is_told_when_it_is_met(caplog: pytest.LogCaptureFixture) -> None:
+    body = "<t><a>1</a></t><t><t/></t><t><o:a/></t>" * 50
+    found = slices(
+        Source.of(f"{OPEN}{body}</r>".encode(), "s.xml"), Schema.parse("a INT"), element="t", size=100
+    )
+    next(found)
+    assert len(warnings(caplog)) == 1
+    list(found)
+    assert len(warnings(caplog)) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "rows", "names"),
+    [
+        ("<t id='1' n='x'/><t id='2'/>", 2, "@id, @n"),
+        ("<t>5</t><t> </t>", 2, "text()"),
+        ("<t i='1'><a u='2'>1</a></t><t><b>3</b><a/>x</t>", 2, "@i, a/@u, b, text()"),
+        ("<t><o:a>1</o:a></t>", 1, "{urn:o}a"),
+        ("<t><a/><o:a>1</o:a></t>", 1, "{urn:o}a"),
+    ],
+)
+def test_beside_columns_that_were_guessed(
+    body: str, rows: int, names: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema, source = sniff(Source.of(f"{OPEN}{body}</r>".encode(), "s.xml"), "t")
+    found: list[Slice] = list(slices(source, schema, element="t", guessed=True))
+    assert sum(s.tuples.height for s in found) == rows
+    expected = f"s.xml: not read: {names}; the columns are the children of the first tuple, unless --schema says others"
+    assert warnings(caplog) == [expected]
+
+
+def test_so_many_names_that_nobody_declared(caplog: pytest.LogCaptureFixture) -> None:
+    body = "".join(f"<t><a/><b{n}/></t>" for n in range(1000))
+    source = Source.of(f"{OPEN}{body}</r>".encode(), "s.xml")
+    list(slices(source, Schema.parse("a STRING"), element="t", guessed=True, size=30))
+    assert MOST / 2 < len(warnings(caplog)) <= MOST + 1
