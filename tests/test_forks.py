@@ -19,7 +19,7 @@ from xmlpunct.firehose import FirehoseReader, Source, StreamSpec
 NS = "http://www.cse.ogi.edu/dot/niagara/punct"
 COLUMNS = "a INT, b STRING, x DOUBLE, m DECIMAL(5,2), d DATE, t TIMESTAMP, y BOOLEAN"
 SCHEMA = xmlpunct.Schema.parse(COLUMNS + ", h INT CHECK (h BETWEEN 0 AND 23)")
-SQL = "CREATE STREAM t (a INT); SELECT a, COUNT(*) AS n FROM t GROUP BY a"
+SQL = "CREATE STREAM t (a INT, b STRING, t TIMESTAMP); SELECT a, COUNT(*) AS n FROM t GROUP BY a"
 
 def document(count):
     row = ("<t><a>{0}</a><b>b {0}</b><x>{0}.5</x><m>{1}.25</m><d>2024-02-{2:02}</d>"
