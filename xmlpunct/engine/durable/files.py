@@ -70,7 +70,7 @@ class Appender:
         if self.is_file:
             with writing(self.name):
                 os.fsync(self._file)
-                sync_folder(Path(self.name).absolute().parent)
+                sync_folder(Path(self.name).resolve().parent)  # which holds its name, wherever a link is
 
     def _cut(self, length: int) -> None:
         os.ftruncate(self._file, length)
@@ -109,9 +109,46 @@ def save(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
 
 
+def open_durably(path: Path, flags: int) -> int:
+    """Open a file, made if need be, and come back when its name is on disk. Raises OSError."""
+    file = os.open(path, flags | os.O_CREAT, 0o666)
+    try:
+        # A run that was killed may have made it and come no further.
+        sync_folder(path.parent)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def make_folder(path: Path) -> None:
+    """Make a directory, and those above it, and come back when their names are on disk. Raises OSError."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_tree(path: Path) -> None:
+    """Come back when a directory and all that is in it are on disk. Raises OSError."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            file = os.open(os.path.join(folder, name), os.O_RDONLY)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+        sync_folder(Path(folder))
+    sync_folder(path.parent)
+
+
 def sync_folder(path: Path) -> None:
     """Come back when the names in a directory are on disk. Raises OSError."""
-    folder = os.open(path, os.O_RDONLY)
+    try:
+        folder = os.open(path, os.O_RDONLY)
+    except PermissionError:  # one may write names that one may not list
+        os.sync()
+        return
     try:
         os.fsync(folder)
     finally:
