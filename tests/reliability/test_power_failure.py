@@ -53,7 +53,7 @@ def test_every_moment_to_lose_power(
     with Disk().watched():
         run.run()
     expected = [sorted(part.splitlines()) for part in run.seen()]
-    step = 1 if LONG else 11
+    step = 1 if LONG else 23
     number, came = 0, True
     while came:
         run.clear()

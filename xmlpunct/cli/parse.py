@@ -26,6 +26,9 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
 
     Without --schema the children of the first tuple are the columns, as STRINGs.
     """
+    from xmlpunct.engine.overlap import refuse_read, source_place, standard_output
+
+    refuse_read([standard_output()], source_place(source))
     opened = open_source(source)
     if columns is not None:
         schema = Schema.parse(columns)

@@ -82,6 +82,7 @@ def run_command(
     rules: tuple[str, ...],
 ) -> None:
     """Run a query over XML streams; write its results and punctuations as they become certain."""
+    from xmlpunct.engine.overlap import refuse_overlaps
     from xmlpunct.engine.sql import plan
 
     planned = plan(read_query(query, sql), read_sources(sources), read_rules(rules))
@@ -95,7 +96,9 @@ def run_command(
         strict=strict,
         master=master,
         punct_namespace=punct_namespace,
+        query_file=query,
     )
+    refuse_overlaps(planned, options)
     counted, stop = RunStats(engine), Stop()
     with Progress() as progress, asked_by_signals(stop):
         try:

@@ -16,7 +16,8 @@ class RunOptions:
     """The options of ``xmlpunct run``, whichever engine takes them.
 
     ``output`` is a path, a path ending in ``/`` (a dataset), or None for standard output; ``slice_bytes`` the
-    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject.
+    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject. ``query_file`` is where
+    the query was read from, if that was a file.
     """
 
     output: str | None = None
@@ -28,6 +29,7 @@ class RunOptions:
     strict: bool = False
     master: str = "local[*]"
     punct_namespace: str = PUNCT_NAMESPACE
+    query_file: str | None = None
 
     @property
     def guarded(self) -> bool:

@@ -266,6 +266,8 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
     or unreadable and `UsageError` for what is no file, or no address.
     """
     path = os.fspath(spec)
+    if not path or "\0" in path:
+        raise UsageError(f"{path!r} names no source")
     if path.startswith(("tcp://", "tcp-listen://")):
         return _socket(path, name or path)
     if path == "-":
@@ -337,9 +339,14 @@ def _size(file: str) -> int | None:
     return os.stat(file).st_size if os.path.isfile(file) or not os.path.exists(file) else None
 
 
+def is_passed_over(name: str) -> bool:
+    """Whether what has this name in a directory is none of what is read there."""
+    return name.startswith(("_", ".")) or name.endswith(".crc")
+
+
 def _files(folder: str) -> Iterator[str]:
     for entry in sorted(Path(folder).iterdir(), key=lambda e: e.name):
-        if entry.name.startswith(("_", ".")) or entry.name.endswith(".crc"):
+        if is_passed_over(entry.name):
             continue
         if entry.is_dir():
             yield from _files(str(entry))

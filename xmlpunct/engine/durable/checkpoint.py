@@ -35,6 +35,11 @@ VERSION = 3
 """Of all that a checkpoint holds."""
 
 
+_NAMES = ("job", "commit", "log", "spool", "spark", "pacing", "lock")
+OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
+"""What a run writes and removes there."""
+
+
 @dataclass
 class Found:
     """What a run is to work on: its inputs, the spools to be started, its shards (None: it is a new run), and
