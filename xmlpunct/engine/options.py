@@ -10,6 +10,8 @@ from xmlpunct.firehose import PUNCT_NAMESPACE
 
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
+MOST_SLICE_BYTES = 2**30
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -51,4 +53,7 @@ def parse_size(text: str) -> int:
     found = re.fullmatch(r"\s*([0-9]{1,12})\s*([KMG]iB|B|)\s*", text)
     if not found or int(found[1]) == 0:
         raise UsageError(f"{text!r} is no size: write 65536, 64KiB, 8MiB or 1GiB")
-    return int(found[1]) * _UNITS[found[2]]
+    size = int(found[1]) * _UNITS[found[2]]
+    if size > MOST_SLICE_BYTES:
+        raise UsageError(f"{text} is too much for a slice, which is held in memory: 1GiB is the most")
+    return size

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from xmlpunct.errors import UsageError, XmlPunctError
 
@@ -22,6 +23,7 @@ class Appender:
 
     def __init__(self, path: str | None, length: int) -> None:
         standard = path in (None, "-")
+        self._standard = standard_output() if standard else None
         self.name = "standard output" if standard else str(path)
         self._file, self.is_file = -1, False
         try:
@@ -58,11 +60,11 @@ class Appender:
                     self._cut(length + len(data))
             elif self._file >= 0:
                 write_all(self._file, data)
-            elif data:
+            elif data and self._standard is not None:
                 left = memoryview(data)
                 while left:  # unbuffered (python -u), it may take a part only
-                    left = left[sys.stdout.buffer.write(left) :]
-                sys.stdout.buffer.flush()
+                    left = left[self._standard.write(left) :]
+                self._standard.flush()
         return length + len(data)
 
     def sync(self) -> None:
@@ -75,6 +77,13 @@ class Appender:
     def _cut(self, length: int) -> None:
         os.ftruncate(self._file, length)
         self._size = length
+
+
+def standard_output() -> BinaryIO:
+    """Standard output. Raises `UsageError` if there is none."""
+    if sys.stdout is None:
+        raise UsageError("cannot write standard output: it is closed")
+    return sys.stdout.buffer
 
 
 @contextmanager

@@ -108,7 +108,7 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
         parts = []
         for i, (part, size) in enumerate(source.parts):
             if size is not None and _plain(source, i):
-                parts.append(Part(part, os.path.abspath(part), size))
+                parts.append(Part(part, os.path.abspath(source.files[i]), size))
                 continue
             with writing(folder):
                 make_folder(folder)
