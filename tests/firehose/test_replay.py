@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -88,3 +89,22 @@ def test_only_utf_8() -> None:
         peer = socket.create_connection((replay.address.host, replay.address.port))
         with peer, pytest.raises(UsageError, match="UTF-8"):
             replay.run()
+
+
+def test_a_rate_that_takes_for_ever_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's sleep has a longest time."""
+    waited: list[float] = []
+
+    class Enough(Exception):
+        pass
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            raise Enough
+
+    monkeypatch.setattr("xmlpunct.firehose.replay.time.sleep", sleep)
+    peer = SimpleNamespace(setsockopt=lambda *_: None, sendall=lambda _: None)
+    with Replay(Source.of(b"<s><t>1</t><t>2</t></s>"), LOOPBACK, 1e-320) as replay, pytest.raises(Enough):
+        replay._send(peer)  # type: ignore[arg-type]
+    assert all(0 < seconds <= 3600 for seconds in waited)

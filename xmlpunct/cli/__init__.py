@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from xmlpunct.cli.generate import generate_command
 from xmlpunct.cli.parse import parse_command
 from xmlpunct.cli.replay import replay_command
 from xmlpunct.cli.run import run_command
+from xmlpunct.cli.terminal import hold_places, say
 from xmlpunct.errors import XmlPunctError
 
 INTERRUPTED = 130
@@ -53,6 +55,7 @@ cli.add_command(replay_command)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    hold_places()
     code = invoke(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it is ending already
@@ -66,20 +69,19 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         result = cli.main(args=arguments, prog_name="xmlpunct", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.exceptions.Abort):
         _drop_output()  # nobody waits any more for who may not read it
         return INTERRUPTED
     except XmlPunctError as error:
-        _say(str(error))
+        say(str(error))
         return error.exit_code
     except Exception as error:
         if os.environ.get("XMLPUNCT_DEBUG"):
             raise
-        _say(
-            f"internal error: {type(error).__name__}: {error}\nXMLPUNCT_DEBUG=1 shows where. Please report it."
-        )
+        say(_unforeseen(error))
         return 1
     finally:
         _give_up_output()
@@ -96,14 +98,22 @@ def _log_to_terminal() -> None:
 def _give_up_output() -> None:
     """Drop what standard output does not take, lest Python complain once more when it closes it."""
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except OSError:
         _drop_output()
 
 
 def _drop_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say(message: str) -> None:
-    click.echo(f"xmlpunct: {message}", err=True)
+def _unforeseen(error: Exception) -> str:
+    """What to say of an error that nobody expected: of the system, what it says, and else that it is ours."""
+    if isinstance(error, MemoryError):
+        return "out of memory: a smaller --slice takes less"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    said = f"internal error: {type(error).__name__}: {error}"
+    return f"{said}\nXMLPUNCT_DEBUG=1 shows where. Please report it."

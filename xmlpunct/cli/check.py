@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from xmlpunct.cli.terminal import TEXT, put_line, say
+from xmlpunct.engine.durable.files import standard_output
 from xmlpunct.firehose import PUNCT_NAMESPACE, open_source
 from xmlpunct.firehose.check import Report, check
 from xmlpunct.firehose.sniff import sniff
@@ -12,10 +14,22 @@ from xmlpunct.schema import Schema
 
 @click.command("check")
 @click.argument("source")
-@click.option("--element", required=True, metavar="NAME", help="The tuples' element: name, or {uri}name.")
-@click.option("--schema", "columns", metavar="COLUMNS", help="A column list (default: children as STRINGs).")
 @click.option(
-    "--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations."
+    "--element", type=TEXT, required=True, metavar="NAME", help="The tuples' element: name, or {uri}name."
+)
+@click.option(
+    "--schema",
+    "columns",
+    type=TEXT,
+    metavar="COLUMNS",
+    help="A column list (default: children as STRINGs).",
+)
+@click.option(
+    "--punct-namespace",
+    type=TEXT,
+    default=PUNCT_NAMESPACE,
+    metavar="URI",
+    help="The namespace of punctuations.",
 )
 def check_command(source: str, element: str, columns: str | None, punct_namespace: str) -> int:
     """Is SOURCE well formed and grammatical, and what do its punctuations say?
@@ -23,6 +37,7 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
     A stream is grammatical if no tuple comes after a punctuation that matches it. The exit code is 0 if it is
     all that and every tuple fits the schema, else 1.
     """
+    standard_output()  # before reading on for hours
     opened = open_source(source)
     if columns is not None:
         schema = Schema.parse(columns)
@@ -30,11 +45,11 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
         schema, opened = sniff(opened, element, punct_namespace)
     report = check(opened, schema, element, punct_namespace, guessed=columns is None)
     for line in describe(source, report):
-        click.echo(line)
+        put_line(line)
     for told in (*report.notices, *report.examples):
-        click.echo(f"xmlpunct: {told}", err=True)
+        say(str(told))
     if report.error is not None:
-        click.echo(f"xmlpunct: {report.error}", err=True)
+        say(str(report.error))
     return 0 if report.fine else 1
 
 

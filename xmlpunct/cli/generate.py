@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 import click
 
+from xmlpunct.cli.terminal import PLACE, say
 from xmlpunct.firehose import generate
 
 COUNT = click.IntRange(min=1)
 _out = click.option(
-    "-o", "--output", required=True, metavar="DIR", help="The directory to write the files to."
+    "-o", "--output", type=PLACE, required=True, metavar="DIR", help="The directory to write the files to."
 )
 _seed = click.option("--seed", default=1, show_default=True, help="The same seed gives the same streams.")
 
@@ -50,4 +51,4 @@ def auction_command(items: int, bids: int, open_items: int, punctuated: bool, se
 
 def _write(lines: Iterable[generate.Line], output: str) -> None:
     for path in generate.write(lines, output):
-        click.echo(f"xmlpunct: wrote {path}", err=True)
+        say(f"wrote {path}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import click
 
+from xmlpunct.cli.terminal import TEXT, say
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE, open_source
 from xmlpunct.firehose.replay import Replay
@@ -20,7 +23,11 @@ from xmlpunct.firehose.tcp import Address
     help="Tuples a second (default: as fast as they are taken).",
 )
 @click.option(
-    "--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations."
+    "--punct-namespace",
+    type=TEXT,
+    default=PUNCT_NAMESPACE,
+    metavar="URI",
+    help="The namespace of punctuations.",
 )
 def replay_command(file: str, where: str, rate: float | None, punct_namespace: str) -> None:
     """Serve FILE as a live firehose to the first peer that connects, and exit when it has all.
@@ -34,8 +41,10 @@ def replay_command(file: str, where: str, rate: float | None, punct_namespace: s
         address = None
     if address is None or "?" in where:
         raise UsageError(f"--listen {where}: write HOST:PORT")
+    if rate is not None and not math.isfinite(rate):
+        raise UsageError(f"--rate {rate} is no number of tuples a second")
     with Replay(open_source(file), address, rate, punct_namespace) as replay:
-        click.echo(f"xmlpunct: listening on {replay.address}", err=True)
+        say(f"listening on {replay.address}")
         if not replay.run():
             sent = f" after {replay.tuples:,} tuples" if rate is not None else ""
-            click.echo(f"xmlpunct: the peer left{sent}", err=True)
+            say(f"the peer left{sent}")

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from xmlpunct.cli.progress import Progress
+from xmlpunct.cli.terminal import PLACE, TEXT, say
 from xmlpunct.engine.options import RunOptions, parse_size
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
@@ -32,23 +33,34 @@ rule_option = click.option(
 
 
 @click.command("run")
-@click.argument("query", required=False, metavar="[QUERY.sql]")
+@click.argument("query", type=PLACE, required=False, metavar="[QUERY.sql]")
 @click.option(
-    "-q", "--sql", metavar="SQL", help="The query itself, instead of a file; or after one, its last part."
+    "-q",
+    "--sql",
+    type=TEXT,
+    metavar="SQL",
+    help="The query itself, instead of a file; or after one, its last part.",
 )
 @click.option(
     "-s",
     "--source",
     "sources",
+    type=PLACE,
     multiple=True,
     metavar="NAME=SOURCE",
     help="Where a declared stream comes from.",
 )
 @click.option(
-    "-o", "--output", metavar="OUT", help="A file, or a directory ending in / (default: standard output)."
+    "-o",
+    "--output",
+    type=PLACE,
+    metavar="OUT",
+    help="A file, or a directory ending in / (default: standard output).",
 )
 @click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
-@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
+@click.option(
+    "--master", type=TEXT, default="local[*]", show_default=True, metavar="URL", help="Spark's master."
+)
 @click.option(
     "--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: it adapts)."
 )
@@ -56,13 +68,20 @@ rule_option = click.option(
     "--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True
 )
 @click.option(
-    "--checkpoint", metavar="DIR", help="Keep account of progress there; the same command goes on from it."
+    "--checkpoint",
+    type=PLACE,
+    metavar="DIR",
+    help="Keep account of progress there; the same command goes on from it.",
 )
-@click.option("--rejects", metavar="FILE", help="Write rejected tuples here, as JSON lines.")
-@click.option("--stats", metavar="FILE", help="Write what the run did here, as JSON.")
+@click.option("--rejects", type=PLACE, metavar="FILE", help="Write rejected tuples here, as JSON lines.")
+@click.option("--stats", type=PLACE, metavar="FILE", help="Write what the run did here, as JSON.")
 @click.option("--strict", is_flag=True, help="Stop at the first tuple that is rejected, or not read as one.")
 @click.option(
-    "--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations."
+    "--punct-namespace",
+    type=TEXT,
+    default=PUNCT_NAMESPACE,
+    metavar="URI",
+    help="The namespace of punctuations.",
 )
 @rule_option
 def run_command(
@@ -82,20 +101,23 @@ def run_command(
     rules: tuple[str, ...],
 ) -> None:
     """Run a query over XML streams; write its results and punctuations as they become certain."""
+    from xmlpunct.engine.overlap import refuse_overlaps
     from xmlpunct.engine.sql import plan
 
     planned = plan(read_query(query, sql), read_sources(sources), read_rules(rules))
     options = RunOptions(
         output=None if output == "-" else output,
         format=format_,
-        slice_bytes=parse_size(slice_size) if slice_size else None,
+        slice_bytes=None if slice_size is None else parse_size(slice_size),
         checkpoint=checkpoint,
         rejects=rejects,
         stats=stats,
         strict=strict,
         master=master,
         punct_namespace=punct_namespace,
+        query_file=query,
     )
+    refuse_overlaps(planned, options)
     counted, stop, told = RunStats(engine), Stop(), True
     with Progress() as progress, asked_by_signals(stop):
         try:
@@ -130,7 +152,7 @@ def read_query(path: str | None, sql: str | None) -> str:
     parts = []
     if path is not None:
         try:
-            parts.append(Path(path).read_text(encoding="utf-8"))
+            parts.append(Path(path).read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror}") from None
         except UnicodeDecodeError:
@@ -189,20 +211,15 @@ def report_stop(stats: RunStats, checkpoint: str | None) -> None:
     """Say on standard error how far a run came that was stopped."""
     where = f"{stats.tuples_out:,} tuples, {stats.bytes_out:,} bytes"
     further = "" if checkpoint is None else f"; the same command goes on from {checkpoint}"
-    click.echo(f"xmlpunct: stopped after {where}{further}", err=True)
+    say(f"stopped after {where}{further}")
 
 
 def report(stats: RunStats, rejects: str | None) -> None:
     """Say on standard error what was left out, if anything."""
     if stats.rejected:
         where = f"see {rejects}" if rejects else "--rejects FILE keeps them"
-        click.echo(f"xmlpunct: {stats.rejected:,} tuples rejected; {where}", err=True)
+        say(f"{stats.rejected:,} tuples rejected; {where}")
     if stats.late:
-        click.echo(
-            f"xmlpunct: {stats.late:,} results came after a punctuation that excluded them: dropped", err=True
-        )
+        say(f"{stats.late:,} results came after a punctuation that excluded them: dropped")
     if stats.all_forgotten:
-        click.echo(
-            f"xmlpunct: {stats.all_forgotten:,} punctuations had to be forgotten: what comes after them passes unseen",
-            err=True,
-        )
+        say(f"{stats.all_forgotten:,} punctuations had to be forgotten: what comes after them passes unseen")

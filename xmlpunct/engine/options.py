@@ -10,13 +10,16 @@ from xmlpunct.firehose import PUNCT_NAMESPACE
 
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
+MOST_SLICE_BYTES = 2**30
+
 
 @dataclass(frozen=True)
 class RunOptions:
     """The options of ``xmlpunct run``, whichever engine takes them.
 
     ``output`` is a path, a path ending in ``/`` (a dataset), or None for standard output; ``slice_bytes`` the
-    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject.
+    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject. ``query_file`` is where
+    the query was read from, if that was a file.
     """
 
     output: str | None = None
@@ -28,6 +31,7 @@ class RunOptions:
     strict: bool = False
     master: str = "local[*]"
     punct_namespace: str = PUNCT_NAMESPACE
+    query_file: str | None = None
 
     @property
     def guarded(self) -> bool:
@@ -49,4 +53,7 @@ def parse_size(text: str) -> int:
     found = re.fullmatch(r"\s*([0-9]{1,12})\s*([KMG]iB|B|)\s*", text)
     if not found or int(found[1]) == 0:
         raise UsageError(f"{text!r} is no size: write 65536, 64KiB, 8MiB or 1GiB")
-    return int(found[1]) * _UNITS[found[2]]
+    size = int(found[1]) * _UNITS[found[2]]
+    if size > MOST_SLICE_BYTES:
+        raise UsageError(f"{text} is too much for a slice, which is held in memory: 1GiB is the most")
+    return size

@@ -356,13 +356,15 @@ def columns_read(roots: Iterable[Node], stream: Stream) -> frozenset[str]:
 class Query:
     """A whole query: its plan, whose nodes are numbered, and the streams it reads, in order of first use.
 
-    ``rules`` are those that are on, of those that can be off.
+    ``rules`` are those that are on, of those that can be off; ``reads`` are the sources and other files that its
+    statements name, each behind what it is, be it of use or not.
     """
 
     root: Node
     streams: tuple[Stream, ...]
     sql: str
     rules: Rules = USUAL
+    reads: tuple[tuple[str, str], ...] = ()
 
     @property
     def guards(self) -> dict[int, str]:

@@ -16,6 +16,7 @@ from xmlpunct.firehose.spec import PUNCT_NAMESPACE
 from xmlpunct.firehose.tcp import Address, listen, wait_for_peer
 
 _CHUNK_BYTES = 2**16
+_LONGEST_SLEEP = 3600.0
 
 
 class Replay:
@@ -70,7 +71,9 @@ class Replay:
                 if early > 0 or len(waiting) >= _CHUNK_BYTES:
                     peer.sendall(waiting)
                     self.tuples, waiting = count, bytearray()
-                    time.sleep(max(early, 0))
+                    while early > 0:  # the system's sleep has a longest time
+                        time.sleep(min(early, _LONGEST_SLEEP))
+                        early = began + count / self.rate - time.monotonic()
                 count += 1
                 waiting += piece
             else:

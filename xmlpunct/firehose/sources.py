@@ -202,18 +202,24 @@ def _why(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+Opener = Callable[[int], tuple[BinaryIO, bool]]
+"""Opens a part; the file is to be closed if the second says so."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A source: ``parts`` are the names and sizes (None: unknown) of its files, in order.
 
     Each part holds documents of its own. Parts read from a stream can be opened once. ``senders`` are other
     sources that this one is the merge of: it has no bytes of its own, and each sender has an order of its own.
+    ``files`` are the paths of the parts, where those are files.
     """
 
     name: str
     parts: tuple[tuple[str, int | None], ...]
-    opener: Callable[[int], tuple[BinaryIO, bool]]
+    opener: Opener
     senders: tuple[Source, ...] = ()
+    files: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
@@ -266,9 +272,13 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
     or unreadable and `UsageError` for what is no file, or no address.
     """
     path = os.fspath(spec)
+    if not path or "\0" in path:
+        raise UsageError(f"{path!r} names no source")
     if path.startswith(("tcp://", "tcp-listen://")):
         return _socket(path, name or path)
     if path == "-":
+        if sys.stdin is None:
+            raise SourceError(name or path, "cannot be read: standard input is closed")
         return Source(name or "-", (("-", None),), lambda _: _standard_input())
     if isinstance(spec, str) and path.startswith(FOLLOW):
         return _followed(path.removeprefix(FOLLOW), name)
@@ -279,10 +289,11 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
                 raise SourceError(path, "the directory has no files to read")
         else:
             files = [path]
-        parts = tuple((file, _size(file)) for file in files)
+        parts = tuple((_shown(file), _size(file)) for file in files)
     except OSError as error:
         raise SourceError(str(error.filename or path), f"cannot be opened: {_why(error)}") from None
-    return Source(name or path, parts, lambda i: (open(files[i], "rb", buffering=0), True))
+    shown = name or _shown(path)
+    return Source(shown, parts, lambda i: (open(files[i], "rb", buffering=0), True), files=tuple(files))
 
 
 def senders_of(spec: str | None) -> int:
@@ -316,7 +327,14 @@ def _followed(path: str, name: str | None) -> Source:
             raise UsageError(f"{path} cannot be followed: it is no file")
     except OSError as error:
         raise SourceError(path, f"cannot be opened: {_why(error)}") from None
-    return Source(name or path, ((path, None),), lambda _: (_binary(GrowingFile(path)), True))
+    shown = _shown(path)
+    parts = ((shown, None),)
+    return Source(name or shown, parts, lambda _: (_binary(GrowingFile(path)), True), files=(path,))
+
+
+def _shown(path: str) -> str:
+    """A path as it can be told to anybody, even if its bytes are not UTF-8."""
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _binary(file: io.RawIOBase) -> BinaryIO:
@@ -337,9 +355,14 @@ def _size(file: str) -> int | None:
     return os.stat(file).st_size if os.path.isfile(file) or not os.path.exists(file) else None
 
 
+def is_passed_over(name: str) -> bool:
+    """Whether what has this name in a directory is none of what is read there."""
+    return name.startswith(("_", ".")) or name.endswith(".crc")
+
+
 def _files(folder: str) -> Iterator[str]:
     for entry in sorted(Path(folder).iterdir(), key=lambda e: e.name):
-        if entry.name.startswith(("_", ".")) or entry.name.endswith(".crc"):
+        if is_passed_over(entry.name):
             continue
         if entry.is_dir():
             yield from _files(str(entry))

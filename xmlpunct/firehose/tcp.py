@@ -51,6 +51,7 @@ class Address:
         try:
             url = urlsplit(spec)
             host, port = url.hostname or "", url.port
+            host.encode("idna")  # as who looks it up will
             options = dict(parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query)))
         except ValueError:
             raise UsageError(f"{spec} is no address: write {wanted}") from None

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from xmlpunct.engine.durable.commit import Commit, load
-from xmlpunct.engine.durable.files import save
+from xmlpunct.engine.durable.files import make_folder, save
 from xmlpunct.engine.durable.inputs import Spool, find_inputs, unfinished
 from xmlpunct.engine.durable.parts import Input, Part
 from xmlpunct.engine.hashing import VERSION as HASH_VERSION
@@ -33,6 +33,11 @@ from xmlpunct.patterns import ENUMERABLE
 
 VERSION = 4
 """Of all that a checkpoint holds."""
+
+
+_NAMES = ("job", "commit", "log", "spool", "spark", "pacing", "lock")
+OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
+"""What a run writes and removes there."""
 
 
 @dataclass
@@ -52,7 +57,7 @@ class Checkpoint:
     def __init__(self, path: Path, query: Query, options: RunOptions, engine: str = "spark") -> None:
         self.path, self.query, self.options = path.absolute(), query, options
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
         self.record, self.log, self.spark, self.pacing = (

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from xmlpunct.errors import UsageError, XmlPunctError
 
@@ -21,11 +22,12 @@ class Appender:
     """
 
     def __init__(self, path: str | None, length: int) -> None:
-        self._standard = path in (None, "-")
-        self.name = "standard output" if self._standard else str(path)
+        standard = path in (None, "-")
+        self._standard = standard_output() if standard else None
+        self.name = "standard output" if standard else str(path)
         self._file, self.is_file = -1, False
         try:
-            if not self._standard:
+            if self._standard is None:
                 self._file = os.open(self.name, os.O_WRONLY | os.O_CREAT, 0o666)
                 self.is_file = stat.S_ISREG(os.fstat(self._file).st_mode)
             if self.is_file:
@@ -47,7 +49,7 @@ class Appender:
     def finish(self) -> None:
         """Let who reads a pipe know that nothing follows, however long this process lives."""
         ours = sys.__stdout__
-        if self._standard and ours is not None and ours is sys.stdout and not ours.isatty():
+        if self._standard is not None and ours is not None and ours is sys.stdout and not ours.isatty():
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, ours.fileno())
             os.close(nowhere)
@@ -68,11 +70,11 @@ class Appender:
                     self._cut(length + len(data))
             elif self._file >= 0:
                 write_all(self._file, data)
-            elif data and self._standard:
+            elif data and self._standard is not None:
                 left = memoryview(data)
                 while left:  # unbuffered (python -u), it may take a part only
-                    left = left[sys.stdout.buffer.write(left) :]
-                sys.stdout.buffer.flush()
+                    left = left[self._standard.write(left) :]
+                self._standard.flush()
         return length + len(data)
 
     def sync(self) -> None:
@@ -80,11 +82,18 @@ class Appender:
         if self.is_file:
             with writing(self.name):
                 os.fsync(self._file)
-                sync_folder(Path(self.name).absolute().parent)
+                sync_folder(Path(self.name).resolve().parent)  # which holds its name, wherever a link is
 
     def _cut(self, length: int) -> None:
         os.ftruncate(self._file, length)
         self._size = length
+
+
+def standard_output() -> BinaryIO:
+    """Standard output. Raises `UsageError` if there is none."""
+    if sys.stdout is None:
+        raise UsageError("cannot write standard output: it is closed")
+    return sys.stdout.buffer
 
 
 @contextmanager
@@ -119,9 +128,46 @@ def save(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
 
 
+def open_durably(path: Path, flags: int) -> int:
+    """Open a file, made if need be, and come back when its name is on disk. Raises OSError."""
+    file = os.open(path, flags | os.O_CREAT, 0o666)
+    try:
+        # A run that was killed may have made it and come no further.
+        sync_folder(path.parent)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def make_folder(path: Path) -> None:
+    """Make a directory, and those above it, and come back when their names are on disk. Raises OSError."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_tree(path: Path) -> None:
+    """Come back when a directory and all that is in it are on disk. Raises OSError."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            file = os.open(os.path.join(folder, name), os.O_RDONLY)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+        sync_folder(Path(folder))
+    sync_folder(path.parent)
+
+
 def sync_folder(path: Path) -> None:
     """Come back when the names in a directory are on disk. Raises OSError."""
-    folder = os.open(path, os.O_RDONLY)
+    try:
+        folder = os.open(path, os.O_RDONLY)
+    except PermissionError:  # one may write names that one may not list
+        os.sync()
+        return
     try:
         os.fsync(folder)
     finally:

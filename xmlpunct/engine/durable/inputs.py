@@ -7,8 +7,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from xmlpunct.engine.durable.files import make_folder, writing
 from xmlpunct.engine.durable.parts import Input, Part
-from xmlpunct.engine.durable.segments import SpoolWriter, end_marker, finish
+from xmlpunct.engine.durable.segments import SpoolWriter, create, end_marker, finish
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose import PartReader, Source, open_source
@@ -35,7 +36,8 @@ class Spool(threading.Thread):
         self._error: XmlPunctError | None = None
         self.bell: threading.Condition | None = None
         """Rung when something has come, and at the end."""
-        path.touch()
+        with writing(path):
+            create(path)
 
     def run(self) -> None:
         try:
@@ -106,9 +108,10 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
         parts = []
         for i, (part, size) in enumerate(source.parts):
             if size is not None and _plain(source, i):
-                parts.append(Part(part, os.path.abspath(part), size))
+                parts.append(Part(part, os.path.abspath(source.files[i]), size))
                 continue
-            folder.mkdir(parents=True, exist_ok=True)
+            with writing(folder):
+                make_folder(folder)
             path = (folder / f"{number}-{i}.xml").absolute()
             spools.append(Spool(source, i, path))
             parts.append(Part(part, str(path), None, True))

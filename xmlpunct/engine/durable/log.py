@@ -7,7 +7,7 @@ import struct
 import zlib
 from pathlib import Path
 
-from xmlpunct.engine.durable.files import sync_folder, write_all, writing
+from xmlpunct.engine.durable.files import open_durably, write_all, writing
 from xmlpunct.errors import XmlPunctError
 
 _HEAD = struct.Struct(">II")
@@ -34,8 +34,7 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.path = path
         with writing(path):
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-            sync_folder(path.parent)
+            self._file = open_durably(path, os.O_RDWR | os.O_APPEND)
             self.records, whole = _whole(path.read_bytes())
             os.ftruncate(self._file, whole)
 

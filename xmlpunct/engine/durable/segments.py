@@ -21,7 +21,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from xmlpunct.engine.durable.files import save, sync_folder, write_all
+from xmlpunct.engine.durable.files import open_durably, save, write_all
 
 SEGMENT_BYTES = 2**24
 MOST_BYTES = 2**28
@@ -40,6 +40,12 @@ def end_marker(spool: str | Path) -> Path:
 def finish(spool: str | Path, failure: str | None) -> None:
     """Say that nothing follows. Raises `XmlPunctError`."""
     _put(end_marker(spool), {"failure": failure})
+
+
+def create(spool: Path) -> None:
+    """Begin a spool, unless it was begun before. Raises OSError."""
+    if not segments(spool):
+        os.close(open_durably(spool, os.O_WRONLY))
 
 
 def segment(spool: str | Path, number: int) -> Path:
@@ -118,9 +124,10 @@ class SpoolWriter:
 
     def __init__(self, spool: Path, stopped: threading.Event) -> None:
         self.spool, self._stopped = spool, stopped
-        self._number = (segments(spool) or [0])[-1]
-        self._file = open(segment(spool, self._number), "ab", buffering=0)  # noqa: SIM115 - closed with this
         self._sum = _sum(spool)
+        # A segment that the sum covers is complete, even if the next one was never begun.
+        self._number = max((segments(spool) or [0])[-1], self._sum[0] // SEGMENT_BYTES)
+        self._open()
 
     def __enter__(self) -> SpoolWriter:
         return self
@@ -173,9 +180,13 @@ class SpoolWriter:
         self._sum = (self._sum[0] + count, total)
         _put(Path(f"{self.spool}.sum"), self._sum)
         self._number += 1
-        self._file = open(segment(self.spool, self._number), "ab", buffering=0)  # noqa: SIM115
-        sync_folder(self.spool.parent)
+        self._open()
         return True
+
+    def _open(self) -> None:
+        """Open the segment to be written, made if need be. Its name is on disk before anything in it is."""
+        opened = open_durably(segment(self.spool, self._number), os.O_WRONLY | os.O_APPEND)
+        self._file = open(opened, "ab", buffering=0)  # noqa: SIM115 - closed with this
 
 
 def _chained(before: str, read: Read) -> tuple[str, int]:

@@ -19,6 +19,7 @@ import polars as pl
 from pyspark.sql import SparkSession
 
 from xmlpunct.engine.durable.commit import Commit
+from xmlpunct.engine.durable.files import make_folder, sync_tree, writing
 from xmlpunct.engine.output import Output
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.formats import text
@@ -37,7 +38,7 @@ class DatasetTarget:
         self.session: SparkSession | None = None
         self._namespace = punct_namespace
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             for found in self.path.glob("slice-*"):
                 if int(found.name.removeprefix("slice-")) > committed.batch:
                     shutil.rmtree(found)
@@ -57,6 +58,9 @@ class DatasetTarget:
             patterns = to_frame(output.schema, ready.punctuations)
             namespace = pl.lit(self._namespace).alias(f"{_ATTRIBUTE}xmlns:punct")
             self._write(patterns.with_columns(namespace), folder / "1-punctuations", "punct:result")
+        if folder.exists():
+            with writing(folder):
+                sync_tree(folder)  # Spark's writer does not
         return committed.length
 
     def _write(self, texts: pl.DataFrame, folder: Path, tag: str) -> None:

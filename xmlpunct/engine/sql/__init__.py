@@ -9,7 +9,7 @@ from sqlglot import exp
 from xmlpunct.ddl import about, parse_statements, refuse
 from xmlpunct.engine.plan import Query, Scan, numbered
 from xmlpunct.engine.rules import optimize
-from xmlpunct.engine.sql.catalog import declared
+from xmlpunct.engine.sql.catalog import declared, named
 from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.engine.switches import USUAL, Rules
@@ -49,7 +49,7 @@ def _plan(sql: str, sources: Mapping[str, str], rules: Rules) -> Query:
     _check_output(relation)
     root = numbered(optimize(relation.node, rules))
     used = dict.fromkeys(node.stream for node in root.walk() if isinstance(node, Scan))
-    return Query(root, tuple(used), sql, rules)
+    return Query(root, tuple(used), sql, rules, tuple(named(statements, streams)))
 
 
 def _check_output(relation: Relation) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from sqlglot import exp
@@ -42,6 +42,17 @@ def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict
             there = ", ".join(streams) or "none"
             raise UsageError(f"a source is given for stream {name}, which is not declared: there are {there}")
     return streams
+
+
+def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:
+    """The sources and lists of senders that statements and options name, each behind what it is."""
+    for stream in streams.values():
+        if stream.source is not None:
+            yield f"the source of stream {stream.name}", stream.source
+    for statement in statements:
+        order = statement.meta.get("order")
+        if order is not None and order["file"] is not None:
+            yield "a list of senders", order["file"].name
 
 
 def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) -> str | None:
@@ -85,8 +96,8 @@ def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
         return AccessOrder(attribute.name, slack)
     by, file = schema[parts["by"].name], parts["file"]
     try:
-        lines = Path(file.name).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = Path(file.name).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:  # which not being UTF-8 is
         refuse(f"cannot read {file.name}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}", file)
     with at(file):
         senders = tuple(dict.fromkeys(by.type.parse(line.strip()) for line in lines if line.strip()))

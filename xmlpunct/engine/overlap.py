@@ -1,0 +1,185 @@
+"""What a run writes must not be what it reads, nor be written twice: it would destroy its own input or output.
+
+Files are compared by device and inode, so no link or other name hides one; a file that is not there yet, by its
+directory and its name. Devices, pipes and terminals hold nothing that can be destroyed, and may be named twice.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from xmlpunct.engine.durable.checkpoint import OWN_NAMES
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.plan import Query
+from xmlpunct.errors import UsageError
+from xmlpunct.firehose.sources import FOLLOW, is_passed_over
+
+Identity = tuple[int | str, ...]
+_SOCKETS = ("tcp://", "tcp-listen://")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or directory, by the ``path`` that the option or statement ``role`` gives it."""
+
+    role: str
+    path: str
+
+    def __str__(self) -> str:
+        return self.role if self.path.startswith("/dev/fd/") else f"{self.role} {self.path}"
+
+    @cached_property
+    def identity(self) -> Identity | None:
+        """What is there; None for what cannot be destroyed."""
+        return _identity(self.path)
+
+    @cached_property
+    def above(self) -> list[tuple[Identity | None, tuple[str, ...]]]:
+        """The directories that it is in, from the inmost, each with the names that lead from there to here."""
+        real = Path(os.path.realpath(self.path))
+        return [(_identity(str(p)), real.relative_to(p).parts) for p in real.parents]
+
+    def is_same(self, other: Place) -> bool:
+        """Whether both are one."""
+        return self.identity is not None and self.identity == other.identity
+
+    def below(self, *folders: Identity | None) -> tuple[str, ...]:
+        """The names that lead here from the inmost of some directories; none if this is in none of them."""
+        if self.identity is None:
+            return ()
+        return next((names for folder, names in self.above if folder is not None and folder in folders), ())
+
+    @cached_property
+    def listing(self) -> tuple[set[Identity | None], set[Identity | None]]:
+        """If it is a directory to be read, the files and the directories that reading it takes in."""
+        files, folders, left = set[Identity | None](), set[Identity | None](), [self.path]
+        while left:
+            folder = left.pop()
+            if not os.path.isdir(folder) or _identity(folder) in folders:
+                continue
+            folders.add(_identity(folder))
+            try:
+                with os.scandir(folder) as entries:
+                    names = [entry.path for entry in entries if not is_passed_over(entry.name)]
+            except OSError:  # which is for who reads it to tell
+                continue
+            left += [path for path in names if os.path.isdir(path)]
+            files |= {_identity(path) for path in names if not os.path.isdir(path)}
+        return files, folders
+
+
+def refuse_overlaps(query: Query, options: RunOptions) -> None:
+    """Raise `UsageError` if the run that is asked for would write what it reads, or something twice."""
+    read = [Place(role, path) for role, spec in query.reads if (path := _path(spec)) is not None]
+    if options.query_file is not None:
+        read.append(Place("the query", options.query_file))
+    files, dataset = [], None
+    if options.dataset:
+        dataset = Place("-o", str(options.output))
+    else:
+        files.append(_output("-o", options.output))
+    files += [_output("--rejects", options.rejects)] if options.rejects is not None else []
+    files += [Place("--stats", options.stats)] if options.stats is not None else []
+    checkpoint = Place("--checkpoint", options.checkpoint) if options.checkpoint is not None else None
+    refuse_read(files, read)
+    _refuse_twice(files)
+    if checkpoint is not None:
+        _refuse_in_checkpoint(checkpoint, [*files, *([dataset] if dataset else [])], read)
+    if dataset is not None:
+        _refuse_in_dataset(dataset, [*files, *([checkpoint] if checkpoint else [])], read)
+
+
+def standard_output() -> Place:
+    """Where standard output goes."""
+    return Place("standard output", "/dev/fd/1")
+
+
+def source_place(source: str) -> list[Place]:
+    """What a source reads, if that is a file or a directory."""
+    path = _path(source)
+    return [] if path is None else [Place("the source", path)]
+
+
+def refuse_read(written: Iterable[Place], read: Sequence[Place]) -> None:
+    """Refuse to write what is read, or into a directory that is."""
+    for place in written:
+        for source in read:
+            files, folders = source.listing
+            if place.is_same(source) or (place.identity is not None and place.identity in files):
+                _refuse(place, f"is what is read as {source}, and would be overwritten")
+            _refuse_into(place, source, folders)
+
+
+def _refuse_into(place: Place, source: Place, folders: Iterable[Identity | None]) -> None:
+    names = place.below(*folders)
+    if names and not any(map(is_passed_over, names)):
+        _refuse(place, f"is in the directory that is read as {source}, and would be read with it")
+
+
+def _refuse_twice(written: Sequence[Place]) -> None:
+    for number, place in enumerate(written):
+        for other in written[:number]:
+            if place.is_same(other):
+                _refuse(place, f"is the same file as {other}")
+
+
+def _refuse_in_checkpoint(checkpoint: Place, written: Sequence[Place], read: Sequence[Place]) -> None:
+    """What is the run's own nobody else writes; and it is not to be read either."""
+    for place in written:
+        if place.is_same(checkpoint) or place.below(checkpoint.identity):
+            _refuse(place, f"is in the checkpoint {checkpoint.path}, which is the run's own")
+    for source in read:
+        names = source.below(checkpoint.identity)
+        if source.is_same(checkpoint) or (names and names[0] in OWN_NAMES):
+            _refuse(checkpoint, f"keeps its own files where {source} is read")
+        _refuse_into(checkpoint, source, source.listing[1])
+
+
+def _refuse_in_dataset(dataset: Place, written: Sequence[Place], read: Sequence[Place]) -> None:
+    """All of a dataset is slices, but for what no reader looks at."""
+    for place in written:
+        names = place.below(dataset.identity)
+        if place.is_same(dataset) or (names and not any(map(is_passed_over, names))):
+            _refuse(place, f"is in the dataset {dataset.path}, and would be read with it")
+    for source in read:
+        if dataset.is_same(source) or source.below(dataset.identity):
+            _refuse(dataset, f"holds what is read as {source}")
+        _refuse_into(dataset, source, source.listing[1])
+
+
+def _refuse(place: Place, reason: str) -> None:
+    raise UsageError(f"{place} {reason}: name another place")
+
+
+def _output(role: str, path: str | None) -> Place:
+    """What an option writes, of those that may name standard output."""
+    if path is None:
+        return standard_output()
+    return Place(f"{role} -", "/dev/fd/1") if path == "-" else Place(role, path)
+
+
+def _path(source: str) -> str | None:
+    """The path of a source; None if it has none, or can have none."""
+    if source.startswith(_SOCKETS) or "\0" in source:
+        return None
+    return "/dev/fd/0" if source == "-" else source.removeprefix(FOLLOW)
+
+
+def _identity(path: str) -> Identity | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        folder, name = os.path.split(os.path.realpath(path))
+        try:
+            above = os.stat(folder)
+        except OSError:
+            return folder, name
+        return above.st_dev, above.st_ino, name
+    if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
+        return found.st_dev, found.st_ino
+    return None
