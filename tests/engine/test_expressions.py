@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tests.oracle.scalar import EvaluationError, evaluate_row
 from tests.oracle.values import same
 from xmlpunct.operators import functions as fn
-from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Column, Expression, Literal
+from xmlpunct.operators.program import Program, can_fail
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
 
 NAN, INF = float("nan"), float("inf")
@@ -75,12 +75,14 @@ def check(expression: Expression, rows: list[dict[str, Any]], types: dict[str, T
     """Both evaluators agree on every row: the same value, or failure."""
     assert pickle.loads(pickle.dumps(expression)) == expression
     frame = pl.DataFrame(rows, schema={name: t.dtype for name, t in types.items()}, orient="row")
-    found = evaluate(expression)
-    error = pl.lit(None, dtype=pl.String) if found.error is None else found.error
-    results = frame.with_columns(found.value.alias("$value"), error.alias("$error"))
-    assert results.schema["$value"] == expression.type.dtype
-    assert results.schema["$error"] == pl.String
-    for row, value, reason in zip(rows, results["$value"], results["$error"], strict=True):
+    program = Program([("value", expression)])
+    assert can_fail(expression) == program.can_fail
+    (values,), reasons = program.run(frame)
+    assert values.dtype == expression.type.dtype
+    assert reasons is None or program.can_fail
+    for row, value, reason in zip(
+        rows, values, [None] * len(rows) if reasons is None else reasons, strict=True
+    ):
         context = f"{expression} over {row}: {reason or repr(value)}"
         expected, failure = None, ""
         try:
