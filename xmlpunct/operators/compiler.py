@@ -11,6 +11,7 @@ polars, is put into a column of its own first: in *stages*, each of which comput
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,13 +22,13 @@ from xmlpunct.operators.expression import Call, Column, Expression, Literal, ins
 
 REPEATED = 32
 """What reads more columns than that is not repeated."""
-DEEPEST = 16
+DEEPEST = 8
 """No more calls than that stand inside each other in a polars expression."""
 NUMBER = pl.Int32()
 """The type of the numbers of reasons."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """A polars expression: the first stage that can compute it, and how many columns it reads, repeated ones too."""
 
@@ -62,16 +63,30 @@ class Compiler:
     def __init__(self, expressions: Sequence[Expression], taken: Iterable[str]) -> None:
         self.stages: list[dict[str, Part]] = []
         self.reasons: list[tuple[str, Call]] = []
+        self._columns: dict[Part, Part] = {}
         self._taken = {*taken, *(name for e in expressions for name in e.columns())}
-        made: dict[object, Compiled] = {}  # expressions that are alike are compiled once
-        by_identity: dict[int, Compiled] = {}
+        alike: dict[object, int] = {}  # expressions that are alike are compiled once
+        places: dict[int, int] = {}
+        different: list[tuple[Expression, list[int]]] = []
+        uses = Counter[int]()
         for e in inside_out(expressions, operands):
-            args = [by_identity[id(a)] for a in operands(e)]
-            key = (e.function, e.type, *map(id, args)) if isinstance(e, Call) else e
-            if key not in made:
-                made[key] = self._compile(e, args)
-            by_identity[id(e)] = made[key]
-        self.compiled = [by_identity[id(e)] for e in expressions]
+            args = [places[id(a)] for a in operands(e)]
+            key = (e.function, e.type, *args) if isinstance(e, Call) else e
+            places[id(e)] = alike.setdefault(key, len(different))
+            if places[id(e)] == len(different):
+                different.append((e, args))
+                uses.update(args)
+        made: list[Compiled] = []
+        for place, (e, args) in enumerate(different):
+            made.append(self._compile(e, [made[i] for i in args]))
+            if uses[place] > 1 and uses[place] * made[-1].size > REPEATED:
+                self._keep(made[-1])
+        self.compiled = [made[places[id(e)]] for e in expressions]
+
+    def _keep(self, found: Compiled) -> None:
+        """Put what an expression gives into columns."""
+        found.value, found.error = self.column(found.value), found.error and self.column(found.error)
+        found.depth = 0
 
     def _compile(self, e: Expression, args: list[Compiled]) -> Compiled:
         if isinstance(e, Column):
@@ -90,7 +105,7 @@ class Compiler:
         found.depth = 1 + max((a.depth for a in args), default=0)
         if (found.size > REPEATED and found.size > sum(a.size for a in args)) or found.depth > DEEPEST:
             for a in args:
-                a.value, a.error, a.depth = self.column(a.value), a.error and self.column(a.error), 0
+                self._keep(a)
             found = compile_()
             found.depth = 1
         return found
@@ -99,10 +114,12 @@ class Compiler:
         """A part as a column, if it is neither one nor a constant."""
         if not part.size or part.expr.meta.is_column():
             return part
-        self.stages += [{} for _ in range(part.stage + 1 - len(self.stages))]
-        name = self.fresh()
-        self.stages[part.stage][name] = part
-        return Part(pl.col(name), part.stage + 1, 1)
+        if part not in self._columns:
+            self.stages += [{} for _ in range(part.stage + 1 - len(self.stages))]
+            name = self.fresh()
+            self.stages[part.stage][name] = part
+            self._columns[part] = Part(pl.col(name), part.stage + 1, 1)
+        return self._columns[part]
 
     def fresh(self) -> str:
         """A name that no column has."""

@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
 def operands(e: Expression) -> Sequence[Expression]:
     """The arguments; of AND, OR and || those of the whole chain.
 
-    What AND or OR has twice it has once: the second time changes nothing.
+    Of an AND that stands in another one twice, the second time changes nothing; nor of an OR.
     """
     if not isinstance(e, Call) or e.function not in ("AND", "OR", "||"):
         return e.arguments
@@ -36,14 +36,11 @@ def operands(e: Expression) -> Sequence[Expression]:
     entered = set[int]()
     while waiting:
         part = waiting.pop()
-        if e.function != "||":
-            if id(part) in entered:
-                continue
-            entered.add(id(part))
-        if isinstance(part, Call) and part.function == e.function:
-            waiting += reversed(part.args)
-        else:
+        if not (isinstance(part, Call) and part.function == e.function):
             found.append(part)
+        elif e.function == "||" or id(part) not in entered:
+            entered.add(id(part))
+            waiting += reversed(part.args)
     return found
 
 

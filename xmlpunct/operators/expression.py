@@ -146,7 +146,7 @@ class Call(Expression):
             if a is b or (id(a), id(b)) in equal:
                 continue
             if not (isinstance(a, Call) and isinstance(b, Call)):
-                if a != b:
+                if isinstance(a, Call) or isinstance(b, Call) or a != b:
                     return False
                 continue
             if a._hash != b._hash or a._head != b._head:
