@@ -12,9 +12,9 @@ from tests.operators.harness import check_table, give
 from xmlpunct.frames import join
 from xmlpunct.lateness import Lateness
 from xmlpunct.operators import Aggregate, GroupBy, Join, SemiJoin
-from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Column
 from xmlpunct.operators.functions import cast
+from xmlpunct.operators.program import compiled
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -55,7 +55,8 @@ def test_the_one_group_s_own_values() -> None:
 
 def test_a_conversion_of_one_value() -> None:
     frame = LEFT.frame([(NAN, 1)])
-    assert frame.select(evaluate(cast(Column(DOUBLE, True, "k"), STRING)).value)["k"].to_list() == ["NaN"]
+    (texts,), _ = compiled(cast(Column(DOUBLE, True, "k"), STRING)).run(frame)
+    assert texts.to_list() == ["NaN"]
 
 
 def test_one_tuple_and_one_punctuation() -> None:

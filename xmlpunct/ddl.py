@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from sqlglot import exp, parser
+from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -18,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from xmlpunct import patterns as pt
 from xmlpunct.errors import SchemaError, SqlError
 from xmlpunct.names import is_xml_name, read_path
+from xmlpunct.nesting import InsideOut, check_depth
 from xmlpunct.patterns import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
@@ -34,7 +35,7 @@ class PunctSQL(Dialect):
     # Else an ORDER BY without NULLS would read as NULLS FIRST, as some databases have it.
     NULL_ORDERING = "nulls_are_last"
 
-    class Parser(parser.Parser):
+    class Parser(InsideOut):
         def _parse_create(self) -> exp.Create | exp.Command:
             start = self._prev
             if not self._match_text_seq("STREAM"):
@@ -143,6 +144,7 @@ def parse_statements(sql: str) -> list[exp.Expr]:
     try:
         tokens = dialect.tokenize(sql)
         _check_tokens(tokens, sql)
+        check_depth(tokens, sql)
         return [s for s in dialect.parser().parse(tokens, sql) if s is not None]
     except ParseError as error:
         found = error.errors[0]
@@ -317,24 +319,27 @@ _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
 
 def _domain(node: exp.Expr, name: str, type_: Type) -> Pattern:
     """The pattern of the values that satisfy a CHECK over one column."""
-    try:
-        found = _domain_of(node, name, type_)
-    except ValueError as error:
-        refuse(str(error), node)
-    if found is None:
-        refuse(f"CHECK is BETWEEN, IN or comparisons of {name} with literals, joined by AND", node)
-    return found
+    domain: Pattern = WILDCARD
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, exp.Paren):
+            waiting.append(part.this)
+        elif isinstance(part, exp.And):
+            waiting += [part.right, part.left]
+        else:
+            with at(part):
+                found = _domain_of(part, name, type_)
+            if found is None:
+                refuse(f"CHECK is BETWEEN, IN or comparisons of {name} with literals, joined by AND", part)
+            domain = pt.intersect(domain, found)
+    return domain
 
 
 def _domain_of(node: exp.Expr, name: str, type_: Type) -> Pattern | None:
     def mine(side: exp.Expr) -> bool:
         return isinstance(side, exp.Column) and side.name == name and not side.table
 
-    if isinstance(node, exp.Paren):
-        return _domain_of(node.this, name, type_)
-    if isinstance(node, exp.And):
-        both = [_domain(side, name, type_) for side in (node.left, node.right)]
-        return pt.intersect(*both)
     if isinstance(node, exp.Between) and mine(node.this):
         low, high = literal(node.args["low"], type_), literal(node.args["high"], type_)
         return pt.interval(type_, low, high, True, True)

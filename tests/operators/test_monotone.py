@@ -16,9 +16,9 @@ from tests.strategies import SMALL, Space, cuts, streams, tuples_of
 from xmlpunct import patterns as pt
 from xmlpunct.operators import Project
 from xmlpunct.operators import functions as fn
-from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.operators.monotone import Monotone
+from xmlpunct.operators.program import compiled
 from xmlpunct.pattern_text import parse_pattern
 from xmlpunct.patterns import EMPTY, Pattern
 from xmlpunct.punctuation import Punctuation, set_match
@@ -60,12 +60,9 @@ FALLING = {
 
 def values(e: Expression, given: Sequence[object], over: Column = A) -> list[object]:
     """What an expression gives, null where it fails."""
-    compiled = evaluate(e)
     frame = pl.DataFrame({over.name: given}, schema={over.name: over.type.dtype})
-    frame = frame.with_columns(compiled.value.alias("v"))
-    if compiled.error is not None:
-        frame = frame.with_columns(pl.when(compiled.error.is_null()).then("v").alias("v"))
-    return frame["v"].to_list()
+    (results,), reasons = compiled(e).run(frame)
+    return [v if reasons is None or reasons[i] is None else None for i, v in enumerate(results)]
 
 
 def image(e: Expression, attribute: Attribute, pattern: Pattern) -> Pattern:

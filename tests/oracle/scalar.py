@@ -49,13 +49,22 @@ def evaluate_row(expression: Expression, row: Mapping[str, Any]) -> Any:
         return _in(values[0], values[1:])
     if None in values:
         return None
+    try:
+        return _apply(expression, values)
+    except EvaluationError as error:
+        raise EvaluationError(f"{error.reason}: {expression}") from None
+
+
+def _apply(call: Call, values: list[Any]) -> Any:
+    """What a function gives that is null where an operand is."""
+    name = call.function
     if name == "CAST":
-        return _cast(args[0].type, expression.type, values[0])
-    if name in ("+", "-") and isinstance(expression.type, DecimalType):
+        return _cast(call.args[0].type, call.type, values[0])
+    if name in ("+", "-") and isinstance(call.type, DecimalType):
         # both become the result's type first
-        values = [_checked(expression.type, value) for value in values]
+        values = [_checked(call.type, value) for value in values]
     result = _FUNCTIONS[name](*values)
-    return _checked(expression.type, result) if name in ("+", "-", "*", "/", "%", "NEG", "ABS") else result
+    return _checked(call.type, result) if name in ("+", "-", "*", "/", "%", "NEG", "ABS") else result
 
 
 # operands that may not be evaluated

@@ -139,7 +139,7 @@ def run_command(
         finally:
             notices = counted.finish()
             for notice in notices if told else ():
-                click.echo(f"xmlpunct: {notice}", err=True)
+                say(str(notice))
             if stats is not None:
                 write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
     report(counted, rejects)

@@ -22,9 +22,10 @@ from xmlpunct.engine.plan import (
     Union,
 )
 from xmlpunct.engine.rules.drop_ignored import needs_each_once, repeats
-from xmlpunct.engine.rules.walk import can_fail, plain
+from xmlpunct.engine.rules.walk import plain
 from xmlpunct.engine.switches import EDGE_AGGREGATION, EDGE_DUPELIM, Rules
 from xmlpunct.operators import Aggregate
+from xmlpunct.operators.program import can_fail
 
 
 def is_edge(node: Node) -> bool:

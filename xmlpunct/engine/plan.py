@@ -74,13 +74,20 @@ class Node:
     @cached_property
     def schema(self) -> Schema:
         """The schema of the node's output."""
+        for below in self.walk():
+            if below is not self:
+                _ = below.schema  # before an operator asks for it, and so on down
         return self.operator().schema
 
     def walk(self) -> Iterator[Node]:
         """All nodes of the tree, each after those it reads from."""
-        for node in self.inputs:
-            yield from node.walk()
-        yield self
+        waiting: list[tuple[Node, bool]] = [(self, False)]
+        while waiting:
+            node, complete = waiting.pop()
+            if complete:
+                yield node
+            else:
+                waiting += [(node, True), *((below, False) for below in reversed(node.inputs))]
 
 
 @dataclass(frozen=True)

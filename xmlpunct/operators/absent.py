@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from fractions import Fraction
 from functools import reduce
 
@@ -15,6 +15,7 @@ from xmlpunct.patterns import EMPTY, Cut, Pattern
 from xmlpunct.punctuation import Punctuation, combine
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DOUBLE, DecimalType, Type
+from xmlpunct.unrolled import unrolled
 
 GAPS, COMBINATIONS = 64, 256
 """Of more gaps between values only the outermost are told; of more combinations nothing is."""
@@ -42,15 +43,27 @@ def never(schema: Schema, predicate: Expression, truth: bool = True) -> list[Pun
 
     What is compared with a constant says something, joined by AND, OR and NOT in whatever way; all else nothing.
     """
+    return unrolled(lambda way: _never(schema, *way), (predicate, truth))
+
+
+Way = tuple[Expression, bool]
+"""A predicate, and which of its values is looked at."""
+
+
+def _never(
+    schema: Schema, predicate: Expression, truth: bool
+) -> Generator[Way, list[Punctuation], list[Punctuation]]:
     if isinstance(predicate, Column) and predicate.type is BOOLEAN:
         return outside(schema, predicate.name, pt.constant(BOOLEAN, truth))
     if not isinstance(predicate, Call):
         return []
     name, args = predicate.function, predicate.args
     if name == "NOT":
-        return never(schema, args[0], not truth)
+        return (yield args[0], not truth)
     if name in ("AND", "OR"):
-        ways = [never(schema, argument, truth) for argument in operands(predicate)]
+        ways = []
+        for argument in operands(predicate):
+            ways.append((yield argument, truth))
         # a conjunction is true only if every part is, and false only if some part is
         return [p for way in ways for p in way] if (name == "AND") == truth else reduce(_both, ways)
     subject = args[0] if isinstance(args[0], Column) else args[-1]

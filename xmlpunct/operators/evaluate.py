@@ -1,14 +1,8 @@
-"""Expressions as polars expressions.
-
-A compiled expression is a pair: the column of results, and the column of reasons why a tuple has none (null
-where it has one). Results of failing tuples are arbitrary; nothing raises. An operand that SQL does not
-evaluate (a branch not taken, the right of AND where the left is false) cannot fail.
-"""
+"""What SQL's functions give, as polars expressions over their operands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -18,21 +12,10 @@ import polars as pl
 from xmlpunct.doubles import canonical
 from xmlpunct.operators.casts import cast_to
 from xmlpunct.operators.compare import COMPARISONS, greater
-from xmlpunct.operators.expression import Call, Column, Expression, Literal
+from xmlpunct.operators.expression import Call, Expression, Literal
 from xmlpunct.operators.functions import UNITS
 from xmlpunct.operators.wide import int128, magnitude, minus, rescale, to_decimal, unscaled
 from xmlpunct.types import DOUBLE, INT, DecimalType
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """``value`` computes an expression's result, ``error`` the reason where it fails and null elsewhere.
-
-    ``error`` is None where the expression cannot fail.
-    """
-
-    value: pl.Expr
-    error: pl.Expr | None
 
 
 class Outcome(NamedTuple):
@@ -42,132 +25,28 @@ class Outcome(NamedTuple):
     failures: Sequence[tuple[pl.Expr, str]] = ()
 
 
-def evaluate(expression: Expression) -> Evaluation:
-    """Compile an expression over the columns of a data frame.
+def operands(e: Expression) -> Sequence[Expression]:
+    """The arguments; of AND, OR and || those of the whole chain.
 
-    A constant gives one value: evaluate in a context that broadcasts it (``with_columns``, ``filter``).
-
-    >>> from xmlpunct.operators.functions import call, number
-    >>> ratio = evaluate(call("/", number("7"), Column(INT, False, "n")))
-    >>> pl.DataFrame({"n": [2, -2, 0]}).select(ratio.value.alias("value"), ratio.error.alias("error")).rows()
-    [(3, None), (-3, None), (None, 'division by zero: 7 / n')]
+    Of an AND that stands in another one twice, the second time changes nothing; nor of an OR.
     """
-    if isinstance(expression, Column):
-        return Evaluation(pl.col(expression.name), None)
-    if isinstance(expression, Literal):
-        return Evaluation(pl.lit(expression.value, dtype=expression.type.dtype), None)
-    if not isinstance(expression, Call):
-        raise TypeError(f"{expression!r} is no expression")
-    compiled = _compile(expression)
-    return compiled if any(True for _ in expression.columns()) else _constant(compiled)
-
-
-def _constant(compiled: Evaluation) -> Evaluation:
-    """An expression without columns as its one result: polars does not broadcast all that gives one value."""
-    columns = [compiled.value.alias("value")]
-    if compiled.error is not None:
-        columns.append(compiled.error.alias("error"))
-    value, *error = pl.select(columns).iter_columns()
-    failed = bool(error) and error[0][0] is not None
-    reason = pl.lit(error[0][0]) if failed else None
-    return Evaluation(pl.lit(None if failed else value[0], dtype=value.dtype), reason)
-
-
-def _compile(expression: Call) -> Evaluation:
-    found = [evaluate(argument) for argument in operands(expression)]
-    if expression.function in _LAZY:
-        return _LAZY[expression.function](found)
-    outcome = _STRICT[expression.function](expression, *(e.value for e in found))
-    errors = [e.error for e in found]
-    # of null there is no failure, only null; where an operand failed, its own reason comes first
-    known = [e.value.is_not_null() for e, a in zip(found, expression.args, strict=True) if a.nullable]
-    for condition, reason in outcome.failures:
-        fails = reduce(lambda a, b: a & b, known, condition)
-        errors.append(pl.when(fails).then(pl.lit(f"{reason}: {expression}")).otherwise(_FINE))
-    return Evaluation(outcome.value, _first(errors))
-
-
-def operands(call: Call) -> list[Expression]:
-    """The arguments; of AND and OR those of the whole chain."""
-    if call.function not in ("AND", "OR"):
-        return list(call.args)
+    if not isinstance(e, Call) or e.function not in ("AND", "OR", "||"):
+        return e.arguments
     found: list[Expression] = []
-    waiting: list[Expression] = [call]
+    waiting: list[Expression] = [e]
+    entered = set[int]()
     while waiting:
-        e = waiting.pop()
-        chained = isinstance(e, Call) and e.function == call.function
-        waiting += reversed(e.arguments) if chained else []
-        found += [] if chained else [e]
+        part = waiting.pop()
+        if not (isinstance(part, Call) and part.function == e.function):
+            found.append(part)
+        elif e.function == "||" or id(part) not in entered:
+            entered.add(id(part))
+            waiting += reversed(part.args)
     return found
 
 
-def can_fail(expression: Expression) -> bool:
-    """Whether evaluation can fail on some tuple (true also where nobody can tell)."""
-    return evaluate(expression).error is not None
-
-
-_FINE = pl.lit(None, dtype=pl.String)
-
-
-def _first(errors: Sequence[pl.Expr | None]) -> pl.Expr | None:
-    """The first of several reasons, in the order of evaluation."""
-    known = [e for e in errors if e is not None]
-    return reduce(lambda a, b: pl.coalesce(a, b), known) if known else None
-
-
-def _unless(skipped: pl.Expr, error: pl.Expr | None) -> pl.Expr | None:
-    """A reason, where the operand is evaluated at all."""
-    return None if error is None else pl.when(skipped).then(_FINE).otherwise(error)
-
-
-# functions that do not evaluate every operand
-
-
-def _and(found: Sequence[Evaluation]) -> Evaluation:
-    error = None
-    for e in reversed(found):
-        error = _first([e.error, _unless(~e.value, error)])
-    return Evaluation(reduce(lambda a, b: a & b, (e.value for e in found)), error)
-
-
-def _or(found: Sequence[Evaluation]) -> Evaluation:
-    error = None
-    for e in reversed(found):
-        error = _first([e.error, _unless(e.value, error)])
-    return Evaluation(reduce(lambda a, b: a | b, (e.value for e in found)), error)
-
-
-def _case(found: Sequence[Evaluation]) -> Evaluation:
-    value, error = found[-1].value, found[-1].error
-    for when, then in zip(found[-3::-2], found[-2::-2], strict=True):
-        value = pl.when(when.value).then(then.value).otherwise(value)
-        if error is not None or then.error is not None:
-            error = (
-                pl.when(when.value)
-                .then(_FINE if then.error is None else then.error)
-                .otherwise(_FINE if error is None else error)
-            )
-        error = _first([when.error, error])
-    return Evaluation(value, error)
-
-
-def _coalesce(found: Sequence[Evaluation]) -> Evaluation:
-    error = None
-    for e in reversed(found):
-        error = _first([e.error, _unless(e.value.is_not_null(), error)])
-    return Evaluation(pl.coalesce([e.value for e in found]), error)
-
-
-_LAZY: dict[str, Callable[[Sequence[Evaluation]], Evaluation]] = {
-    "AND": _and,
-    "OR": _or,
-    "CASE": _case,
-    "COALESCE": _coalesce,
-}
-
-
-Compiler = Callable[..., Outcome]
-"""Takes the call and its compiled operands."""
+Function = Callable[..., Outcome]
+"""Takes the call and its operands' results."""
 
 # arithmetic: INT in 128 bits then checked, DECIMAL unscaled in 128 bits, DOUBLE as IEEE has it in canonical form
 
@@ -291,12 +170,10 @@ def _in(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
     return Outcome(found if len(known) == len(members) else pl.when(found).then(True))
 
 
-def _extreme(call: Call, *values: pl.Expr) -> Outcome:
-    def pick(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        better = greater(b, a) if call.function == "GREATEST" else greater(a, b)
-        return pl.when(a.is_null() | better).then(b).otherwise(a)
-
-    return Outcome(reduce(pick, values))
+def better(function: str, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """The one of two that GREATEST or LEAST gives."""
+    other = greater(b, a) if function == "GREATEST" else greater(a, b)
+    return pl.when(a.is_null() | other).then(b).otherwise(a)
 
 
 def _substring(call: Call, text: pl.Expr, *places: pl.Expr) -> Outcome:
@@ -347,14 +224,13 @@ def _cast(call: Call, value: pl.Expr) -> Outcome:
     return Outcome(result, [] if fails is None else [(fails, f"no {call.type}")])
 
 
-def _plain(method: Callable[[pl.Expr], pl.Expr]) -> Compiler:
+def _plain(method: Callable[[pl.Expr], pl.Expr]) -> Function:
     return lambda call, value: Outcome(method(value))
 
 
-_STRICT: dict[str, Compiler] = {
+FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(_OPERATIONS, _arithmetic),
     **dict.fromkeys(COMPARISONS, _compare),
-    **dict.fromkeys(("GREATEST", "LEAST"), _extreme),
     "/": _divide,
     "%": _remainder,
     "NEG": _negate,
@@ -365,7 +241,7 @@ _STRICT: dict[str, Compiler] = {
     "IS NULL": _plain(lambda v: v.is_null()),
     "LIKE": _like,
     "SUBSTRING": _substring,
-    "||": lambda call, a, b: Outcome(a + b),
+    "||": lambda call, *texts: Outcome(pl.concat_str(texts)),
     "UPPER": _plain(lambda v: v.str.to_uppercase()),
     "LOWER": _plain(lambda v: v.str.to_lowercase()),
     "TRIM": _plain(lambda v: v.str.strip_chars(" ")),

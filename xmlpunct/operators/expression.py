@@ -1,13 +1,17 @@
 """Scalar expressions: trees over the columns of a tuple, with their types.
 
 The trees are values: they compare, hash and pickle. `xmlpunct.operators.functions` builds typed calls,
-`xmlpunct.operators.evaluate` compiles them, ``str`` prints them as SQL.
+`xmlpunct.operators.program` compiles them, ``str`` prints them as SQL.
+
+A tree may be thousands of calls deep, and calls in it may share an argument. So nothing here recurses, and what
+looks at a whole tree looks at each call once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Type, Value
 
@@ -24,13 +28,46 @@ class Expression:
         return ()
 
     def columns(self) -> Iterator[str]:
-        """The names of the columns it reads."""
-        for argument in self.arguments:
-            yield from argument.columns()
+        """The names of the columns it reads, one for each call's argument that is one."""
+        if isinstance(self, Column):
+            yield self.name
+        for part in inside_out([self]):
+            yield from (a.name for a in part.arguments if isinstance(a, Column))
 
     def rewrite(self, change: Callable[[Expression], Expression | None]) -> Expression:
         """The tree with every part for which ``change`` gives another one replaced, topmost parts first."""
-        return change(self) or self
+        changed: dict[int, Expression] = {}
+
+        def unchanged(e: Expression) -> Sequence[Expression]:
+            new = change(e)
+            if new is None:
+                return e.arguments
+            changed[id(e)] = new
+            return ()
+
+        for e in inside_out([self], unchanged):
+            if isinstance(e, Call) and id(e) not in changed:
+                args = tuple(changed.get(id(a), a) for a in e.args)
+                if any(new is not old for new, old in zip(args, e.args, strict=True)):
+                    changed[id(e)] = Call(e.type, e.nullable, e.function, args)
+        return changed.get(id(self), self)
+
+
+def inside_out(
+    roots: Sequence[Expression],
+    arguments: Callable[[Expression], Sequence[Expression]] = lambda e: e.arguments,
+) -> Iterator[Expression]:
+    """Some expressions and all that they are made of, each once and after its ``arguments``."""
+    waiting: list[tuple[Expression, bool]] = [(e, False) for e in reversed(roots)]
+    entered = set[int]()
+    while waiting:
+        e, complete = waiting.pop()
+        if complete:
+            yield e
+        elif id(e) not in entered:
+            entered.add(id(e))
+            waiting.append((e, True))
+            waiting += [(a, False) for a in reversed(arguments(e))]
 
 
 @dataclass(frozen=True)
@@ -38,9 +75,6 @@ class Column(Expression):
     """The value of a column."""
 
     name: str
-
-    def columns(self) -> Iterator[str]:
-        yield self.name
 
     def __str__(self) -> str:
         return self.name
@@ -75,7 +109,11 @@ class Literal(Expression):
         return text
 
 
-@dataclass(frozen=True)
+LONGEST = 1_000_000
+"""Of an expression with a longer text the rest is left out: calls that share arguments have no end of text."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Call(Expression):
     """A function or an operator applied to arguments. ``function`` names a row of the table in functions.py.
 
@@ -84,48 +122,120 @@ class Call(Expression):
 
     function: str
     args: tuple[Expression, ...]
+    constant: bool = field(init=False)
+    """Whether it reads no column."""
+    _hash: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        constant = all(a.constant if isinstance(a, Call) else isinstance(a, Literal) for a in self.args)
+        object.__setattr__(self, "constant", constant)
+        object.__setattr__(self, "_hash", hash((self.type, self.nullable, self.function, self.args)))
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
         return self.args
 
-    def rewrite(self, change: Callable[[Expression], Expression | None]) -> Expression:
-        found = change(self)
-        if found is not None:
-            return found
-        return replace(self, args=tuple(argument.rewrite(change) for argument in self.args))
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        waiting: list[tuple[object, object]] = [(self, other)]
+        equal = set[tuple[int, int]]()
+        while waiting:
+            a, b = waiting.pop()
+            if a is b or (id(a), id(b)) in equal:
+                continue
+            if not (isinstance(a, Call) and isinstance(b, Call)):
+                if isinstance(a, Call) or isinstance(b, Call) or a != b:
+                    return False
+                continue
+            if a._hash != b._hash or a._head != b._head:
+                return False
+            equal.add((id(a), id(b)))
+            waiting += zip(a.args, b.args, strict=True)
+        return True
+
+    @property
+    def _head(self) -> tuple[Any, ...]:
+        """What it is, but for its arguments."""
+        return (self.type, self.nullable, self.function, len(self.args))
+
+    def __reduce__(self) -> tuple[Callable[[list[Any]], Expression], tuple[list[Any]]]:
+        """As a list of its parts, in which a call's arguments are places of others."""
+        parts: list[Any] = []
+        places: dict[int, int] = {}
+        for e in inside_out([self]):
+            places[id(e)] = len(parts)
+            if isinstance(e, Call):
+                parts.append((e.type, e.nullable, e.function, [places[id(a)] for a in e.args]))
+            else:
+                parts.append(e)
+        return _restored, (parts,)
+
+    def __repr__(self) -> str:
+        return f"Call({str(self)!r})"
 
     def __str__(self) -> str:
+        texts, length = list[str](), 0
+        waiting: list[str | Expression] = [self]
+        while waiting and length <= LONGEST:
+            piece = waiting.pop()
+            if isinstance(piece, Call):
+                waiting += reversed(piece._pieces())
+            else:
+                texts.append(str(piece))
+                length += len(texts[-1])
+        return "".join([*texts, "..."] if waiting else texts)
+
+    def _pieces(self) -> list[str | Expression]:
+        """Its text, with arguments in the place of theirs."""
         name, args = self.function, self.args
         if name == "CASE":
-            whens = "".join(f" WHEN {w} THEN {t}" for w, t in zip(args[::2], args[1::2], strict=False))
-            return f"CASE{whens} ELSE {args[-1]} END"
+            whens = zip(args[::2], args[1::2], strict=False)
+            pairs = [piece for when, then in whens for piece in (" WHEN ", when, " THEN ", then)]
+            return ["CASE", *pairs, " ELSE ", args[-1], " END"]
         if name == "CAST":
-            return f"CAST({args[0]} AS {self.type})"
+            return ["CAST(", args[0], f" AS {self.type})"]
         if name == "IN":
-            return f"{self._inner(0)} IN ({', '.join(map(str, args[1:]))})"
+            return [*self._inner(0), " IN (", *_listed(args[1:]), ")"]
         if name in PREFIX:
-            text = self._inner(0)
-            return f"-{text}" if name == "NEG" else f"{name} {text}"
+            return ["-" if name == "NEG" else f"{name} ", *self._inner(0)]
         if name in POSTFIX:
-            return f"{self._inner(0)} {name}"
+            return [*self._inner(0), f" {name}"]
         if name == "LIKE" and len(args) == 3:
-            return f"{self._inner(0)} LIKE {args[1]} ESCAPE {args[2]}"
+            return [*self._inner(0), " LIKE ", args[1], " ESCAPE ", args[2]]
         if name in INFIX:
-            return f"{self._inner(0)} {name} {self._inner(1)}"
-        return f"{name}({', '.join(map(str, args))})"
+            return [*self._inner(0), f" {name} ", *self._inner(1)]
+        return [f"{name}(", *_listed(args), ")"]
 
-    def _inner(self, place: int) -> str:
+    def _inner(self, place: int) -> list[str | Expression]:
         """An argument, in parentheses where the tree would read otherwise without."""
         argument = self.args[place]
-        negative = isinstance(argument, Literal) and str(argument).startswith("-")
         if not isinstance(argument, Call):
-            return f"({argument})" if negative and self.function == "NEG" else str(argument)
+            negative = isinstance(argument, Literal) and str(argument).startswith("-")
+            return ["(", argument, ")"] if negative and self.function == "NEG" else [argument]
         mine, its = _BINDING.get(self.function, 0), _BINDING.get(argument.function, 99)
         joined = place == 0 and self.function in INFIX and self.function not in COMPARISONS
         associative = self.function in ("AND", "OR") and argument.function == self.function
         loose = its < mine or (its == mine and not (joined or associative))
-        return f"({argument})" if loose else str(argument)
+        return ["(", argument, ")"] if loose else [argument]
+
+
+def _restored(parts: list[Any]) -> Expression:
+    """The inverse of `Call.__reduce__`."""
+    made: list[Expression] = []
+    for part in parts:
+        if isinstance(part, Expression):
+            made.append(part)
+        else:
+            type_, nullable, function, places = part
+            made.append(Call(type_, nullable, function, tuple(made[i] for i in places)))
+    return made[-1]
+
+
+def _listed(args: Iterable[Expression]) -> list[str | Expression]:
+    """Arguments with commas between them."""
+    return [piece for a in args for piece in (", ", a)][1:]
 
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")

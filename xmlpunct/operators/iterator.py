@@ -20,6 +20,7 @@ from typing import Any
 import polars as pl
 
 from xmlpunct.errors import Reject
+from xmlpunct.operators.program import Program
 from xmlpunct.origin import BYTE, LINE, SOURCE, is_attribute
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -89,9 +90,19 @@ class Operator(ABC):
         """For each port, how much that is retained waits for it: tuples, or punctuations that could pass."""
         return [0] * len(self.inputs)
 
-    def reject_failures(self, tuples: pl.DataFrame, error: pl.Expr) -> pl.DataFrame:
-        """The tuples for which ``error`` is null; the others are rejected for the reason it gives."""
-        reasons = tuples.select(error.alias("reason"))["reason"]
+    def passing(self, tuples: pl.DataFrame, condition: Program) -> pl.DataFrame:
+        """The tuples for which a condition is true. Those for which it fails are rejected."""
+        if condition.simple is not None:
+            return tuples.filter(condition.simple)
+        results, reasons = condition.run(tuples)
+        (holds,) = results
+        if reasons is None:
+            return tuples.filter(holds)
+        self.reject_failures(tuples, reasons)
+        return tuples.filter(holds & reasons.is_null())
+
+    def reject_failures(self, tuples: pl.DataFrame, reasons: pl.Series) -> pl.DataFrame:
+        """The tuples that have no reason; the others are rejected for it."""
         failed = reasons.is_not_null()
         if not failed.any():
             return tuples

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.bundle import distinct, has_end, rebased
-from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
+from xmlpunct.operators.program import compiled
 from xmlpunct.operators.table import Table
 from xmlpunct.patterns import interval
 from xmlpunct.punctset import PunctuationSet
@@ -58,7 +58,7 @@ class Join(Operator):
             sides[RIGHT] = [a for a in sides[RIGHT] if a.name not in self.keys.names[RIGHT]]
         super().__init__((left, right), Schema.of([*sides[LEFT], *sides[RIGHT]]))
         self._places = [self._origins(side) for side in (LEFT, RIGHT)]
-        self._residual = None if residual is None else evaluate(residual)
+        self._residual = residual
         self._next_id = 0
         self._stored = [Table(self._marked(port, side.empty())) for port, side in enumerate((left, right))]
         self._pending = [PunctuationSet(left), PunctuationSet(right)]
@@ -190,9 +190,7 @@ class Join(Operator):
             right_keys = zip(*self.keys.names, strict=True)
             pairs = pairs.with_columns(pl.col(k).alias(name) for k, name in right_keys)
         if self._residual is not None:
-            if self._residual.error is not None:
-                pairs = self.reject_failures(pairs, self._residual.error)
-            pairs = pairs.filter(self._residual.value)
+            pairs = self.passing(pairs, compiled(self._residual))
         return pairs
 
     def _with_nulls(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:

@@ -10,8 +10,8 @@ import polars as pl
 
 from xmlpunct import patterns as pt
 from xmlpunct.cover import Part
-from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Call, Column, Expression, Literal
+from xmlpunct.operators.program import compiled
 from xmlpunct.patterns import EMPTY, Cut, Pattern
 from xmlpunct.schema import Attribute
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type, Value
@@ -74,11 +74,9 @@ class Monotone:
 
     def _results(self, type_: Type, values: Sequence[Value]) -> list[Value | None]:
         """What the expression gives for some values (None: it fails)."""
-        compiled = evaluate(self.expression)
         frame = pl.DataFrame({self.source: values}, schema={self.source: type_.dtype})
-        errors = pl.lit(None, dtype=pl.String()) if compiled.error is None else compiled.error
-        rows = frame.with_columns(compiled.value.alias("$value"), errors.alias("$error"))
-        return [v if e is None else None for v, e in zip(rows["$value"], rows["$error"], strict=True)]
+        (results,), reasons = compiled(self.expression).run(frame)
+        return [v if reasons is None or reasons[i] is None else None for i, v in enumerate(results)]
 
 
 def _step(call: Call) -> tuple[Expression, bool] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property
 from itertools import product
 
 import polars as pl
@@ -13,10 +13,10 @@ from xmlpunct import patterns as pt
 from xmlpunct.bundle import Bundle, rebased
 from xmlpunct.cover import Fused, JointCover, Part
 from xmlpunct.operators.absent import outside
-from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.monotone import Monotone, without
+from xmlpunct.operators.program import Program
 from xmlpunct.patterns import EMPTY, WILDCARD, Pattern
 from xmlpunct.punctset import closing
 from xmlpunct.punctuation import Punctuation
@@ -61,13 +61,9 @@ class Project(Operator):
         ]
         super().__init__((schema,), Schema.of(attributes))
         self.columns, self.memory = tuple(columns), memory
-        found = [(name, evaluate(e)) for name, e in columns]
-        self._values = [e.value.alias(name) for name, e in found]
         self._sources: list[tuple[str, str]] | None = None
         if columns and all(isinstance(e, Column) for _, e in columns):
             self._sources = [(e.name, name) for name, e in columns if isinstance(e, Column)]
-        errors = [e.error for _, e in found if e.error is not None]
-        self._error = reduce(lambda a, b: pl.coalesce(a, b), errors) if errors else None
         self._carriers = self._find_carriers(dict(derived))
         self._fusing = {i for i, found in enumerate(self._carriers) if any(m for _, m in found)}
         self._carried = [i for i, found in enumerate(self._carriers) if found]
@@ -105,12 +101,18 @@ class Project(Operator):
         return cls(schema, found, (), memory)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        if self._error is not None:
-            tuples = self.reject_failures(tuples, self._error)
         if self._sources is not None:  # nothing is computed, only chosen
             return pl.DataFrame([tuples[source].alias(name) for source, name in self._sources])
-        # Not select alone: constants would give one row, whatever the number of tuples.
-        return tuples.with_columns(self._values).select(self.schema.names)
+        computed, reasons = self._program.run(tuples)
+        if reasons is None:
+            return computed
+        self.reject_failures(tuples, reasons)
+        return computed.filter(reasons.is_null())
+
+    @cached_property
+    def _program(self) -> Program:
+        """Made when tuples come: a planner asks for the schema of many an operator, and no more."""
+        return Program(self.columns)
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         closed = self._joint.add(punctuations) if self.memory else closing(punctuations, self._carried)

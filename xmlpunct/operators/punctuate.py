@@ -74,7 +74,7 @@ class Punctuate(Operator):
             listed = pl.Series(order.senders, dtype=self.schema[order.by].type.dtype).implode()
             known = pl.col(order.by).is_in(listed).fill_null(False)
             stranger = pl.when(~known).then(pl.lit(f"{order.by} is not a listed sender"))
-            tuples = self.reject_failures(tuples, stranger)
+            tuples = self.reject_failures(tuples, tuples.select(stranger).to_series())
         sender = pl.col(order.by) if order.by is not None else pl.lit(0, dtype=pl.Int32())
         seen = tuples.select(sender.alias("sender"), pl.col(order.attribute).alias("value"))
         both = pl.concat([self._reached, seen])
@@ -85,7 +85,7 @@ class Punctuate(Operator):
         self._reached = reached.drop_nulls("value")
         late = self._is_late(tuples[order.attribute], earlier)
         told = f"late: {order.attribute} is out of order by more than its slack"
-        return self.reject_failures(tuples, pl.when(late).then(pl.lit(told)))
+        return self.reject_failures(tuples, pl.select(pl.when(late).then(pl.lit(told))).to_series())
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         found = list(renamed(punctuations, self.schema))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.operators.absent import never, news
-from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.program import compiled
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -29,15 +29,12 @@ class Select(Operator):
     def __init__(self, schema: Schema, predicate: Expression) -> None:
         super().__init__((schema,), schema)
         self.predicate = predicate
-        self._test = evaluate(predicate)
 
     def opening(self) -> list[Punctuation]:
         return news(self.schema, never(self.schema, self.predicate))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        if self._test.error is not None:
-            tuples = self.reject_failures(tuples, self._test.error)
-        return tuples.filter(self._test.value)
+        return self.passing(tuples, compiled(self.predicate))
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         return punctuations

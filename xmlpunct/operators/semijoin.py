@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.bundle import distinct
-from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
+from xmlpunct.operators.program import compiled
 from xmlpunct.operators.table import Table
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
@@ -45,7 +45,7 @@ class SemiJoin(Operator):
     ) -> None:
         super().__init__((left, right), left)
         self.keys, self.anti = JoinKeys((left, right), keys), anti
-        self._residual = None if residual is None else evaluate(residual)
+        self._residual = residual
         needed = set(residual.columns()) if residual is not None else set[str]()
         self._columns = [n for n in right.names if n in needed or n in self.keys.names[RIGHT]] or [_ANY]
         self._waiting, self._partners = Table(left.empty()), Table(self._needed(right.empty()))
@@ -107,9 +107,7 @@ class SemiJoin(Operator):
         if self._residual is not None:
             right_keys = zip(*self.keys.names, strict=True)
             pairs = pairs.with_columns(pl.col(k).alias(name) for k, name in right_keys)
-            if self._residual.error is not None:
-                pairs = self.reject_failures(pairs, self._residual.error)
-            pairs = pairs.filter(self._residual.value)
+            pairs = self.passing(pairs, compiled(self._residual))
         return numbered[_ID].is_in(pairs[_ID].implode())
 
     def waits(self) -> list[int]:

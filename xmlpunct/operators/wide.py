@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import polars as pl
 
 from xmlpunct.types import DecimalType
 
 
+@lru_cache(maxsize=256)
 def int128(value: int) -> pl.Expr:
-    """A 128-bit constant."""
+    """A 128-bit constant. polars takes its time to make one."""
     return pl.lit(value, dtype=pl.Int128)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xmlpunct.engine.plan import DupElim, GroupBy, Merge, Node, Project, Select, Union
-from xmlpunct.engine.rules.walk import can_fail, none_fails
+from xmlpunct.engine.rules.walk import none_fails
+from xmlpunct.operators.program import can_fail
 
 
 def drop_ignored(root: Node) -> Node:

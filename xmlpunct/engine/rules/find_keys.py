@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xmlpunct.engine.plan import Join, Node, Project, Select
 from xmlpunct.engine.rules.walk import (
-    can_fail,
     column,
     conjunction,
     conjuncts,
@@ -13,6 +12,7 @@ from xmlpunct.engine.rules.walk import (
 )
 from xmlpunct.operators.expression import Call, Column, Expression
 from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.program import can_fail
 
 
 def find_keys(root: Node) -> Node:

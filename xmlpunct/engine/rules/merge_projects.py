@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from xmlpunct.engine.plan import Node, Project
-from xmlpunct.engine.rules.walk import can_fail, everywhere, substitute
+from xmlpunct.engine.rules.walk import everywhere, substitute
 from xmlpunct.operators.expression import Call, Column
+from xmlpunct.operators.program import can_fail
 
 
 def merge_projects(root: Node) -> Node:

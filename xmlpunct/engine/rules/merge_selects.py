@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from xmlpunct.engine.plan import Node, Select
-from xmlpunct.engine.rules.walk import can_fail, conjunction, everywhere
+from xmlpunct.engine.rules.walk import conjunction, everywhere
+from xmlpunct.operators.program import can_fail
 
 
 def merge_selects(root: Node) -> Node:

@@ -18,7 +18,8 @@ from xmlpunct.engine.plan import (
     SemiJoin,
     Union,
 )
-from xmlpunct.engine.rules.walk import aggregate_can_fail, can_fail, plain
+from xmlpunct.engine.rules.walk import aggregate_can_fail, plain
+from xmlpunct.operators.program import can_fail
 
 
 def prune_columns(root: Node) -> Node:

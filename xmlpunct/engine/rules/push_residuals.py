@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xmlpunct.engine.plan import Join, Node, Select, SemiJoin
-from xmlpunct.engine.rules.walk import can_fail, conjunction, conjuncts, everywhere, on_side
+from xmlpunct.engine.rules.walk import conjunction, conjuncts, everywhere, on_side
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.program import can_fail
 
 
 def push_residuals(root: Node) -> Node:

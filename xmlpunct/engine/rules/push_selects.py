@@ -18,7 +18,6 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.engine.rules.walk import (
     aggregate_can_fail,
-    can_fail,
     conjunction,
     conjuncts,
     everywhere,
@@ -30,6 +29,7 @@ from xmlpunct.engine.rules.walk import (
 )
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.program import can_fail
 
 
 def push_selects(root: Node) -> Node:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import chain, count
 
 from xmlpunct.engine.plan import GroupBy, Join, Node, SemiJoin
-from xmlpunct.operators import Aggregate, evaluate
+from xmlpunct.operators import Aggregate
+from xmlpunct.operators.evaluate import operands
 from xmlpunct.operators.expression import Call, Column, Expression
+from xmlpunct.operators.program import can_fail
 from xmlpunct.types import BOOLEAN, DOUBLE
 
 
@@ -16,12 +18,6 @@ def everywhere(root: Node, change: Callable[[Node], Node]) -> Node:
     """The plan with ``change`` applied to every node, inputs first."""
     inputs = [everywhere(node, change) for node in root.inputs]
     return change(root.over(inputs) if list(root.inputs) != inputs else root)
-
-
-@lru_cache(maxsize=1024)
-def can_fail(expression: Expression) -> bool:
-    """Whether an expression can reject a tuple."""
-    return evaluate.can_fail(expression)
 
 
 def none_fails(expressions: Iterable[Expression]) -> bool:
@@ -44,7 +40,7 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
 def conjuncts(predicate: Expression | None) -> list[Expression]:
     """The parts that AND joins (None: no part)."""
     if isinstance(predicate, Call) and predicate.function == "AND":
-        return [part for argument in predicate.args for part in conjuncts(argument)]
+        return list(operands(predicate))
     return [] if predicate is None else [predicate]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from xmlpunct.ddl import about, parse_statements, refuse
-from xmlpunct.engine.plan import Query, Scan, numbered
+from xmlpunct.engine.plan import Node, Query, Scan, numbered
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import declared, named
 from xmlpunct.engine.sql.queries import Context, plan_outermost
@@ -17,6 +17,9 @@ from xmlpunct.errors import SqlError
 from xmlpunct.names import is_xml_name
 
 __all__ = ["plan"]
+
+DEEPEST = 150
+"""So many operators can stand one above the other."""
 
 
 def plan(sql: str, sources: Mapping[str, str] | None = None, rules: Rules = USUAL) -> Query:
@@ -48,8 +51,18 @@ def _plan(sql: str, sources: Mapping[str, str], rules: Rules) -> Query:
     relation = plan_outermost(queries[0], Context(streams, {}))
     _check_output(relation)
     root = numbered(optimize(relation.node, rules))
+    _check_depth(root)
     used = dict.fromkeys(node.stream for node in root.walk() if isinstance(node, Scan))
     return Query(root, tuple(used), sql, rules, tuple(named(statements, streams)))
+
+
+def _check_depth(root: Node) -> None:
+    """Refuse what would later take a deeper stack than there is."""
+    depth: dict[int, int] = {}
+    for node in root.walk():
+        depth[id(node)] = 1 + max((depth[id(below)] for below in node.inputs), default=0)
+    if depth[id(root)] > DEEPEST:
+        raise SqlError(f"this query is nested too deeply: at most {DEEPEST} steps can follow each other")
 
 
 def _check_output(relation: Relation) -> None:

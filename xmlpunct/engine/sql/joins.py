@@ -35,13 +35,17 @@ def conditions(node: exp.Expr | None) -> list[exp.Expr]:
     >>> [part.sql() for part in conditions(parse_one("a = 1 AND ((b = 2) AND (c OR d))"))]
     ['a = 1', 'b = 2', 'c OR d']
     """
-    if node is None:
-        return []
-    if isinstance(node, exp.Paren):
-        return conditions(take(node, "this")[0])
-    if isinstance(node, exp.And):
-        return [part for side in take(node, "this", "expression") for part in conditions(side)]
-    return [node]
+    parts: list[exp.Expr] = []
+    waiting = [] if node is None else [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, exp.Paren):
+            waiting += take(part, "this")
+        elif isinstance(part, exp.And):
+            waiting += reversed(take(part, "this", "expression"))
+        else:
+            parts.append(part)
+    return parts
 
 
 def split(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from sqlglot import exp
@@ -13,6 +13,7 @@ from xmlpunct.engine.sql.scope import Field, Relation
 from xmlpunct.operators import functions as fn
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.types import BOOLEAN, STRING
+from xmlpunct.unrolled import unrolled
 
 AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Count: "COUNT",
@@ -28,6 +29,9 @@ FIELD = "field"
 """Where a column's syntax carries the field it means, if that is known already."""
 
 AggregateHandler = Callable[[exp.Expr], Column]
+
+Reading = Generator[exp.Expr, Expression, Expression]
+"""Reads a node: yields those below, is sent their trees, returns its own."""
 
 
 class Scalars:
@@ -51,6 +55,9 @@ class Scalars:
 
     def read(self, node: exp.Expr) -> Expression:
         """The typed tree of an expression. Refuses what has no meaning or no type."""
+        return unrolled(self._reading, node)
+
+    def _reading(self, node: exp.Expr) -> Reading:
         kind = type(node)
         if isinstance(node, exp.In) and node.args.get("query"):
             refuse(SUBQUERY, node)
@@ -60,13 +67,15 @@ class Scalars:
             return self.aggregate(node)
         if kind in _INFIX:
             name, unread = _INFIX[kind]
-            return self._call(node, name, *take(node, "this", "expression", unread=unread))
+            return (yield from self._call(node, name, *take(node, "this", "expression", unread=unread)))
         if kind in _UNARY:
-            return self._call(node, _UNARY[kind], only(node, "this"))
+            return (yield from self._call(node, _UNARY[kind], only(node, "this")))
+        if kind in _LEAVES:
+            return _LEAVES[kind](self, node)
         reader = _READERS.get(kind)
         if reader is None:
             refuse(_unknown(node), node)
-        return reader(self, node)
+        return (yield from reader(self, node))
 
     def condition(self, node: exp.Expr) -> Expression:
         """A BOOLEAN expression."""
@@ -74,8 +83,11 @@ class Scalars:
         with at(node):
             return fn.of_type(self.where, found, BOOLEAN)
 
-    def _call(self, node: exp.Expr, name: str, *operands: exp.Expr | None) -> Expression:
-        found = [self.read(operand) for operand in operands if operand is not None]
+    def _call(self, node: exp.Expr, name: str, *operands: exp.Expr | None) -> Reading:
+        found = []
+        for operand in operands:
+            if operand is not None:
+                found.append((yield operand))
         with at(node):
             return fn.call(name, *found)
 
@@ -113,59 +125,59 @@ class Scalars:
         with at(node):
             return fn.literal(STRING, text) if quoted else fn.number(text)
 
-    def _negative(self, node: exp.Expr) -> Expression:
+    def _negative(self, node: exp.Expr) -> Reading:
         operand = only(node, "this")
         if isinstance(operand, exp.Literal) and not operand.is_string:
             with at(node):
                 return fn.number(f"-{only(operand, 'this', unread=('is_string',))}")
-        return self._call(node, "NEG", operand)
+        return (yield from self._call(node, "NEG", operand))
 
-    def _cast(self, node: exp.Expr) -> Expression:
+    def _cast(self, node: exp.Expr) -> Reading:
         operand, to = take(node, "this", "to")
-        found = self.read(operand)
+        found = yield operand
         with at(node):
             return fn.cast(found, type_of(to))
 
-    def _is(self, node: exp.Expr) -> Expression:
+    def _is(self, node: exp.Expr) -> Reading:
         operand, what = take(node, "this", "expression")
         if isinstance(what, exp.Null):
-            return self._call(node, "IS NULL", operand)
+            return (yield from self._call(node, "IS NULL", operand))
         if isinstance(what, exp.Boolean):
-            return self._call(node, "IS NOT DISTINCT FROM", operand, what)
+            return (yield from self._call(node, "IS NOT DISTINCT FROM", operand, what))
         return refuse("IS goes with NULL, TRUE, FALSE and DISTINCT FROM", node)
 
-    def _case(self, node: exp.Expr) -> Expression:
+    def _case(self, node: exp.Expr) -> Reading:
         subject, branches, default = take(node, "this", "ifs", "default")
         pairs = []
-        value = self.read(subject) if subject else None
+        value = (yield subject) if subject else None
         for branch in branches:
             when, then = take(branch, "this", "true")
-            test = self.read(when)
+            test = yield when
             if value is not None:
                 with at(when):
                     test = fn.call("=", value, test)
-            pairs += [test, self.read(then)]
-        other = self.read(default) if default else fn.NULL
+            pairs += [test, (yield then)]
+        other = (yield default) if default else fn.NULL
         with at(node):
             return fn.call("CASE", *pairs, other)
 
-    def _like(self, node: exp.Expr) -> Expression:
+    def _like(self, node: exp.Expr) -> Reading:
         like, escape = take(node, "this", "expression") if isinstance(node, exp.Escape) else (node, None)
         if type(like) is not exp.Like:
             refuse("ESCAPE goes with LIKE", node)
         text, pattern, negate = take(like, "this", "expression", "negate")
-        found = self._call(node, "LIKE", text, pattern, escape)
+        found = yield from self._call(node, "LIKE", text, pattern, escape)
         return fn.call("NOT", found) if negate else found
 
-    def _truncated(self, node: exp.Expr) -> Expression:
+    def _truncated(self, node: exp.Expr) -> Reading:
         unit, operand = take(node, "unit", "this")
-        return self._call(node, "DATE_TRUNC", unit, operand)
+        return (yield from self._call(node, "DATE_TRUNC", unit, operand))
 
-    def _extract(self, node: exp.Expr) -> Expression:
+    def _extract(self, node: exp.Expr) -> Reading:
         unit, operand = take(node, "this", "expression")
         if unit.name.upper() not in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"):
             refuse(f"EXTRACT gives YEAR, MONTH, DAY, HOUR, MINUTE or SECOND, not {unit.name}", node)
-        return self._call(node, unit.name.upper(), operand)
+        return (yield from self._call(node, unit.name.upper(), operand))
 
 
 def _unknown(node: exp.Expr) -> str:
@@ -216,25 +228,33 @@ _UNARY: dict[type[exp.Expr], str] = {
     exp.Second: "SECOND",
 }
 
-Reader = Callable[[Scalars, Any], Expression]
+Reader = Callable[[Scalars, Any], Reading]
 
 
 def _listed(name: str, *leading: str, unread: tuple[str, ...] = ()) -> Reader:
     """A reader for a function whose operands are those of some names and then a list."""
 
-    def read(self: Scalars, node: exp.Expr) -> Expression:
+    def read(self: Scalars, node: exp.Expr) -> Reading:
         *first, rest = take(node, *leading, "expressions", unread=unread)
-        return self._call(node, name, *first, *(rest or ()))
+        return (yield from self._call(node, name, *first, *(rest or ())))
 
     return read
 
 
-_READERS: dict[type[exp.Expr], Reader] = {
-    exp.Paren: lambda self, node: self.read(only(node, "this")),
+def _inside(self: Scalars, node: exp.Expr) -> Reading:
+    """What stands in parentheses."""
+    return (yield only(node, "this"))
+
+
+_LEAVES: dict[type[exp.Expr], Callable[[Scalars, Any], Expression]] = {
     exp.Column: Scalars._column,
     exp.Literal: Scalars._literal,
     exp.Boolean: lambda self, node: fn.literal(BOOLEAN, bool(node.this)),
     exp.Null: lambda self, node: fn.NULL,
+}
+
+_READERS: dict[type[exp.Expr], Reader] = {
+    exp.Paren: _inside,
     exp.Neg: Scalars._negative,
     exp.Cast: Scalars._cast,
     exp.Is: Scalars._is,

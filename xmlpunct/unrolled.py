@@ -1,0 +1,31 @@
+"""Recursion for trees that are deeper than Python's own stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TypeVar, cast
+
+N = TypeVar("N")
+R = TypeVar("R")
+
+
+def unrolled(visit: Callable[[N], Generator[N, R, R]], root: N) -> R:
+    """What ``visit`` returns for the root of a tree. It yields a node below to be sent what it returns for that.
+
+    >>> def depth(node: list) -> Generator[list, int, int]:
+    ...     deepest = 0
+    ...     for below in node:
+    ...         deepest = max(deepest, (yield below))
+    ...     return deepest + 1
+    >>> unrolled(depth, [[], [[]]])
+    3
+    """
+    visits, sent = [visit(root)], cast(R, None)
+    while visits:
+        try:
+            visits.append(visit(visits[-1].send(sent)))
+            sent = cast(R, None)
+        except StopIteration as done:
+            visits.pop()
+            sent = done.value
+    return sent
