@@ -17,6 +17,8 @@ import polars as pl
 
 from xmlpunct import patterns as pt
 from xmlpunct.bundle import Bundle
+from xmlpunct.coverage import PARTS, PAST, Coverage
+from xmlpunct.ownership import ALONE, Ownership
 from xmlpunct.patterns import EMPTY, WILDCARD, Cut, Pattern, Wildcard
 from xmlpunct.punctset import PunctuationSet, jointly_cover
 from xmlpunct.punctuation import Punctuation, combine, covers, from_frame, to_frame
@@ -187,6 +189,9 @@ class JointCover:
 
     ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` together close hour 5 once they cover the domain of sid. A punctuation
     is retained until those that were found cover what it could still contribute to.
+
+    On several shards (`spread`) what was found, and every shard has to say, is remembered, fused: what it says about
+    this shard's values is said when these are named, since other shards may not get so far.
     """
 
     def __init__(self, schema: Schema, dropped: Iterable[int]) -> None:
@@ -194,6 +199,12 @@ class JointCover:
         self._nullable = tuple(i for i in self._dropped if schema.attributes[i].nullable)
         self._open = Fused(schema)
         self._found = PunctuationSet(schema)
+        self._past = Coverage(schema, PAST)
+        self._ownership = ALONE
+
+    def spread(self, ownership: Ownership) -> None:
+        """Run on one of several shards. ``ownership`` is about what comes in, and what is found."""
+        self._ownership = ownership
 
     def add(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Take punctuations; return those that are now known, each with ``*`` for all dropped attributes."""
@@ -202,12 +213,14 @@ class JointCover:
             and punctuations.place not in self._dropped
             and not len(self._open)
         ):
+            if self._ownership and not self._ownership.owns(punctuations):
+                self._past.add(punctuations)
             return punctuations
         found: dict[Punctuation, None] = {}
         attributes = self.schema.attributes
         for p in self._closing_null(punctuations):
             said = [i for i in self._dropped if p.patterns[i] is not WILDCARD]
-            if not said and not len(self._open):  # the usual case
+            if not said and not len(self._open) and not self._ownership:  # the usual case
                 found[p] = None
                 continue
             open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
@@ -224,8 +237,23 @@ class JointCover:
                 row = self._open.add(whole, open_places[0])
                 fresh = [c for c in self._closures(row) if c not in self._found]
             found.update(dict.fromkeys(fresh))
+            if self._ownership:
+                found.update(dict.fromkeys(self._recall(p, fresh)))
             self._forget(fresh)
         return list(found)
+
+    def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
+        """What the past says about the values that ``p`` names, and what was found now about those named before."""
+        owned, lifted = self._ownership.owned, self._lifted(p)
+        found = []
+        if owned(lifted) and lifted not in fresh:
+            found = [combine(lifted, q) for q in self._past.overlapping(lifted)]
+        new = [q for q in fresh if not owned(q)]
+        if new:
+            outlines = [self._lifted(self._open.outline(row)) for row in self._open]
+            found += [combine(named, q) for named in filter(owned, outlines) for q in new]
+            self._past.add(new)
+        return [c for c in found if c is not None]
 
     def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those with ``*`` wherever null may be: nothing else closes that, and whoever has it needs no others."""
@@ -302,16 +330,20 @@ class JointCover:
         )
 
     def __len__(self) -> int:
-        return len(self._open) + len(self._found)
+        return len(self._open) + len(self._found) + len(self._past)
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """What is retained, for a checkpoint."""
-        return {"open": self._open.snapshot(), "found": self._found.snapshot()}
+        past = self._past.snapshot() if self._ownership else {}
+        found = {"open": self._open.snapshot(), "found": self._found.snapshot()}
+        return found | {f"past.{k}": v for k, v in past.items()}
 
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
         """Take what a snapshot retained."""
         self._open = Fused.restored(self.schema, snapshot["open"])
         self._found = PunctuationSet.restored(self.schema, snapshot["found"])
+        if self._ownership:
+            self._past.restore({k: snapshot[f"past.{k}"] for k in PARTS})
 
 
 _PATIENCE = 10_000
