@@ -13,7 +13,7 @@ import polars as pl
 
 from xmlpunct.arrow import booleans
 from xmlpunct.bundle import Bundle
-from xmlpunct.patterns import WILDCARD, Pattern, Wildcard, cuts, ordinals
+from xmlpunct.patterns import cuts
 from xmlpunct.punctset import PunctuationSet, Signature
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Attribute, Schema
@@ -24,12 +24,6 @@ Ints = npt.NDArray[np.int64]
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _NUMBERED = (INT, DATE, TIMESTAMP)
 """Discrete types whose columns are ordinals, but for DATE's other epoch."""
-
-
-PAST = 10_000
-"""So many punctuations, or intervals of them, an operator on one of several shards remembers of what it has said."""
-PARTS = ("intervals", "others", "forgotten")
-"""The data frames of a `Coverage.snapshot`."""
 
 
 class Coverage:
@@ -80,15 +74,6 @@ class Coverage:
             self._spans_at(bundle.place).extend(bundle.values)
         else:
             self._others.setdefault((bundle.place,), PunctuationSet(self.schema)).update(bundle)
-
-    def overlapping(self, p: Punctuation) -> list[Punctuation]:
-        """Of what is covered, as fused, all that some tuple could match together with ``p``."""
-        found = [q for others in self._others.values() for q in others.overlapping(p)]
-        for place, spans in self._spans.items():
-            patterns: list[Pattern] = [WILDCARD] * len(self.schema)
-            for patterns[place] in spans.overlapping(p.patterns[place]):
-                found.append(Punctuation(self.schema, patterns))
-        return found
 
     def _spans_at(self, place: int) -> _Spans:
         return self._spans.setdefault(place, _Spans(self.schema.attributes[place]))
@@ -195,22 +180,6 @@ class _Spans:
         found = np.searchsorted(starts, values, side="right") - 1
         inside = (found >= 0) & (values <= lasts[np.maximum(found, 0)])
         return booleans(inside & column.is_not_null().to_numpy() if column.null_count() else inside)
-
-    def overlapping(self, pattern: Pattern) -> list[Pattern]:
-        """Those in which some value matches a pattern."""
-        starts, lasts = self.bounds
-        if isinstance(pattern, Wildcard):
-            chosen = [range(len(starts))]
-        else:
-            chosen = [
-                range(
-                    int(np.searchsorted(lasts, max(low[1], _LOWEST), side="left")),
-                    int(np.searchsorted(starts, min(high[1] - 1, _HIGHEST), side="right")),
-                )
-                for low, high in cuts(pattern)
-            ]
-        places = sorted({i for some in chosen for i in some})
-        return [ordinals(self._attribute.type, int(starts[i]), int(lasts[i])) for i in places]
 
     def _ordinals(self, column: pl.Series) -> Ints:
         """The ordinals of a column's values; anything for nulls."""

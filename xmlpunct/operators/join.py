@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.bundle import Bundle, distinct, has_end, rebased
-from xmlpunct.coverage import PARTS, PAST, Coverage
+from xmlpunct.fused import Past
 from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
@@ -68,7 +68,7 @@ class Join(Operator):
         self._closed: Sequence[Punctuation] = ()
         """What the slice at hand closes, as punctuations over k."""
         self._met: list[tuple[Punctuation, Punctuation]] = []
-        self._past = [Coverage(left, PAST), Coverage(right, PAST)]
+        self._past = [Past(left), Past(right)]
         """On several shards, what has been said of a preserved side that every shard has to say."""
 
     def spread(self, ways: Ways) -> None:
@@ -121,7 +121,7 @@ class Join(Operator):
             found.append(self._said(side, free))
             self._pending[side].discard(free)
             if self.ownership and self._preserved[side]:
-                self._past[side].add(self._unowned(side, free))
+                self._past[side].update(self._unowned(side, free))
         for side in (LEFT, RIGHT):
             if self._preserved[side]:
                 found.append(self._said(side, self._halves(side, port)))
@@ -247,7 +247,7 @@ class Join(Operator):
 
     @property
     def held(self) -> int:
-        return self.keys.meeting.held + sum(map(len, (*self._pending, *self._past)))
+        return self.keys.meeting.held + sum(map(len, self._pending)) + sum(map(len, self._past))
 
     def snapshot(self) -> Snapshot:
         left, right = (stored.snapshot(f"stored{i}") for i, stored in enumerate(self._stored))
@@ -255,8 +255,7 @@ class Join(Operator):
         flags = pl.DataFrame(
             {"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]], "id": [self._next_id]}
         )
-        for i, past in enumerate(self._past if self.ownership else ()):
-            pending |= {f"past.{i}.{k}": v for k, v in past.snapshot().items()}
+        pending |= {f"remembered{i}": past.snapshot() for i, past in enumerate(self._past)}
         return {**left, **right, **pending, **self.keys.meeting.snapshot(), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -266,7 +265,7 @@ class Join(Operator):
             PunctuationSet.restored(schema, snapshot[f"pending{i}"]) for i, schema in enumerate(self.inputs)
         ]
         self.keys.meeting.restore(snapshot)
-        for i, past in enumerate(self._past if self.ownership else ()):
-            past.restore({k: snapshot[f"past.{i}.{k}"] for k in PARTS})
+        for i, past in enumerate(self._past):
+            past.restore(snapshot[f"remembered{i}"])
         left, right, self._next_id = snapshot["flags"].row(0)
         self._ended = [left, right]

@@ -11,7 +11,7 @@ from random import Random
 import polars as pl
 
 from xmlpunct.bundle import Bundle
-from xmlpunct.coverage import PARTS, PAST, Coverage
+from xmlpunct.fused import Past
 from xmlpunct.operators.iterator import Snapshot
 from xmlpunct.ownership import ALONE, Ownership
 from xmlpunct.punctset import PunctuationSet, jointly_cover
@@ -40,7 +40,7 @@ class Meeting:
         self.schema, self.alike = schema, alike
         self.inputs = [PunctuationSet(schema) for _ in range(ports)]
         """What each input has said and is retained."""
-        self.past = [Coverage(schema, PAST) for _ in range(ports)]
+        self.past = [Past(schema) for _ in range(ports)]
         """On several shards, what of the rest each input has said that every shard has to say."""
         self._found = PunctuationSet(schema)
         self._everything = Punctuation.everything(schema)
@@ -98,7 +98,7 @@ class Meeting:
             return None
         if self._ownership and not owns:
             for i in ports:
-                self.past[i].add(met)
+                self.past[i].update(met)
         return met
 
     def _update(self, port: int, bundle: Bundle) -> Bundle:
@@ -177,7 +177,7 @@ class Meeting:
         """Put down what some inputs have said, and every shard has to say."""
         if self._ownership and not p.is_everything and not self._ownership.owned(p):
             for i in ports:
-                self.past[i].add([p])
+                self.past[i].update([p])
 
     def _forget(self, found: Iterable[Punctuation]) -> None:
         """Remember what was found; drop what it covers, then what overlaps nothing that is retained."""
@@ -226,13 +226,12 @@ class Meeting:
     @property
     def held(self) -> int:
         """How many punctuations are retained."""
-        return 0 if self.ended else sum(map(len, (*self.inputs, *self.past)))
+        return 0 if self.ended else sum(map(len, self.inputs)) + sum(map(len, self.past))
 
     def snapshot(self) -> Snapshot:
         """What is retained, for a checkpoint."""
         frames = {f"said{i}": said.snapshot() for i, said in enumerate(self.inputs)}
-        for i, past in enumerate(self.past if self._ownership else ()):
-            frames |= {f"past{i}.{k}": v for k, v in past.snapshot().items()}
+        frames |= {f"past{i}": past.snapshot() for i, past in enumerate(self.past)}
         return frames | {"found": self._found.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -243,8 +242,8 @@ class Meeting:
 
         self.inputs = [load(f"said{i}") for i in range(len(self.inputs))]
         self._found = load("found")
-        for i, past in enumerate(self.past if self._ownership else ()):
-            past.restore({k: snapshot[f"past{i}.{k}"] for k in PARTS})
+        for i, past in enumerate(self.past):
+            past.restore(snapshot[f"past{i}"])
 
 
 def _nested(some: tuple[int, ...], others: tuple[int, ...]) -> bool:

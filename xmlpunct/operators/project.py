@@ -11,7 +11,8 @@ import polars as pl
 
 from xmlpunct import patterns as pt
 from xmlpunct.bundle import Bundle, rebased
-from xmlpunct.cover import Fused, JointCover, Part
+from xmlpunct.cover import JointCover
+from xmlpunct.fused import Fused, Part
 from xmlpunct.operators.absent import outside
 from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Column, Expression
