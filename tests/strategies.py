@@ -259,7 +259,9 @@ def some_patterns(pool: Pool) -> st.SearchStrategy[Pattern]:
 
 SMALL = Pool("small int", INT, _ints(0, 3), _ints(-1, 4))
 LETTER = Pool("letter", STRING, ("a", "c"), ("", "a", "b", "c", "d"))
-REAL = Pool("real", DOUBLE, (0.0, 1.5, NAN), (-1.25, 0.0, 1.0, 1.5, math.inf, NAN))
+REAL = Pool("real", DOUBLE, (0.0, 1.5, NAN), (-math.inf, -1.25, 0.0, 1.0, 1.5, math.inf, NAN))
+SPECIAL = Pool("special", DOUBLE, (0.0, math.inf, NAN), (-math.inf, 0.0, 1.5, math.inf, NAN))
+"""DOUBLEs that are not like others, few enough to meet."""
 MONEY = Pool(
     "money",
     decimal(3, 1),
@@ -280,6 +282,7 @@ SPACES = (
     Space.of(a=SMALL, b=SMALL, c=SMALL),
     Space.of(a=(SMALL, "[0,3]"), b=(SMALL, "NOT NULL")),
     Space.of(x=REAL, d=MONEY),
+    Space.of(x=SPECIAL),
     Space.of(f=FLAG, day=DAY, at=(MOMENT, "NOT NULL")),
 )
 """The schemas that operators are tested over: nullable and not, with a domain, of every type."""
@@ -328,12 +331,18 @@ Cut = tuple[int, Stream]
 
 @st.composite
 def cuts(draw: st.DrawFn, inputs: Sequence[Stream]) -> list[Cut]:
-    """The same streams, cut somehow and interleaved somehow."""
+    """The same streams, cut somehow and interleaved somehow.
+
+    Now and then one stream comes after the other, or each slice has one element: polars treats a column of one
+    row, and what is concatenated from such, in ways of their own.
+    """
     rest, found = [list(stream) for stream in inputs], []
+    turn = draw(st.sampled_from([None, None, 0, -1]))
+    single = draw(st.integers(0, 3)) == 0
     while any(rest):
         waiting = [i for i, stream in enumerate(rest) if stream]
-        port = waiting[draw(st.integers(0, len(waiting) - 1))]
-        size = draw(st.integers(1, len(rest[port])) if draw(st.booleans()) else st.just(1))
+        port = waiting[draw(st.integers(0, len(waiting) - 1)) if turn is None else turn]
+        size = 1 if single or draw(st.booleans()) else draw(st.integers(1, len(rest[port])))
         found.append((port, rest[port][:size]))
         rest[port] = rest[port][size:]
     return found

@@ -40,8 +40,21 @@ def integers(name: str, values: npt.NDArray[np.int64], null: Flags | None = None
     >>> integers("hour", np.array([5, 6]), np.array([False, True])).to_list()
     [5, None]
     """
+    return _numbers(name, pa.int64(), values, null)
+
+
+def floats(name: str, values: npt.NDArray[np.float64], null: Flags | None = None) -> pl.Series:
+    """`integers` for DOUBLEs.
+
+    >>> floats("speed", np.array([5.5, 0.0]), np.array([False, True])).to_list()
+    [5.5, None]
+    """
+    return _numbers(name, pa.float64(), values, null)
+
+
+def _numbers(name: str, type_: pa.DataType, values: npt.NDArray[Any], null: Flags | None) -> pl.Series:
     parts = [None if null is None else bitmap(~null), pa.py_buffer(np.ascontiguousarray(values))]
-    return from_arrow(name, pa.Array.from_buffers(pa.int64(), len(values), parts))
+    return from_arrow(name, pa.Array.from_buffers(type_, len(values), parts))
 
 
 def booleans(flags: Flags) -> pl.Series:

@@ -9,6 +9,7 @@ from operator import or_
 import polars as pl
 
 from xmlpunct.bundle import Bundle, can_bundle, column, single
+from xmlpunct.frames import join
 from xmlpunct.patterns import WILDCARD, Constant
 from xmlpunct.punctuation import Punctuation, Tuple, combine
 from xmlpunct.schema import Schema
@@ -145,7 +146,7 @@ class Constants:
                 hit = reduce(or_, (column == constants[i : i + 1] for i in range(len(constants))))
             return hit.fill_null(False) if column.null_count() else hit
         rows = tuples.select(self._names).with_row_index("$row")
-        found = rows.join(frame, on=self._names, how="semi")["$row"]
+        found = join(rows, frame, self._names, "semi")["$row"]
         hit = pl.Series("hit", [False]).new_from_index(0, tuples.height)
         return hit.scatter(found, True) if found.len() else hit
 
@@ -164,7 +165,7 @@ class Constants:
         """The constants of those that some tuple matches."""
         values = tuples.select(self._names).unique()
         if len(self._members) <= FEW * values.height:
-            values = values.join(self._constants(), on=self._names, how="semi")
+            values = join(values, self._constants(), self._names, "semi")
         return [key for key in self._keys(values) if key in self._members]
 
     def _keys(self, values: pl.DataFrame) -> list[Key]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import polars as pl
 
-_ALIKE = "$alike"
+from xmlpunct.doubles import bits
 
 Order = Literal["none", "left", "left_right"]
 
@@ -16,7 +16,7 @@ def join(
     left: pl.DataFrame,
     right: pl.DataFrame,
     on: Sequence[str],
-    how: Literal["inner", "left"],
+    how: Literal["inner", "left", "semi", "anti"],
     *,
     right_on: Sequence[str] | None = None,
     nulls_equal: bool = False,
@@ -24,14 +24,22 @@ def join(
 ) -> pl.DataFrame:
     """`polars.DataFrame.join` by the columns ``on`` (in ``right``: ``right_on``), in which NaN equals NaN.
 
-    polars says so too, but where each side is one row and there is one key, it does otherwise; so there are two.
+    DOUBLEs are joined by their bits. polars marks a column as sorted that is one row, or that is concatenated
+    from such in order, and an inner or left join on one marked column merges instead of hashing: there it
+    takes NaN for equal to nothing. Over integers, which bits are, both ways are right.
     """
     left_on, right_on = list(on), list(right_on or on)
-    alone = left.height == right.height == len(left_on) == 1
-    if alone:
-        left, right = (side.with_columns(pl.lit(True).alias(_ALIKE)) for side in (left, right))
-        left_on, right_on = [*left_on, _ALIKE], [*right_on, _ALIKE]
+    words = []
+    for i, (mine, its) in enumerate(zip(left_on, right_on, strict=True)):
+        if left[mine].dtype == pl.Float64:
+            word = f"$word{i}"
+            left = left.hstack([bits(word, left[mine])])
+            right = right.clone().replace_column(right.get_column_index(its), bits(its, right[its]))
+            left_on[i] = word
+            words.append(word)
     found = left.join(
         right, left_on=left_on, right_on=right_on, how=how, nulls_equal=nulls_equal, maintain_order=order
     )
-    return found.drop(_ALIKE) if alone else found
+    for word in words:
+        found.drop_in_place(word)
+    return found

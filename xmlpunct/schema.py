@@ -8,9 +8,10 @@ from functools import cached_property
 
 import polars as pl
 
+from xmlpunct.doubles import canonical_column
 from xmlpunct.errors import SchemaError
 from xmlpunct.patterns import WILDCARD, Empty, Pattern, Wildcard, covers, intersect, interval
-from xmlpunct.types import Type
+from xmlpunct.types import DOUBLE, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,8 @@ class Schema:
 
     def frame(self, tuples: Iterable[tuple[object, ...]]) -> pl.DataFrame:
         """Tuples in schema order as a data frame."""
-        return pl.DataFrame(list(tuples), schema=self.dtypes, orient="row")
+        found = pl.DataFrame(list(tuples), schema=self.dtypes, orient="row")
+        return found.with_columns(canonical_column(found[a.name]) for a in self if a.type is DOUBLE)
 
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.attributes)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.scalar import EvaluationError, evaluate_row
-from tests.oracle.values import same
+from tests.oracle.values import is_canonical, same
 from xmlpunct.operators import functions as fn
 from xmlpunct.operators.evaluate import evaluate
 from xmlpunct.operators.expression import Column, Expression, Literal
@@ -92,6 +92,7 @@ def check(expression: Expression, rows: list[dict[str, Any]], types: dict[str, T
             assert failure, f"{context}, not {expected!r}"
             continue
         assert same(value) == same(expected), f"{context}, not {expected!r}"
+        assert is_canonical(value), context
         assert expected is not None or expression.nullable, context
 
 

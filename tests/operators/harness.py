@@ -10,7 +10,7 @@ from random import Random
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tests.oracle import Oracle, Port, assert_sound, bag
+from tests.oracle import Oracle, Port, assert_sound, bag, is_canonical
 from tests.oracle.relational import Operation
 from tests.strategies import (
     Cut,
@@ -98,6 +98,7 @@ def drive(
         ports[port].ps += punctuations_of(elements)
         fresh = output.tuples.rows()
         assert_proper(fresh, outcome.punctuations)
+        assert all(is_canonical(v) for t in fresh for v in t), f"a sign in slice {number}"
         outcome.tuples += fresh
         outcome.punctuations += output.punctuations
         outcome.rejected += len(operator.rejects)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from tests.oracle import relational
-from tests.strategies import FLAG, SIGNED, Space, Stream, streams
+from tests.strategies import FLAG, SIGNED, SPECIAL, Space, Stream, streams
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.operators.functions import call
 from xmlpunct.punctuation import Tuple
@@ -69,6 +69,9 @@ CASES = (
     Case(Space.of(k=SIGNED, v=SIGNED), Space.of(l=(SIGNED, "[-2,1]"), w=SIGNED), (("k", "l"),), True),
     Case(Space.of(k=FLAG, v=SIGNED, j=FLAG), Space.of(i=FLAG, w=SIGNED, l=FLAG), (("k", "l"), ("j", "i"))),
     Case(Space.of(k=FLAG, j=SIGNED), Space.of(l=FLAG, i=(SIGNED, "NOT NULL")), (("k", "l"), ("j", "i"))),
+    Case(Space.of(k=SPECIAL), Space.of(l=SPECIAL), (("k", "l"),)),
+    Case(Space.of(k=(SPECIAL, "NOT NULL"), v=FLAG), Space.of(w=FLAG, l=SPECIAL), (("k", "l"),)),
+    Case(Space.of(k=SPECIAL, j=FLAG), Space.of(l=SPECIAL, i=FLAG), (("k", "l"), ("j", "i"))),
     Case(Space.of(v=SIGNED), Space.of(w=SIGNED), (), True),
     Case(Space.of(v=(SIGNED, "[-2,2]")), Space.of(w=(SIGNED, "NOT NULL")), ()),
 )

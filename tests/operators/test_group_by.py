@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests import oracle
 from tests.operators.harness import check_table, drive_twice, give, probes
-from tests.strategies import DAY, FLAG, LETTER, MONEY, REAL, SMALL, Pool, Space, streams
+from tests.strategies import DAY, FLAG, LETTER, MONEY, REAL, SMALL, SPECIAL, Pool, Space, streams
 from xmlpunct.operators import Aggregate, GroupBy
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -32,6 +32,8 @@ CASES = (
     (Space.of(k=SMALL, v=SMALL), ("k",)),
     (Space.of(k=LETTER, v=REAL), ("k",)),
     (Space.of(k=REAL, v=MONEY), ("k",)),
+    (Space.of(k=SPECIAL, v=SPECIAL), ("k",)),
+    (Space.of(v=SPECIAL), ()),
     (Space.of(j=FLAG, v=DAY, k=(SMALL, "[0,3]")), ("k", "j")),
     (Space.of(k=(SMALL, "NOT NULL"), v=(SMALL, "[0,3]")), ("k",)),
     (Space.of(k=FLAG, v=WIDE), ("k",)),

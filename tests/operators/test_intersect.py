@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import oracle
 from tests.operators.harness import Tally, assert_sound_behind, check_table, drive_twice
 from tests.oracle import Oracle, relational
-from tests.strategies import FLAG, SIGNED, Space, streams
+from tests.strategies import FLAG, SIGNED, SPECIAL, Space, streams
 from xmlpunct.operators import Difference, Intersect, Operator
 from xmlpunct.schema import Schema
 
@@ -23,6 +23,8 @@ PAIRS = (
     (Space.of(a=SIGNED, b=FLAG), Space.of(a=SIGNED, b=FLAG)),
     (Space.of(a=(SIGNED, "NOT NULL"), b=FLAG), Space.of(x=SIGNED, y=(FLAG, "NOT NULL"))),
     (Space.of(a=(SIGNED, "[-1,2]")), Space.of(a=(SIGNED, "[-1,2]"))),
+    (Space.of(a=SPECIAL), Space.of(a=SPECIAL)),
+    (Space.of(a=SPECIAL, b=FLAG), Space.of(a=(SPECIAL, "NOT NULL"), b=FLAG)),
 )
 
 

@@ -10,14 +10,16 @@ from tests import oracle
 from tests.operators.harness import Tally, assert_sound_behind, check_table, drive_twice
 from tests.operators.joins import BID, ITEM, Case
 from tests.oracle import relational
-from tests.strategies import SIGNED, Space
+from tests.strategies import SIGNED, SPECIAL, Space
 from xmlpunct.operators import NotIn
 
 CASES = (
     Case(Space.of(k=SIGNED, v=SIGNED), Space.of(l=SIGNED, w=SIGNED), (("k", "l"),)),
     Case(Space.of(k=SIGNED, v=SIGNED), Space.of(w=SIGNED, l=(SIGNED, "NOT NULL")), (("k", "l"),)),
     Case(Space.of(k=(SIGNED, "NOT NULL")), Space.of(l=SIGNED), (("k", "l"),)),
+    Case(Space.of(k=SPECIAL), Space.of(l=(SPECIAL, "NOT NULL")), (("k", "l"),)),
 )
+IDS = ["both nullable", "left nullable", "right nullable", "of DOUBLE"]
 
 
 def make(case: Case) -> NotIn:
@@ -28,7 +30,7 @@ def expected(case: Case) -> oracle.Oracle:
     return oracle.not_in(case.left.schema, case.right.schema, *case.keys[0])
 
 
-@pytest.mark.parametrize("case", CASES, ids=["both nullable", "left nullable", "right nullable"])
+@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_against_the_oracle(case: Case) -> None:
     tally = Tally()
 
@@ -41,7 +43,7 @@ def test_against_the_oracle(case: Case) -> None:
     tally.check(promised=0.3, purged=0.3)
 
 
-@pytest.mark.parametrize("case", CASES, ids=["both nullable", "left nullable", "right nullable"])
+@pytest.mark.parametrize("case", CASES, ids=IDS)
 @given(data=st.data())
 def test_the_invariants_are_sound(case: Case, data: st.DataObject) -> None:
     assert_sound_behind(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import product
@@ -23,6 +22,7 @@ from tests.strategies import (
     REAL,
     SMALL,
     SPACES,
+    SPECIAL,
     Space,
     Stream,
     streams,
@@ -37,7 +37,8 @@ _MICRO = timedelta(microseconds=1)
 BESIDE = {
     SMALL: (-2, 5),
     LETTER: ("0", "ab", "bb", "cc", "dd"),
-    REAL: (-math.inf, -0.5, 0.5, 1.2, 2.0),
+    REAL: (-2.0, -0.5, 0.5, 1.2, 2.0),
+    SPECIAL: (-2.0,),
     MONEY: (Decimal("-0.2"), Decimal("0.5")),
     FLAG: (),
     DAY: (date(2025, 12, 31), date(2026, 1, 5)),

@@ -11,7 +11,7 @@ from tests.oracle.joins import join, not_in, semijoin
 from tests.oracle.operators import Oracle, Port, dupelim, group_by, merge, project, select, union
 from tests.oracle.sets import difference, intersect
 from tests.oracle.soundness import assert_sound
-from tests.oracle.values import bag, same
+from tests.oracle.values import bag, is_canonical, same
 
 __all__ = [
     "NotRepresentable",
@@ -24,6 +24,7 @@ __all__ = [
     "dupelim",
     "group_by",
     "intersect",
+    "is_canonical",
     "join",
     "merge",
     "not_in",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Any
@@ -18,6 +19,12 @@ def same(value: Any) -> Hashable:
     if isinstance(value, float):
         return ("float", "NaN" if value != value else float(f"{value:.12g}") + 0.0)
     return (type(value).__name__, value)
+
+
+def is_canonical(value: Any) -> bool:
+    """Whether a value has the one form in which it prints and hashes: no zero and no NaN has a sign."""
+    special = isinstance(value, float) and (value == 0 or value != value)
+    return not special or math.copysign(1, value) == 1
 
 
 def bag(rows: Iterable[Row]) -> Counter[tuple[Hashable, ...]]:

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.arrow import integers
+from xmlpunct.doubles import words
 from xmlpunct.operators.wide import unscaled
 
 VERSION = 1
@@ -59,12 +60,10 @@ def _words(column: pl.Series) -> Hashes:
     if dtype == pl.String:
         # Few distinct strings are the rule, so each is hashed once.
         names = column.unique().drop_nulls()
-        words = pl.Series([zlib.crc32(name.encode()) for name in names], dtype=pl.UInt64)
-        return column.replace_strict(names, words, default=0, return_dtype=pl.UInt64).to_numpy()
+        sums = pl.Series([zlib.crc32(name.encode()) for name in names], dtype=pl.UInt64)
+        return column.replace_strict(names, sums, default=0, return_dtype=pl.UInt64).to_numpy()
     if dtype == pl.Float64:
-        plain = column.fill_null(0.0).to_numpy() + 0.0  # -0 becomes 0
-        plain[np.isnan(plain)] = np.nan  # NaN has many spellings
-        return plain.view(np.uint64)
+        return words(column)
     if dtype == pl.Decimal:
         wide = unscaled(pl.col(column.name)).fill_null(0)
         parts = column.to_frame().select(low=wide % 2**32, high=(wide // 2**32) % 2**62)

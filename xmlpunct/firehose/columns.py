@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import integers
+from xmlpunct.doubles import canonical_column
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.patterns import WILDCARD
 from xmlpunct.punctset import pattern_expression
@@ -145,8 +146,7 @@ def _decimal(type_: Type) -> tuple[str, Callable[[pl.Series], pl.Series]]:
 
 
 def _double(texts: pl.Series) -> pl.Series:
-    values = texts.cast(pl.Float64, strict=False)
-    return values.set(values == 0.0, 0.0)  # -0 is 0
+    return canonical_column(texts.cast(pl.Float64, strict=False))
 
 
 def _boolean(texts: pl.Series) -> pl.Series:

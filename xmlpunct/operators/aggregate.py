@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from xmlpunct.doubles import canonical_column
 from xmlpunct.operators.wide import to_decimal, unscaled
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DOUBLE, INT, DecimalType, Type, decimal
@@ -144,7 +145,8 @@ class Accumulator:
         result = total.cast(pl.Float64) / pl.col(self._name("count")) if function == "AVG" else total
         dtype = pl.Int64() if function == "SUM" and self.type is INT else pl.Float64()
         known = pl.when(pl.col(self._name("count")) > 0).then(result.cast(dtype, strict=False))
-        return groups.select(known.alias("result"))["result"]
+        found = groups.select(known.alias("result"))["result"]
+        return canonical_column(found) if dtype == pl.Float64 else found
 
     def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
         """For each group whether its result does not fit."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from xmlpunct.doubles import canonical
 from xmlpunct.frames import join
-from xmlpunct.operators.wide import int128, magnitude, minus, plain_zero, to_decimal, unscaled
+from xmlpunct.operators.wide import int128, magnitude, minus, to_decimal, unscaled
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, SPACE, STRING, TIMESTAMP, DecimalType, Type, Value
 
 
@@ -73,7 +74,7 @@ _SPECIAL = {"INF": float("inf"), "+INF": float("inf"), "-INF": float("-inf"), "N
 def _read_double(value: pl.Expr) -> pl.Expr:
     text = value.str.strip_chars(SPACE)
     plain = text.str.contains(r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$")
-    number = plain_zero(pl.when(plain).then(text).cast(pl.Float64, strict=False))
+    number = canonical(pl.when(plain).then(text).cast(pl.Float64, strict=False))
     return pl.coalesce(number, text.replace_strict(_SPECIAL, default=None, return_dtype=pl.Float64))
 
 

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from xmlpunct.doubles import canonical
 from xmlpunct.operators.casts import cast_to
 from xmlpunct.operators.compare import COMPARISONS, greater
 from xmlpunct.operators.expression import Call, Column, Expression, Literal
 from xmlpunct.operators.functions import UNITS
-from xmlpunct.operators.wide import int128, magnitude, minus, plain_zero, rescale, to_decimal, unscaled
+from xmlpunct.operators.wide import int128, magnitude, minus, rescale, to_decimal, unscaled
 from xmlpunct.types import DOUBLE, INT, DecimalType
 
 
@@ -168,7 +169,7 @@ _LAZY: dict[str, Callable[[Sequence[Evaluation]], Evaluation]] = {
 Compiler = Callable[..., Outcome]
 """Takes the call and its compiled operands."""
 
-# arithmetic: INT in 128 bits then checked, DECIMAL unscaled in 128 bits, DOUBLE as IEEE has it without -0
+# arithmetic: INT in 128 bits then checked, DECIMAL unscaled in 128 bits, DOUBLE as IEEE has it in canonical form
 
 _LOW, _HIGH = -(2**63), 2**63 - 1
 
@@ -181,7 +182,7 @@ def _to_int(wide: pl.Expr) -> Outcome:
 def _arithmetic(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
     operation: Callable[[Any, Any], Any] = _OPERATIONS[call.function]
     if call.type is DOUBLE:
-        return Outcome(plain_zero(operation(a, b)))
+        return Outcome(canonical(operation(a, b)))
     if isinstance(call.type, DecimalType):
         return _decimal_arithmetic(call, call.type, a, b)
     return _to_int(operation(a.cast(pl.Int128), b.cast(pl.Int128)))
@@ -224,7 +225,7 @@ def _to_decimal(wide: pl.Expr, type_: DecimalType, beyond: Sequence[pl.Expr]) ->
 
 def _divide(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
     if call.type is DOUBLE:
-        return Outcome(plain_zero(a / b), _by_zero(call, b))
+        return Outcome(canonical(a / b), _by_zero(call, b))
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
     whole = x.abs() // y.abs()
     value, overflow = _to_int(pl.when((x < 0) == (y < 0)).then(whole).otherwise(minus(whole)))
@@ -236,7 +237,9 @@ def _divide(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
 def _remainder(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
     if call.type is DOUBLE:
         pair = pl.struct(a.alias("a"), b.alias("b"))
-        return Outcome(pair.map_batches(_fmod, pl.Float64(), is_elementwise=True), _by_zero(call, b))
+        return Outcome(
+            canonical(pair.map_batches(_fmod, pl.Float64(), is_elementwise=True)), _by_zero(call, b)
+        )
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
     rest = x.abs() % y.abs()
     value = pl.when(x < 0).then(minus(rest)).otherwise(rest).cast(pl.Int64, strict=False)
@@ -254,7 +257,7 @@ def _fmod(pairs: pl.Series) -> pl.Series:
     """C's fmod, which is exact, with the dividend's sign."""
     a, b = pairs.struct.field("a"), pairs.struct.field("b")
     with np.errstate(invalid="ignore"):
-        rest = pl.Series(np.fmod(a.to_numpy(), b.to_numpy()) + 0.0, dtype=pl.Float64())
+        rest = pl.Series(np.fmod(a.to_numpy(), b.to_numpy()), dtype=pl.Float64())
     return rest.to_frame("rest").select(pl.when(a.is_not_null() & b.is_not_null()).then("rest"))["rest"]
 
 
@@ -263,7 +266,7 @@ def _negate(call: Call, a: pl.Expr) -> Outcome:
         return _to_int(minus(a.cast(pl.Int128)))
     if isinstance(call.type, DecimalType):
         return Outcome(to_decimal(minus(unscaled(a)), call.type))
-    return Outcome(plain_zero(-a))
+    return Outcome(canonical(-a))
 
 
 def _abs(call: Call, a: pl.Expr) -> Outcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, NAN, STRING, TIMESTAMP, Type, Value
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Type, Value
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Literal(Expression):
     value: Value
 
     def __post_init__(self) -> None:
-        if self.value != self.value:
-            object.__setattr__(self, "value", NAN)  # the one that equals itself
+        if self.type is DOUBLE and self.value is not None:
+            object.__setattr__(self, "value", DOUBLE.accept(self.value))  # in canonical form
 
     def __reduce__(self) -> tuple[type[Literal], tuple[Type, bool, Value]]:
         return (Literal, (self.type, self.nullable, self.value))

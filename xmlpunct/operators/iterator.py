@@ -12,6 +12,7 @@ punctuation that matches everything.
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from xmlpunct.origin import BYTE, LINE, SOURCE, is_attribute
 from xmlpunct.ownership import ALONE, Ownership, Ways
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
+from xmlpunct.types import DOUBLE
 
 Snapshot = Mapping[str, pl.DataFrame]
 """An operator's state as named data frames, enough to restore it."""
@@ -112,7 +114,8 @@ class Operator(ABC):
         """Leave out one tuple, which stood where it says itself, if it does."""
         if not self.quiet:
             source = str(row.get(SOURCE, f"{self.name} #{self.number}"))
-            text = json.dumps({name: row[name] for name in row if is_attribute(name)}, default=str)
+            told = {name: _told(value) for name, value in row.items() if is_attribute(name)}
+            text = json.dumps(told, default=str)
             self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, text))
 
     def snapshot(self) -> Snapshot:
@@ -122,3 +125,8 @@ class Operator(ABC):
     def restore(self, snapshot: Snapshot) -> None:
         """Take the state of a snapshot instead of this operator's own."""
         return
+
+
+def _told(value: Any) -> Any:
+    """A value as JSON knows it, which has no NaN and no infinity."""
+    return DOUBLE.format(value) if isinstance(value, float) and not math.isfinite(value) else value

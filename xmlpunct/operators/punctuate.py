@@ -14,7 +14,7 @@ from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.patterns import constant, interval, values
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
-from xmlpunct.types import DOUBLE, STRING, DecimalType, Type
+from xmlpunct.types import DOUBLE, INT, STRING, DecimalType, Type
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,9 @@ class Punctuate(Operator):
 
     def _bounds(self, reached: pl.DataFrame) -> dict[Any, Any]:
         """For each sender up to where it has come, less the slack; left out where that is below all values."""
+        by = INT if self.order.by is None else self.schema[self.order.by].type
         return {
-            sender: bound
+            by.accept(sender): bound  # of NaN, the one that equals itself
             for sender, value in reached.iter_rows()
             if (bound := self._bound(value)) is not None
         }

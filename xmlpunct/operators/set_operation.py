@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.bundle import distinct, renamed
+from xmlpunct.frames import join
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT
@@ -103,9 +104,9 @@ class SetOperation(Operator):
 
 def common(tuples: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     """The tuples that are among others."""
-    return tuples.join(others, on=tuples.columns, how="semi", nulls_equal=True, maintain_order="left")
+    return join(tuples, others, tuples.columns, "semi", nulls_equal=True, order="left")
 
 
 def rest(tuples: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     """The tuples that are not among others."""
-    return tuples.join(others, on=tuples.columns, how="anti", nulls_equal=True, maintain_order="left")
+    return join(tuples, others, tuples.columns, "anti", nulls_equal=True, order="left")

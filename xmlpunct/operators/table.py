@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import booleans
+from xmlpunct.frames import join
 
 FEW = 4096
 """A segment of no more rows than this is written anew rather than told which of them are dead."""
@@ -84,7 +85,7 @@ class Table:
         fresh = tuples.unique(maintain_order=True)
         if self._segments:
             names = fresh.columns
-            fresh = fresh.join(self.frame, on=names, how="anti", nulls_equal=True, maintain_order="left")
+            fresh = join(fresh, self.frame, names, "anti", nulls_equal=True, order="left")
         self.append(fresh)
         return fresh
 
@@ -97,7 +98,7 @@ class Table:
     def discard(self, tuples: pl.DataFrame) -> None:
         """Let those go that are among others. Nulls are equal."""
         rows = self.frame.with_row_index(_ROW)
-        found = rows.join(tuples, on=tuples.columns, how="semi", nulls_equal=True)[_ROW]
+        found = join(rows, tuples, tuples.columns, "semi", nulls_equal=True)[_ROW]
         self.purge(rows[_ROW].is_in(found.implode()))
 
     def change(self, marked: pl.Series, to: pl.DataFrame) -> None:

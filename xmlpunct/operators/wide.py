@@ -1,4 +1,4 @@
-"""Numbers as what they are: decimals as unscaled 128-bit integers, and zero without a sign."""
+"""Decimals as what they are: unscaled 128-bit integers."""
 
 from __future__ import annotations
 
@@ -39,8 +39,3 @@ def rescale(wide: pl.Expr, type_: DecimalType, scale: int) -> tuple[pl.Expr, pl.
     if factor == 1:
         return wide, None
     return wide * int128(factor), None if fits else magnitude(wide) > int128((10**38 - 1) // factor)
-
-
-def plain_zero(value: pl.Expr) -> pl.Expr:
-    """A DOUBLE with 0 for -0. (Adding 0 does not do it: polars takes that for nothing.)"""
-    return pl.when(value == 0.0).then(pl.lit(0.0)).otherwise(value)

@@ -1,0 +1,57 @@
+"""DOUBLE in canonical form: there is one NaN, which equals itself and is greatest, and zero has no sign.
+
+Values get this form where they enter (`xmlpunct.types.DOUBLE`, `canonical_column`) and where expressions and aggregates
+make them (`canonical`), so what is equal prints alike. Hashing and joins, which need equal values to be the same
+bits, rely on nothing and make `words` of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from xmlpunct.arrow import Flags, floats, integers
+
+
+def canonical(value: pl.Expr) -> pl.Expr:
+    """A polars expression: DOUBLEs in canonical form.
+
+    It names its operand once, so that nested arithmetic does not grow with every level. (Adding 0 would do for
+    zero, but polars takes that for nothing.)
+    """
+    return value.map_batches(canonical_column, pl.Float64(), is_elementwise=True)
+
+
+def canonical_column(column: pl.Series) -> pl.Series:
+    """A column of DOUBLEs in canonical form.
+
+    >>> canonical_column(pl.Series("x", [-0.0, None, -float("nan")])).to_list()
+    [0.0, None, nan]
+    """
+    return floats(column.name, _plain(column), _nulls(column))
+
+
+def words(column: pl.Series) -> NDArray[np.uint64]:
+    """A 64-bit word for each DOUBLE of a column, the same where they are equal; anything for nulls."""
+    return _plain(column).view(np.uint64)
+
+
+def bits(name: str, column: pl.Series) -> pl.Series:
+    """The `words` of a column as numbers to be compared for equality, null where it is.
+
+    A new column, so no mark that the DOUBLEs are sorted comes along: -1 is before 1, its word is behind.
+    """
+    return integers(name, _plain(column).view(np.int64), _nulls(column))
+
+
+def _plain(column: pl.Series) -> NDArray[np.float64]:
+    """The values in canonical form, anything for nulls, in memory of their own."""
+    with np.errstate(invalid="ignore"):  # of a signalling NaN
+        found: NDArray[np.float64] = column.to_numpy() + 0.0  # -0 becomes 0; polars gives NaN for null
+    found[np.isnan(found)] = np.nan  # NaN has many spellings
+    return found
+
+
+def _nulls(column: pl.Series) -> Flags | None:
+    return column.is_null().to_numpy() if column.null_count() else None
