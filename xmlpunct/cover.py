@@ -7,7 +7,7 @@ values, whatever their number. Sets of patterns are sets of bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -15,31 +15,13 @@ from operator import and_
 
 import polars as pl
 
-from xmlpunct import patterns as pt
 from xmlpunct.bundle import Bundle
-from xmlpunct.patterns import EMPTY, WILDCARD, Cut, Pattern, Wildcard
+from xmlpunct.fused import Fused, Part, Past, Row
+from xmlpunct.ownership import ALONE, Ownership
+from xmlpunct.patterns import EMPTY, WILDCARD, Cut
 from xmlpunct.punctset import PunctuationSet, jointly_cover
-from xmlpunct.punctuation import Punctuation, combine, covers, from_frame, to_frame
+from xmlpunct.punctuation import Punctuation, combine, covers
 from xmlpunct.schema import Attribute, Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Some values of one attribute: intervals in ascending order, and whether null is among them."""
-
-    intervals: tuple[tuple[Cut, Cut], ...]
-    null: bool
-
-    @classmethod
-    def of(cls, attribute: Attribute, pattern: Pattern) -> Part:
-        """What a pattern matches."""
-        if isinstance(pattern, Wildcard):
-            return cls((pt.ends(attribute.type),), True)
-        return cls(tuple(pt.cuts(pattern)), False)
-
-
-NULL = Part((), True)
-"""Null alone, which no pattern describes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,89 +86,14 @@ def first_open(axes: Sequence[Axis], rows: int) -> list[int] | None:
     return None
 
 
-Row = tuple[int, tuple[Pattern, ...]]
-"""A place, and patterns for all attributes, of which the one there is ``*`` and stands for fused intervals.
-
-The place -1 is none: the patterns are meant as they are.
-"""
-
-
-class Fused:
-    """Punctuations for *matching*: those that agree on all attributes but one are one row, fused in that one.
-
-    Items closed one by one, in whatever order, take as many intervals as there are gaps between them.
-    """
-
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-        self._rows: dict[Row, tuple[list[Cut], list[Cut]]] = {}
-
-    def add(self, p: Punctuation, place: int) -> Row:
-        """Add a punctuation, to be fused in the attribute at ``place`` (-1, or one it does not constrain: none)."""
-        if place < 0 or p.patterns[place] is WILDCARD:
-            row: Row = -1, p.patterns
-            self._rows[row] = [], []
-            return row
-        row = place, (*p.patterns[:place], WILDCARD, *p.patterns[place + 1 :])
-        lows, highs = self._rows.setdefault(row, ([], []))
-        for low, high in pt.cuts(p.patterns[place]):
-            pt.fuse(lows, highs, low, high)
-        return row
-
-    def discard(self, rows: Iterable[Row]) -> None:
-        """Take out some rows."""
-        for row in rows:
-            self._rows.pop(row, None)
-
-    def part(self, row: Row, place: int) -> Part:
-        """What a row has of the attribute at a place."""
-        if row[0] == place:
-            return Part(tuple(zip(*self._rows[row], strict=True)), False)
-        return Part.of(self.schema.attributes[place], row[1][place])
-
-    def intervals(self, place: int, patterns: Sequence[Pattern]) -> tuple[list[Cut], list[Cut]]:
-        """The fused intervals, as their lows and highs, of what agrees with ``patterns`` but at a place."""
-        return self._rows.get((place, (*patterns[:place], WILDCARD, *patterns[place + 1 :])), ([], []))
-
-    def patterns(self, row: Row) -> list[Pattern]:
-        """The fused patterns of a row, in ascending order."""
-        type_ = self.schema.attributes[row[0]].type
-        return [pt.between(type_, low, high) for low, high in zip(*self._rows[row], strict=True)]
-
-    def outline(self, row: Row) -> Punctuation:
-        """A punctuation that covers a row: ``*`` in the attribute in which it is fused."""
-        return Punctuation(self.schema, row[1])
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return sum(len(lows) or 1 for lows, _ in self._rows.values())
-
-    def snapshot(self) -> pl.DataFrame:
-        """The rows as a data frame: punctuations, and the place in which each was fused."""
-        places, found = [], []
-        for place, rest in self._rows:
-            for pattern in [WILDCARD] if place < 0 else self.patterns((place, rest)):
-                places.append(place)
-                whole = rest if place < 0 else (*rest[:place], pattern, *rest[place + 1 :])
-                found.append(Punctuation(self.schema, whole))
-        return to_frame(self.schema, found).insert_column(0, pl.Series("$place", places, dtype=pl.Int64()))
-
-    @classmethod
-    def restored(cls, schema: Schema, frame: pl.DataFrame) -> Fused:
-        """The inverse of `snapshot`."""
-        found = cls(schema)
-        for place, p in zip(frame["$place"], from_frame(schema, frame.drop("$place")), strict=True):
-            found.add(p, place)
-        return found
-
-
 class JointCover:
     """What punctuations say about some attributes alone, having closed all ``dropped`` ones, by themselves or together.
 
     ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` together close hour 5 once they cover the domain of sid. A punctuation
     is retained until those that were found cover what it could still contribute to.
+
+    On several shards (`spread`) what was found, and every shard has to say, is remembered, fused: what it says about
+    this shard's values is said when these are named, since other shards may not get so far.
     """
 
     def __init__(self, schema: Schema, dropped: Iterable[int]) -> None:
@@ -194,6 +101,12 @@ class JointCover:
         self._nullable = tuple(i for i in self._dropped if schema.attributes[i].nullable)
         self._open = Fused(schema)
         self._found = PunctuationSet(schema)
+        self._past = Past(schema)
+        self._ownership = ALONE
+
+    def spread(self, ownership: Ownership) -> None:
+        """Run on one of several shards. ``ownership`` is about what comes in, and what is found."""
+        self._ownership = ownership
 
     def add(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Take punctuations; return those that are now known, each with ``*`` for all dropped attributes."""
@@ -202,12 +115,14 @@ class JointCover:
             and punctuations.place not in self._dropped
             and not len(self._open)
         ):
+            if self._ownership and not self._ownership.owns(punctuations):
+                self._past.update(punctuations)
             return punctuations
         found: dict[Punctuation, None] = {}
         attributes = self.schema.attributes
         for p in self._closing_null(punctuations):
             said = [i for i in self._dropped if p.patterns[i] is not WILDCARD]
-            if not said and not len(self._open):  # the usual case
+            if not said and not len(self._open) and not self._ownership:  # the usual case
                 found[p] = None
                 continue
             open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
@@ -224,8 +139,23 @@ class JointCover:
                 row = self._open.add(whole, open_places[0])
                 fresh = [c for c in self._closures(row) if c not in self._found]
             found.update(dict.fromkeys(fresh))
+            if self._ownership:
+                found.update(dict.fromkeys(self._recall(p, fresh)))
             self._forget(fresh)
         return list(found)
+
+    def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
+        """What the past says about the values that ``p`` names, and what was found now about those named before."""
+        owned, lifted = self._ownership.owned, self._lifted(p)
+        found = []
+        if owned(lifted) and lifted not in fresh:
+            found = [combine(lifted, q) for q in self._past.overlapping(lifted)]
+        new = [q for q in fresh if not owned(q)]
+        if new:
+            outlines = [self._lifted(self._open.outline(row)) for row in self._open]
+            found += [combine(named, q) for named in filter(owned, outlines) for q in new]
+            self._past.update(new)
+        return [c for c in found if c is not None]
 
     def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those with ``*`` wherever null may be: nothing else closes that, and whoever has it needs no others."""
@@ -302,16 +232,18 @@ class JointCover:
         )
 
     def __len__(self) -> int:
-        return len(self._open) + len(self._found)
+        return len(self._open) + len(self._found) + len(self._past)
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """What is retained, for a checkpoint."""
-        return {"open": self._open.snapshot(), "found": self._found.snapshot()}
+        found = {"open": self._open.snapshot(), "found": self._found.snapshot()}
+        return found | {"past": self._past.snapshot()}
 
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
         """Take what a snapshot retained."""
         self._open = Fused.restored(self.schema, snapshot["open"])
         self._found = PunctuationSet.restored(self.schema, snapshot["found"])
+        self._past.restore(snapshot["past"])
 
 
 _PATIENCE = 10_000

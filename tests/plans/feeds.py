@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
@@ -31,6 +32,9 @@ CREATE STREAM s4 (k INT NOT NULL, x DOUBLE, at TIMESTAMP, t STRING CHECK (t IN (
 CREATE STREAM s5 (k INT, v INT, d DECIMAL(12,1) NOT NULL) WITH (source = '-') PUNCTUATE ORDER BY k SLACK 1;
 CREATE STREAM s6 (k INT NOT NULL, t STRING, v INT) WITH (source = '-')
   PUNCTUATE ORDER BY k FROM '{Path(__file__).parent / "senders.txt"}' BY t;
+CREATE STREAM s7 (x DOUBLE, d DECIMAL(12,1), day DATE, v INT) WITH (source = '-');
+CREATE STREAM s8 (at TIMESTAMP NOT NULL, f BOOLEAN, x DOUBLE NOT NULL) WITH (source = '-');
+CREATE STREAM s9 (day DATE NOT NULL, at TIMESTAMP, f BOOLEAN NOT NULL, d DECIMAL(12,1)) WITH (source = '-');
 """
 STREAMS = tuple(declared(parse_statements(DDL), {}).values())
 NAMES = [s.name for s in STREAMS]
@@ -41,7 +45,7 @@ VALUES: dict[Type, tuple[Value, ...]] = {
     INT: (-1, 0, 1, 2),
     STRING: ("", "a", "b"),
     MONEY: tuple(map(Decimal, ("-0.5", "0.0", "0.5", "1.0"))),
-    DOUBLE: (-1.5, 0.0, 2.5, NAN),
+    DOUBLE: (-math.inf, -0.0, 0.0, 2.5, math.inf, NAN),
     DATE: _DAYS,
     TIMESTAMP: tuple(t.replace(tzinfo=UTC) for t in _TIMES),
     BOOLEAN: (False, True),
@@ -50,13 +54,14 @@ VALUES: dict[Type, tuple[Value, ...]] = {
 
 
 def feed(rng: random.Random, schema: Schema, size: int = 24) -> list[Element]:
-    """A grammatical stream with its end. Values of k are closed one after the other, and other things too."""
+    """A grammatical stream with its end. Values of its first attribute are closed one by one, and other things too."""
     pools = [
         [v for v in (*VALUES[a.type], None) if (a.nullable if v is None else a.domain.matches(v))]
         for a in schema
     ]
     allowed = list(product(*pools))
-    to_close = rng.sample(VALUES[INT], rng.randint(0, len(VALUES[INT])))
+    first = schema.attributes[0].type
+    to_close = rng.sample(VALUES[first], rng.randint(0, len(VALUES[first])))
     found: list[Element] = []
     for _ in range(rng.randint(size // 2, size)):
         if allowed and rng.random() < 0.75:
@@ -64,7 +69,7 @@ def feed(rng: random.Random, schema: Schema, size: int = 24) -> list[Element]:
             continue
         ps: list[Pattern] = [WILDCARD] * len(schema)
         if to_close and rng.random() < 0.6:
-            ps[0] = pt.constant(INT, to_close.pop())
+            ps[0] = pt.constant(first, to_close.pop())
         else:
             ps = [pattern(rng, a.type) if rng.random() < 0.5 else WILDCARD for a in schema]
         if all(p is WILDCARD for p in ps):

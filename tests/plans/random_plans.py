@@ -74,7 +74,7 @@ class Grower:
     def scan(self) -> Node:
         stream = self.rng.choice(STREAMS)
         names, order = stream.schema.names, stream.order
-        needed = ["k"] if order is None or order.by is None else ["k", order.by]
+        needed = [names[0]] if order is None or order.by is None else [names[0], order.by]
         rest = [name for name in names if name not in needed]
         picked = [*needed, *self.rng.sample(rest, self.rng.randint(0, len(rest)))]
         named = {name: self.name() for name in picked}

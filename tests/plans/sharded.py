@@ -21,15 +21,15 @@ class Stage:
     def __init__(self, fragment: Fragment, shards: int) -> None:
         self.fragment = fragment
         self.shards = 1 if fragment.single else shards
-        self.pipelines = [build(fragment.root) for _ in range(self.shards)]
+        self.pipelines = [build(fragment.root, alone=self.shards == 1) for _ in range(self.shards)]
         self.gathers: list[dict[int, Gather]] = [{} for _ in range(self.shards)]
 
-    def gather(self) -> Gather:
+    def gather(self, onward: Sequence[Sequence[str]] = ()) -> Gather:
         """What receives from the shards of this fragment."""
         schema = self.fragment.root.schema
         ways = self.fragment.keys
         owners = owners_of(schema, ways[0] if ways else (), self.shards)
-        return Gather(schema, self.shards, ways, owners)
+        return Gather(schema, self.shards, ways, owners, onward)
 
 
 class Sharded:
@@ -45,7 +45,8 @@ class Sharded:
             for port, feed in enumerate(stage.fragment.feeds):
                 if not feed.from_edge:
                     for gathers in stage.gathers:
-                        gathers[port] = self.stages[feed.source].gather()
+                        onward = (feed.keys,) if stage.fragment.sifts and stage.shards > 1 else ()
+                        gathers[port] = self.stages[feed.source].gather(onward)
         self._ended = False
         self.sink = self.stages[-1].gather() if self.stages else None
 

@@ -23,11 +23,11 @@ class Receive(Node):
         return self.given
 
 
-def build(root: Node, inputs: Sequence[str] = ()) -> Pipeline:
+def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeline:
     """The operators of a plan, wired.
 
     A leaf that scans the stream ``inputs[i]`` reads input i, a `Receive` leaf the input of its port; where
-    several leaves read one input, each gets all of it.
+    several leaves read one input, each gets all of it. ``alone`` says that a fragment runs on one shard.
     """
     ports = {name: i for i, name in enumerate(inputs)}
     operators: list[Operator] = []
@@ -42,6 +42,8 @@ def build(root: Node, inputs: Sequence[str] = ()) -> Pipeline:
         place = len(operators)
         operator = node.operator()
         operator.number = node.number
+        if node.ways and not alone:
+            operator.spread(node.ways)
         operators.append(operator)
         targets.append(None)
         if isinstance(node, Scan):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count, product
+from itertools import count
 
 from xmlpunct.engine.build import Receive
 from xmlpunct.engine.edge_work import with_edge_work
@@ -36,6 +36,7 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.engine.rules.walk import plain
 from xmlpunct.engine.switches import USUAL, Rules
+from xmlpunct.engine.ways import with_ways
 from xmlpunct.engine.widening import widened
 from xmlpunct.operators.expression import Column
 from xmlpunct.schema import Schema
@@ -65,13 +66,15 @@ class Fragment:
 
     ``single`` fragments run on one shard. ``keys`` are the ways to find the partition values in the output:
     each names an attribute per value, in the order of the feeds' keys, that has it or is null. There is none if
-    the output has lost one.
+    the output has lost one. ``sifts``: what is said on several shards depends on the tuples of each, here or in a
+    fragment that reads this one, so that one shard may say what another cannot yet.
     """
 
     root: Node
     feeds: tuple[Feed, ...]
     single: bool
     keys: tuple[tuple[str, ...], ...]
+    sifts: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,11 @@ class Choice:
     """An attribute by which a stateful node may be partitioned.
 
     ``inputs`` is what each input calls it, ``output`` what the output does (None: after this node tuples of
-    one value may be on several shards), ``holds`` the output attributes that have its value or are null.
+    one value may be on several shards).
     """
 
     inputs: tuple[str, ...]
     output: str | None
-    holds: tuple[str, ...]
 
 
 def choices(node: Node) -> list[Choice] | None:
@@ -116,28 +118,22 @@ def choices(node: Node) -> list[Choice] | None:
     if isinstance(node, Project) and node.derived:
         # Not by a source: each shard has to hear of all of its values, for they are fused.
         sources = {source for _, e in node.derived for source in e.columns()}
-        return [
-            Choice((e.name,), name, (name,))
-            for name, e in node.columns
-            if isinstance(e, Column) and e.name not in sources
-        ]
+        plain_columns = ((name, e) for name, e in node.columns if isinstance(e, Column))
+        return [Choice((e.name,), name) for name, e in plain_columns if e.name not in sources]
     if isinstance(node, Scan | Select | Project | PartialGroupBy | PartialDupElim | Receive | _Exchange):
         return None
     if isinstance(node, GroupBy):
-        return [Choice((key,), key, (key,)) for key in node.keys]
+        return [Choice((key,), key) for key in node.keys]
     if isinstance(node, Guard):
-        return [Choice((name,), name, (name,)) for name in node.stream.schema.names]
+        return [Choice((name,), name) for name in node.stream.schema.names]
     if isinstance(node, DupElim | Merge | Intersect | Difference):
         columns = zip(*(side.schema.names for side in node.inputs), strict=True)
-        return [Choice(c, name, (name,)) for c, name in zip(columns, node.schema.names, strict=True)]
+        return [Choice(c, name) for c, name in zip(columns, node.schema.names, strict=True)]
     if isinstance(node, Join):
         kept = {"inner": 0, "left": 0, "right": 1}.get(node.kind)  # whose key no null replaces
-        return [
-            Choice(pair, None if kept is None else pair[kept], pair[:1] if node.kind == "inner" else pair)
-            for pair in node.keys
-        ]
+        return [Choice(pair, None if kept is None else pair[kept]) for pair in node.keys]
     if isinstance(node, SemiJoin):
-        return [Choice(pair, pair[0], pair[:1]) for pair in node.keys]
+        return [Choice(pair, pair[0]) for pair in node.keys]
     if isinstance(node, Punctuate | NotIn | Sort | Limit):
         return []
     raise TypeError(f"no partitioning for {type(node).__name__}")
@@ -191,12 +187,13 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
 
         new = descend(top, None)
         single = not _chosen(_top_state(top))
-        fragments.append(Fragment(new, tuple(feeds), single, _carried(top)))
+        ways = with_ways(new, [feed.keys for feed in feeds]).ways
+        fragments.append(Fragment(new, tuple(feeds), single, ways))
         return len(fragments) - 1
 
     planned = _place(with_edge_work(root, numbers, on))
     (edge if _available(planned) is None else fragment)(planned)
-    return Fragments(tuple(edges), tuple(fragments), root.schema)
+    return Fragments(tuple(edges), _sifting(fragments), root.schema)
 
 
 def _forgetful(node: Node) -> Node:
@@ -263,17 +260,19 @@ def _below(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sources[key] for key in keys)
 
 
-def _carried(top: Node) -> tuple[tuple[str, ...], ...]:
-    """The ways to find a tuple's partition values in a part's output, each an attribute per value."""
-    chosen = _chosen(top)
-    if chosen is not None:
-        return tuple(product(*(choice.holds for choice in chosen))) if chosen else ()
-    (child,) = top.inputs
-    found = _carried(child)
-    if not isinstance(top, Project):
-        return found
-    names: dict[str, str] = {}
-    for name, e in top.columns:
-        if isinstance(e, Column):
-            names.setdefault(e.name, name)
-    return tuple(tuple(names[key] for key in way) for way in found if all(key in names for key in way))
+def _sifting(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
+    """The same fragments, each told whether it ``sifts``, and if so its nodes their ``ways``.
+
+    Where punctuations alone decide what is said, all shards say the same at the same time.
+    """
+    found: dict[int, Fragment] = {}
+    for number, fragment in reversed(list(enumerate(fragments))):
+        above = (f for f in found.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds])
+        tells = any(
+            isinstance(node, Join | SemiJoin | Intersect | Difference) for node in fragment.root.walk()
+        )
+        if not fragment.single and (tells or any(f.sifts for f in above)):
+            spread = with_ways(fragment.root, [feed.keys for feed in fragment.feeds])
+            fragment = replace(fragment, root=spread, sifts=True)
+        found[number] = fragment
+    return tuple(found[number] for number in range(len(fragments)))

@@ -58,6 +58,8 @@ class Node:
     """A node of the plan. ``inputs`` are the nodes it reads from, by port; ``number`` is what people call it."""
 
     number: int = field(default=0, kw_only=True)
+    ways: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, compare=False)
+    """On several shards, the ways to find the partition values in the output, if it matters to know."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -59,7 +59,7 @@ class Pipeline:
     pipeline's. ``inputs[i]`` lists the (operator, port) pairs that the pipeline's own input i feeds, and
     ``targets[o]`` the one pair that operator o's output feeds (None for the last).
 
-    An operator's output ends once: when it has, an `Ended` takes its place, and its state is gone.
+    An operator's output ends once: when it has, an `Ended` takes its place, and its tuples are gone.
     """
 
     operators: list[Operator]
@@ -144,8 +144,7 @@ class Pipeline:
         for place, part in enumerate(parts):
             if ENDED in part:
                 self._end(place)
-            else:
-                self.operators[place].restore(part)
+            self.operators[place].restore(part)
 
 
 def dump(frame: pl.DataFrame) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.bundle import has_end
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.punctuation import Punctuation
 
@@ -14,20 +15,35 @@ ENDED = "$ended"
 
 
 class Ended(Operator):
-    """Stands in the place of ``operator``: whatever still comes in matters to nobody, and nothing is retained.
+    """Stands in the place of ``operator``: no tuple that still comes in matters to anybody, and none is retained.
 
-    An inner join has ended with the first of its inputs of which nothing waits for a partner, say.
+    An inner join has ended with the first of its inputs of which nothing waits for a partner, say. Where there is
+    one shard, punctuations do not matter either. On one of several they do: the others may not have ended, and what
+    is about this shard's values it alone can say. So it goes on saying what the operator does with nothing retained.
     """
 
     def __init__(self, operator: Operator) -> None:
         super().__init__(operator.inputs, operator.schema)
         self.name, self.number = operator.name, operator.number
+        self._operator = operator if operator.ownership else None
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self.schema.empty()
 
+    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
+        if self._operator is not None:
+            self._operator.pass_(port, punctuations)
+            self._operator.keep(port, punctuations)
+
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return []
+        if self._operator is None:
+            return []
+        said = self._operator.prop(port, punctuations)
+        return [p for p in said if not p.is_everything] if has_end(said) else said
 
     def snapshot(self) -> Snapshot:
-        return {ENDED: pl.DataFrame()}
+        return {ENDED: pl.DataFrame(), **(self._operator.snapshot() if self._operator is not None else {})}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        if self._operator is not None:
+            self._operator.restore(snapshot)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from xmlpunct.bundle import Bundle
+from xmlpunct.bundle import Bundle, has_end
 from xmlpunct.operators.meeting import Meeting
 from xmlpunct.operators.merge import Merge
-from xmlpunct.patterns import ENUMERABLE, enumerate_values, values
+from xmlpunct.ownership import Ways, listed
+from xmlpunct.patterns import values
 from xmlpunct.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 
@@ -21,16 +22,11 @@ def split_by_owner(p: Punctuation, keys: list[int], owners: Owners) -> dict[int,
 
     Ownership is decided by the set of values, not by its spelling: ``[0,1]`` is ``{0,1}``.
     """
-    listed: list[list[object]] = []
-    size = 1
     places = list(dict.fromkeys(keys))  # an attribute may be a key twice
-    for place in places:
-        found = enumerate_values(p.patterns[place])
-        listed.append(list(found) if found is not None else [])
-        size *= len(listed[-1])
-        if found is None or size > ENUMERABLE:
-            return None
-    points: list[Tuple] = list(product(*listed))
+    members = listed(p, places)
+    if members is None:
+        return None
+    points: list[Tuple] = list(product(*members))
     order = [places.index(key) for key in keys]
     by_owner: dict[int, list[Tuple]] = {}
     for point, owner in zip(points, owners([tuple(t[i] for i in order) for t in points]), strict=True):
@@ -58,19 +54,26 @@ class Gather(Merge):
     other shard; what it promises about others' values says nothing new. Punctuations about too many values to
     list, and all of them where the output has lost a partition attribute, need every shard's word.
 
-    ``keys`` are the ways to find the partition values in the output, each an attribute per value (which has it or
-    is null, and a null matches no pattern that can be listed); none if they were lost.
+    ``keys`` are the ways to find the partition values in the output (a null matches no pattern that can be listed);
+    none if they were lost. ``onward`` are the ways to find those of whoever receives, if that is one of several
+    shards and it matters what exactly is said. Else there is nothing to say behind the end.
     """
 
     name = "gather"
 
-    def __init__(self, schema: Schema, shards: int, keys: Sequence[Sequence[str]], owners: Owners) -> None:
+    def __init__(self, schema: Schema, shards: int, keys: Ways, owners: Owners, onward: Ways = ()) -> None:
         super().__init__([schema] * shards)
         self.meeting = Meeting(schema, shards, alike=True)  # all shards hear, and say, the same in the end
         self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
+        if onward:
+            self.spread(onward)
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        if self.meeting.ended and not self.ownership:
+            return []
         if len(self.inputs) == 1:
+            if has_end(punctuations):
+                self.meeting.add(port, Punctuation.everything(self.schema))
             return punctuations
         if isinstance(punctuations, Bundle):
             for way in self._ways:
@@ -78,10 +81,10 @@ class Gather(Merge):
                     return self._own(port, punctuations, len(way))
         found: dict[Punctuation, None] = {}
         for p in punctuations:
-            listed = [
+            split = [
                 parts for way in self._ways if (parts := split_by_owner(p, way, self._owners)) is not None
             ]
-            promised = listed[0].get(port, []) if listed else super().prop(port, [p])
+            promised = split[0].get(port, []) if split else super().prop(port, [p])
             found.update(dict.fromkeys(promised))
         return list(found)
 

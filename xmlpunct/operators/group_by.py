@@ -12,6 +12,7 @@ from xmlpunct.frames import join
 from xmlpunct.operators.aggregate import Accumulator, Aggregate, accumulators
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.table import Table
+from xmlpunct.ownership import Ownership, Ways
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -58,6 +59,10 @@ class GroupBy(Operator):
         self._released = False
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
         self._closed = PunctuationSet(self._keys)
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self._joint.spread(Ownership(self.inputs[0], ways))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._partial:
@@ -158,7 +163,9 @@ class GroupBy(Operator):
         return state
 
     def restore(self, snapshot: Snapshot) -> None:
-        self._joint.restore({k: snapshot[f"joint.{k}"] for k in ("open", "found")})
+        self._joint.restore(
+            {k.removeprefix("joint."): v for k, v in snapshot.items() if k.startswith("joint.")}
+        )
         self._groups = snapshot["groups"]
         self._released = snapshot["released"].item()
         for argument, seen in self._values.items():

@@ -22,6 +22,7 @@ import polars as pl
 from xmlpunct.errors import Reject
 from xmlpunct.operators.program import Program
 from xmlpunct.origin import BYTE, LINE, SOURCE, is_attribute
+from xmlpunct.ownership import ALONE, Ownership, Ways
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
@@ -45,11 +46,20 @@ class Operator(ABC):
     """Whether it has nothing more to do once its output has ended."""
     quiet = False
     """Whether nobody is to hear what it rejects, since another operator rejects the same."""
+    ownership: Ownership = ALONE
+    """On one of several shards, which punctuations of the output are about this shard's values."""
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema
         self.number = 0
         self.rejects: list[Reject] = []
+
+    def spread(self, ways: Ways) -> None:
+        """Run on one of several shards from here on (SEMANTICS 5). ``ways`` are those of the output; there is one.
+
+        Before any input. On several shards nothing is left unsaid because something else implies it.
+        """
+        self.ownership = Ownership(self.schema, ways)
 
     def opening(self) -> list[Punctuation]:
         """The punctuations that are true of the output from the start, whatever comes in."""

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import distinct, has_end, rebased
+from xmlpunct.bundle import Bundle, distinct, has_end, rebased
+from xmlpunct.fused import Past
 from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.program import compiled
 from xmlpunct.operators.table import Table
+from xmlpunct.ownership import Ways
 from xmlpunct.patterns import interval
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation, combine
@@ -66,6 +68,12 @@ class Join(Operator):
         self._closed: Sequence[Punctuation] = ()
         """What the slice at hand closes, as punctuations over k."""
         self._met: list[tuple[Punctuation, Punctuation]] = []
+        self._past = [Past(left), Past(right)]
+        """On several shards, what has been said of a preserved side that every shard has to say."""
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self.keys.spread(ways)
 
     # Tuples
 
@@ -112,28 +120,52 @@ class Join(Operator):
             free = self._pending[side].unmatched(self._stored[side].frame)
             found.append(self._said(side, free))
             self._pending[side].discard(free)
+            if self.ownership and self._preserved[side]:
+                self._past[side].update(self._unowned(side, free))
         for side in (LEFT, RIGHT):
             if self._preserved[side]:
                 found.append(self._said(side, self._halves(side, port)))
         if self.kind == "full" and all(self._ended) and not any(s.height for s in self._stored):
-            return [Punctuation.everything(self.schema)]
+            over = [Punctuation.everything(self.schema)]
+            return distinct([*found, over]) if self.ownership else over
         return distinct(found)
 
-    def _halves(self, side: int, port: int) -> list[Punctuation]:
+    def _halves(self, side: int, port: int) -> Sequence[Punctuation]:
         """What is new in a preserved side's punctuations combined with what the other has closed."""
-        schema = self.inputs[side]
+        pending = self._pending[side]
         if port == side:
-            return [c for p, c in self._met if p in self._pending[side]]
-        fresh = self.keys.moved(self._closed, schema, side)
-        return [p for c in fresh for p in self._pending[side].combinations(c)]
+            return [c for p, c in self._met if p in pending or self._alone_says(side, c, p)]
+        fresh, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
+        if past.complete and isinstance(fresh, Bundle) and not self._unowned(side, fresh):
+            return fresh
+        found = [p for c in fresh for p in pending.combinations(c)] if len(pending) else []
+        for c in fresh if len(past) else ():
+            both = [q for p in past.overlapping(c) if (q := combine(p, c)) is not None]
+            found += [q for q in both if self.ownership.owned(self._moved(side, q))]
+        return found
+
+    def _alone_says(self, side: int, c: Punctuation, p: Punctuation) -> bool:
+        """Whether this shard alone can say ``c``, though it has said ``p``, which implies it."""
+        owned = self.ownership.owned
+        return bool(self.ownership) and owned(self._moved(side, c)) and not owned(self._moved(side, p))
+
+    def _unowned(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """Those that every shard has to say, and not one alone."""
+        if isinstance(punctuations, Bundle):
+            moved = rebased(punctuations, self.schema, self._places[side])
+            return [] if isinstance(moved, Bundle) and self.ownership.owns(moved) else punctuations
+        return [p for p in punctuations if not self.ownership.owned(self._moved(side, p))]
+
+    def _moved(self, side: int, p: Punctuation) -> Punctuation:
+        """A punctuation of an input as one of the output."""
+        return p.rebase(self.schema, self._places[side])
 
     def _meet(self, port: int, punctuations: Sequence[Punctuation]) -> list[tuple[Punctuation, Punctuation]]:
         """Punctuations of an input, each with its combinations with what the other has closed."""
-        schema, closed = self.inputs[port], self.keys.meeting.inputs[1 - port]
+        schema, meeting, other = self.inputs[port], self.keys.meeting, 1 - port
         found = []
-        for p in punctuations if len(closed) else ():
-            over = closed.overlapping(p.rebase(self.keys.schema, self.keys.places[port]))
-            for c in self.keys.moved(over, schema, port):
+        for p in punctuations if len(meeting.inputs[other]) + len(meeting.past[other]) else ():
+            for c in self.keys.moved(self.keys.closed(other, p), schema, port):
                 both = combine(p, c)
                 if both is not None:
                     found.append((p, both))
@@ -213,7 +245,7 @@ class Join(Operator):
 
     @property
     def held(self) -> int:
-        return self.keys.meeting.held + sum(map(len, self._pending))
+        return self.keys.meeting.held + sum(map(len, self._pending)) + sum(map(len, self._past))
 
     def snapshot(self) -> Snapshot:
         left, right = (stored.snapshot(f"stored{i}") for i, stored in enumerate(self._stored))
@@ -221,6 +253,7 @@ class Join(Operator):
         flags = pl.DataFrame(
             {"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]], "id": [self._next_id]}
         )
+        pending |= {f"remembered{i}": past.snapshot() for i, past in enumerate(self._past)}
         return {**left, **right, **pending, **self.keys.meeting.snapshot(), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -230,5 +263,7 @@ class Join(Operator):
             PunctuationSet.restored(schema, snapshot[f"pending{i}"]) for i, schema in enumerate(self.inputs)
         ]
         self.keys.meeting.restore(snapshot)
+        for i, past in enumerate(self._past):
+            past.restore(snapshot[f"remembered{i}"])
         left, right, self._next_id = snapshot["flags"].row(0)
         self._ended = [left, right]

@@ -11,6 +11,7 @@ import polars as pl
 from xmlpunct.bundle import rebased
 from xmlpunct.frames import join
 from xmlpunct.operators.meeting import Meeting
+from xmlpunct.ownership import Ownership, Ways
 from xmlpunct.punctset import PunctuationSet, closing
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
@@ -42,6 +43,18 @@ class JoinKeys:
             for i, (a, b) in enumerate(pairs)
         )
         self.meeting = Meeting(self.schema, 2)
+
+    def spread(self, ways: Ways) -> None:
+        """Run on one of several shards; ``ways`` are by the names of either input, some of them of keys."""
+        keys = {n: key for names in self.names for n, key in zip(names, self.schema.names, strict=True)}
+        mine = [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]
+        self.meeting.spread(Ownership(self.schema, mine))
+
+    def closed(self, port: int, p: Punctuation) -> Sequence[Punctuation]:
+        """What an input has closed that overlaps a punctuation of the other one."""
+        over = p.rebase(self.schema, self.places[1 - port])
+        found = self.meeting.inputs[port].overlapping(over)
+        return [*found, *self.meeting.past[port].overlapping(over)]
 
     def closings(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """joinPs: those that close values of k, as punctuations over k."""

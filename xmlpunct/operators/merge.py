@@ -9,6 +9,7 @@ import polars as pl
 from xmlpunct.bundle import renamed
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.meeting import Meeting
+from xmlpunct.ownership import Ways
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 
@@ -28,6 +29,10 @@ class Merge(Operator):
     def __init__(self, inputs: Sequence[Schema]) -> None:
         super().__init__(tuple(inputs), merged(inputs))
         self.meeting = Meeting(self.schema, len(inputs))
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self.meeting.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return (

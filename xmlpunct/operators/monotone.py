@@ -9,7 +9,7 @@ from itertools import pairwise
 import polars as pl
 
 from xmlpunct import patterns as pt
-from xmlpunct.cover import Part
+from xmlpunct.fused import Part
 from xmlpunct.operators.expression import Call, Column, Expression, Literal
 from xmlpunct.operators.program import compiled
 from xmlpunct.patterns import EMPTY, Cut, Pattern

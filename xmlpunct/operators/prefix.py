@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from xmlpunct.cover import NULL, Axis, Fused, Part, Row, first_open
+from xmlpunct.cover import Axis, first_open
+from xmlpunct.fused import NULL, Fused, Part, Row
 from xmlpunct.pattern_text import parse_pattern
 from xmlpunct.patterns import EMPTY, WILDCARD, Pattern, between, covers, cuts, ends, first_value, interval
 from xmlpunct.punctset import pattern_expression

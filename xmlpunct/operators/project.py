@@ -11,12 +11,14 @@ import polars as pl
 
 from xmlpunct import patterns as pt
 from xmlpunct.bundle import Bundle, rebased
-from xmlpunct.cover import Fused, JointCover, Part
+from xmlpunct.cover import JointCover
+from xmlpunct.fused import Fused, Part
 from xmlpunct.operators.absent import outside
 from xmlpunct.operators.expression import Column, Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.monotone import Monotone, without
 from xmlpunct.operators.program import Program
+from xmlpunct.ownership import Ownership, Ways
 from xmlpunct.patterns import EMPTY, WILDCARD, Pattern
 from xmlpunct.punctset import closing
 from xmlpunct.punctuation import Punctuation
@@ -99,6 +101,11 @@ class Project(Operator):
         sources = [schema[column] for column in columns]
         found = [(name, Column(a.type, a.nullable, a.name)) for name, a in zip(names, sources, strict=True)]
         return cls(schema, found, (), memory)
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        sources = {name: e.name for name, e in self.columns if isinstance(e, Column)}
+        self._joint.spread(Ownership(self.inputs[0], [[sources[name] for name in way] for way in ways]))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._sources is not None:  # nothing is computed, only chosen
@@ -188,7 +195,9 @@ class Project(Operator):
         return state | {f"given.{i}": given.snapshot() for i, given in self._given.items()}
 
     def restore(self, snapshot: Snapshot) -> None:
-        self._joint.restore({k: snapshot[f"joint.{k}"] for k in ("open", "found")})
+        self._joint.restore(
+            {k.removeprefix("joint."): v for k, v in snapshot.items() if k.startswith("joint.")}
+        )
         self._said = {i: Fused.restored(self.inputs[0], snapshot[f"said.{i}"]) for i in self._said}
         self._given = {i: Fused.restored(self.schema, snapshot[f"given.{i}"]) for i in self._given}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import renamed
+from xmlpunct.bundle import distinct, renamed
 from xmlpunct.frames import join
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.iterator import Operator, Snapshot
@@ -14,6 +14,7 @@ from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.meeting import Meeting
 from xmlpunct.operators.merge import merged
 from xmlpunct.operators.table import Table
+from xmlpunct.ownership import Ways
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -35,7 +36,11 @@ class SetOperation(Operator):
         self._meeting = Meeting(self.schema, 2)
         self._pending = {side: PunctuationSet(self.schema) for side in self.pending_sides}
         self._output = DupElim(self.schema)
-        self._promised: list[Punctuation] = []
+        self._promised: Sequence[Punctuation] = ()
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self._meeting.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         named = tuples.rename(dict(zip(tuples.columns, self.schema.names, strict=True)))
@@ -57,15 +62,15 @@ class SetOperation(Operator):
         named = renamed(punctuations, self.schema)
         others = self._stored[1 - port]
         others.purge(PunctuationSet(self.schema, named).mask(others.frame))
-        both = [c for p in named for c in self._meeting.add(port, p)]
+        both = self._meeting.update(port, named)
         if port in self._pending:
             self._pending[port].update(named)
-        alone: list[Punctuation] = []
+        said = [both]
         for side, pending in self._pending.items():
             free = pending.unmatched(self._stored[side].frame)
             pending.discard(free)
-            alone += free
-        self._promised = list(dict.fromkeys([*both, *alone]))
+            said.append(free)
+        self._promised = distinct(said)
         # What is promised decides what duplicate elimination may forget, so it is known before prop.
         self._output.keep(0, self._promised)
 

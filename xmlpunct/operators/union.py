@@ -9,6 +9,7 @@ import polars as pl
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.merge import Merge
+from xmlpunct.ownership import Ways
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -28,6 +29,10 @@ class Union(Operator):
         super().__init__(self._merge.inputs, self._merge.schema)
         self._dupelim = DupElim(self.schema)
         self._promised: Sequence[Punctuation] = ()
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self._merge.spread(ways)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._dupelim.step(0, self._merge.step(port, tuples))

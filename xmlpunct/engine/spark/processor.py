@@ -27,6 +27,7 @@ from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache
 from xmlpunct.operators import run
 from xmlpunct.operators.gather import Gather
 from xmlpunct.operators.iterator import Snapshot
+from xmlpunct.ownership import Ways
 from xmlpunct.slice import Slice, concat
 
 _OUTPUT = SparkRow(*Row._fields)
@@ -39,9 +40,10 @@ class Shard:
     def __init__(self, job: Job, stage: int, shard: int) -> None:
         self.job, self.stage, self.shard = job, stage, shard
         self.fragment = job.fragments.fragments[stage]
-        self.pipeline = build(self.fragment.root)
+        alone = job.shards_of(stage) == 1
+        self.pipeline = build(self.fragment.root, alone=alone)
         self.gathers = {
-            port: gather_of(job, feed.source)
+            port: gather_of(job, feed.source, (feed.keys,) if self.fragment.sifts and not alone else ())
             for port, feed in enumerate(self.fragment.feeds)
             if not feed.from_edge
         }
@@ -128,12 +130,12 @@ class Shard:
         self.pipeline.restore(parts.get(_PIPELINE, {}))
 
 
-def gather_of(job: Job, stage: int) -> Gather:
-    """What receives from the shards of a fragment."""
+def gather_of(job: Job, stage: int, onward: Ways = ()) -> Gather:
+    """What receives from the shards of a fragment. ``onward``: if it is one of several shards itself, its ways."""
     fragment = job.fragments.fragments[stage]
     schema, shards = fragment.root.schema, job.shards_of(stage)
     owners = owners_of(schema, fragment.keys[0] if fragment.keys else (), shards)
-    return Gather(schema, shards, fragment.keys, owners)
+    return Gather(schema, shards, fragment.keys, owners, onward)
 
 
 KEPT: Cache[Shard] = Cache()
