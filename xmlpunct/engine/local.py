@@ -28,6 +28,7 @@ from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats,
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.firehose import PUNCT_NAMESPACE, FirehoseReader, Parsed, Source, StreamSpec, open_source
+from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
@@ -309,7 +310,8 @@ def run(
 ) -> None:
     """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
 
-    Raises `SourceError` when a source fails, after writing what came before; `StrictError` at the first
+    Raises `SourceError` when a source fails, after writing what came before; of these a `ChangedError` is not the
+    end: with the file as it was, the same run can go on. Raises `StrictError` at the first
     reject with ``options.strict``; KeyboardInterrupt when it is asked to ``stop``, after the slice at hand.
     """
     query = with_guards(query) if options.guarded else query
@@ -352,6 +354,10 @@ def run(
                     on_progress(stats)
         except KeyboardInterrupt:
             if not stop.urgent:
+                ledger.commit()
+            raise
+        except ChangedError:
+            with stop.held():
                 ledger.commit()
             raise
         except SourceError as failure:

@@ -31,7 +31,7 @@ from xmlpunct.engine.plan import Node, Query
 from xmlpunct.errors import UsageError
 from xmlpunct.patterns import ENUMERABLE
 
-VERSION = 3
+VERSION = 4
 """Of all that a checkpoint holds."""
 
 
@@ -99,7 +99,7 @@ class Checkpoint:
         """What to work on.
 
         Raises `UsageError` if the checkpoint belongs to something else, and `SourceError` for a source that
-        cannot be opened.
+        cannot be opened, or has changed.
         """
         if not self._job.exists():
             return Found(*find_inputs(self.query, self._spool), None, Commit())
