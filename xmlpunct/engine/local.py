@@ -175,12 +175,15 @@ class LocalRun:
     def again(self, number: int, stop: Cursor) -> Portion:
         """Read once more what a run read before: of the feed of that number, from where it stands to ``stop``.
 
-        Raises `XmlPunctError` if that is not there any more.
+        Raises `XmlPunctError` if that is not there any more, or cannot be read.
         """
         feed = self._feeds[number]
         assert isinstance(feed.reader, RangeReader)
-        portion = Portion(feed, feed.reader.read(MOST_BYTES, stop))
+        parsed = feed.reader.read(MOST_BYTES, stop)
+        portion = Portion(feed, parsed)
         if feed.cursor != stop:
+            if parsed is not None and parsed.error is not None:
+                raise parsed.error
             raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
         return portion
 
@@ -354,11 +357,11 @@ def run(
                     on_progress(stats)
         except KeyboardInterrupt:
             if not stop.urgent:
-                ledger.commit()
+                ledger.break_off()
             raise
         except ChangedError:
             with stop.held():
-                ledger.commit()
+                ledger.break_off()
             raise
         except SourceError as failure:
             with stop.held():
