@@ -81,4 +81,4 @@ def test_a_namespace_of_punctuations_that_cannot_be(namespace: str, cli: Cli, tm
     for call in [*calls, ["check", source, "--element", "t"]]:
         ran = cli(*call, "--punct-namespace", namespace)
         assert (ran.code, ran.out) == (2, "")
-        assert "namespace of punctuations" in ran.err
+        assert "namespace" in ran.err

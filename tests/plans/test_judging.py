@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.plans.feeds import STREAMS, feed
+from tests.plans.feeds import STREAMS, VALUES, feed
 from tests.plans.random_plans import Grower, column
 from tests.plans.test_guard import spoiled
 from tests.spark.support import NAMESPACE
@@ -100,7 +100,8 @@ class Early(Grower):
         """What exists only if something is there that cannot be."""
         right = self.scan()
         k = column(right.schema, right.schema.names[0])
-        first, second = call("<", k, literal(INT, 0)), call(">", k, literal(INT, 1))
+        low, high = sorted(VALUES[k.type], key=k.type.key)[:2]
+        first, second = call("<", k, literal(k.type, low)), call(">", k, literal(k.type, high))
         false = self.rng.choice([call("AND", first, second), call("=", literal(INT, 1), literal(INT, 0))])
         return SemiJoin(root, Select(right, false), ())
 

@@ -24,6 +24,7 @@ from tests.reliability.support import LONG, MOST_SECONDS
 from xmlpunct.engine.durable import checkpoint as checkpoints
 from xmlpunct.engine.durable import ledger
 from xmlpunct.engine.durable.log import Log
+from xmlpunct.engine.local import LocalRun, Portion
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, StrictError, UsageError, XmlPunctError
@@ -140,6 +141,32 @@ def test_state_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sq
             break
         except Enough:
             continue
+    assert lives > 3
+    assert bench.seen() == expected
+    assert told(found) == stats
+
+
+def test_stopped_between_reading_and_taking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read when somebody said stop, and not taken any more, is read again."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
+    bench = Bench(tmp_path)
+    stats = told(bench.run())
+    expected = bench.seen()
+    bench.clear()
+    read, lives = LocalRun.read, 0
+
+    def interrupted(self: LocalRun) -> Portion | None:
+        found = read(self)
+        if self.stats.slices > lives:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(LocalRun, "read", interrupted)
+    while True:
+        with suppress(KeyboardInterrupt):
+            found = bench.run()
+            break
+        lives += 1
     assert lives > 3
     assert bench.seen() == expected
     assert told(found) == stats

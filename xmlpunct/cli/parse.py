@@ -47,8 +47,9 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     else:
         schema, opened = sniff(opened, element, punct_namespace)
     guessed = columns is None
+    parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
     writer = writer_for(format_, schema, punct_namespace=punct_namespace, element=expanded(element)[1])
     put(writer.start())
-    for part in slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed):
+    for part in parts:
         put(writer.body(part))
     put(writer.end())

@@ -29,6 +29,7 @@ from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.firehose import PUNCT_NAMESPACE, FirehoseReader, Parsed, Source, StreamSpec, open_source
 from xmlpunct.firehose.library import log_notices
+from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.overlooked import Notice, notices
 from xmlpunct.punctuation import Punctuation
@@ -190,12 +191,15 @@ class LocalRun:
     def again(self, number: int, stop: Cursor) -> Portion:
         """Read once more what a run read before: of the feed of that number, from where it stands to ``stop``.
 
-        Raises `XmlPunctError` if that is not there any more.
+        Raises `XmlPunctError` if that is not there any more, or cannot be read.
         """
         feed = self._feeds[number]
         assert isinstance(feed.reader, RangeReader)
-        portion = Portion(feed, feed.reader.read(MOST_BYTES, stop))
+        parsed = feed.reader.read(MOST_BYTES, stop)
+        portion = Portion(feed, parsed)
         if feed.cursor != stop:
+            if parsed is not None and parsed.error is not None:
+                raise parsed.error
             raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
         return portion
 
@@ -339,7 +343,8 @@ def run(
 ) -> None:
     """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
 
-    Raises `SourceError` when a source fails, after writing what came before; `StrictError` at the first
+    Raises `SourceError` when a source fails, after writing what came before; of these a `ChangedError` is not the
+    end: with the file as it was, the same run can go on. Raises `StrictError` at the first
     reject with ``options.strict``; KeyboardInterrupt when it is asked to ``stop``, after the slice at hand.
     """
     query = with_guards(query) if options.guarded else query
@@ -382,7 +387,11 @@ def run(
                     on_progress(stats)
         except KeyboardInterrupt:
             if not stop.urgent:
-                ledger.commit()
+                ledger.break_off()
+            raise
+        except ChangedError:
+            with stop.held():
+                ledger.break_off()
             raise
         except SourceError as failure:
             with stop.held():

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose import tcp
 from xmlpunct.firehose.follow import GrowingFile
+from xmlpunct.firehose.steady import SteadyFile
 
 FOLLOW = "follow:"
 """Before the path of a file that is to be followed while it grows."""
@@ -96,7 +97,8 @@ class PartReader:
                 return raw
             found = self._decode(self._decoder, raw)
             if found or not (raw or self._failure):
-                return found
+                self._ready = found[size:]
+                return found[:size]
         raise self._failure
 
     def skip(self, count: int) -> None:
@@ -293,7 +295,9 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
     except OSError as error:
         raise SourceError(str(error.filename or path), f"cannot be opened: {_why(error)}") from None
     shown = name or _shown(path)
-    return Source(shown, parts, lambda i: (open(files[i], "rb", buffering=0), True), files=tuple(files))
+    return Source(
+        shown, parts, lambda i: (_binary(SteadyFile(files[i], parts[i][0])), True), files=tuple(files)
+    )
 
 
 def senders_of(spec: str | None) -> int:

@@ -99,7 +99,7 @@ class Checkpoint:
         """What to work on.
 
         Raises `UsageError` if the checkpoint belongs to something else, and `SourceError` for a source that
-        cannot be opened.
+        cannot be opened, or has changed.
         """
         if not self._job.exists():
             return Found(*find_inputs(self.query, self._spool), None, Commit())

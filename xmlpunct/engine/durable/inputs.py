@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from xmlpunct.engine.durable.files import make_folder, writing
@@ -13,8 +15,10 @@ from xmlpunct.engine.durable.segments import SpoolWriter, create, end_marker, fi
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose import PartReader, Source, open_source
+from xmlpunct.firehose.steady import ChangedError, read_at
 
 _CHUNK = 2**20
+_OTHER_BYTES = "it does not hold what was read of it before"
 _NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"
 
 
@@ -63,6 +67,8 @@ class Spool(threading.Thread):
                         for data in self._further(reader, out):
                             out.append(data)
                             self._ring()
+            except ChangedError:
+                raise  # which is not the end of it: a later run may find it as it was
             except SourceError as error:
                 failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
             out.sync()
@@ -82,14 +88,22 @@ class Spool(threading.Thread):
 
     def _further(self, reader: PartReader, out: SpoolWriter) -> Iterator[bytes]:
         """What comes after the bytes that were spooled before. Raises `SourceError`."""
-        if reader.seekable:
-            reader.begin(out.size)
-        else:
-            reader.begin()
-            if not out.repeats(reader.read) and not self._stopped.is_set():
-                raise SourceError(reader.name, _NOT_REPEATED)
+        reader.begin()
+        if reader.seekable and not reader.transcoded:
+            self._recognise(out)
+            reader.skip(out.size)
+        elif not out.repeats(reader.read) and not self._stopped.is_set():
+            if reader.seekable:
+                raise ChangedError.of(reader.name, _OTHER_BYTES)
+            raise SourceError(reader.name, _NOT_REPEATED)
         while not self._stopped.is_set() and (data := reader.read(_CHUNK)):
             yield data
+
+    def _recognise(self, out: SpoolWriter) -> None:
+        """Raise `ChangedError` if a file is not what was read of it before."""
+        with open(self._source.files[self._part], "rb") as file:
+            if not out.recognises(partial(read_at, file.fileno())):
+                raise ChangedError.of(self._source.parts[self._part][0], _OTHER_BYTES)
 
 
 def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
@@ -108,28 +122,47 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
         parts = []
         for i, (part, size) in enumerate(source.parts):
             if size is not None and _plain(source, i):
-                parts.append(Part(part, os.path.abspath(source.files[i]), size))
+                parts.append(Part(part, os.path.abspath(source.files[i]), size, stored=size))
                 continue
             with writing(folder):
                 make_folder(folder)
             path = (folder / f"{number}-{i}.xml").absolute()
             spools.append(Spool(source, i, path))
-            parts.append(Part(part, str(path), None, True))
+            parts.append(Part(part, str(path), None, True, size))
         inputs.append(Input(name, tuple(carried), tuple(parts), sender))
     return inputs, spools
 
 
 def unfinished(inputs: list[Input]) -> list[Spool]:
-    """The spools of inputs that an earlier run found and did not complete."""
+    """The spools of inputs that an earlier run found and did not complete.
+
+    Raises `SourceError` for a source that cannot be opened, or has another size than it had.
+    """
     found = []
     opened: dict[str, Source] = {}
     for given in inputs:
-        for i, part in enumerate(given.parts):
-            if part.spooled and not end_marker(part.path).exists():
+        for part in given.parts:
+            if not part.spooled:
+                with suppress(OSError):  # one that is gone may have been read
+                    _compare_sizes(part, os.stat(part.path).st_size)
+            elif not end_marker(part.path).exists():
                 if given.source not in opened:
                     opened[given.source] = open_source(given.source)
-                found.append(Spool(opened[given.source].sender(given.sender), i, Path(part.path)))
+                source = opened[given.source].sender(given.sender)
+                # A directory may have other files by now.
+                sizes = dict(source.parts)
+                if part.name not in sizes:
+                    raise ChangedError.of(given.source, f"it does not have {part.name} any more")
+                _compare_sizes(part, sizes[part.name])
+                found.append(Spool(source, [*sizes].index(part.name), Path(part.path)))
     return found
+
+
+def _compare_sizes(part: Part, size: int | None) -> None:
+    if part.stored is not None and part.stored != size:
+        now = "it is no file" if size is None else f"it has {size:,} bytes"
+        remedy = "follow:PATH is for a file that grows"
+        raise ChangedError.of(part.name, f"{now}, and had {part.stored:,} when the run began; {remedy}")
 
 
 def _plain(source: Source, part: int) -> bool:

@@ -98,6 +98,13 @@ class Ledger:
         if due or self._running.spooled - self._released >= RELEASE_BYTES:
             self._save()
 
+    def break_off(self) -> None:
+        """Put down what was taken and make it visible, in the middle of a run.
+
+        The state is not saved: more may have been read than was taken, and would be lost.
+        """
+        self._commit()
+
     def _commit(self) -> None:
         if self._log is not None and (self._places or self._sink.pending):
             self._number += 1

@@ -10,13 +10,15 @@ class Part:
     """A piece of an input: the file at ``path``, of ``size`` bytes, called ``name``.
 
     A ``spooled`` one stands in for something that cannot be read twice, or is not in UTF-8. It may still
-    grow, so its size is None; other machines may not see it, so its bytes travel inside tasks.
+    grow, so its size is None; other machines may not see it, so its bytes travel inside tasks. ``stored`` is the
+    size of a file as it is stored, which must stay what it is; None for what is no file, or may grow.
     """
 
     name: str
     path: str
     size: int | None
     spooled: bool = False
+    stored: int | None = None
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
+from zlib import crc32
 
 from xmlpunct.engine.durable import segments
+from xmlpunct.engine.durable.held import Held
 from xmlpunct.engine.durable.parts import Input, Part
 from xmlpunct.engine.durable.segments import end_marker
-from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName
 from xmlpunct.firehose.splitter import Splitter
+from xmlpunct.firehose.steady import ChangedError
 
 STEP = 256 * 1024
 """How much more to read, in bytes, where what was read holds no whole element."""
@@ -28,32 +30,35 @@ class Cursor:
     """How far an input is read: a position in one of its parts.
 
     ``done`` says that there is no more. ``failure`` tells what is wrong with the source itself, where that is
-    not for the parser to find: a file that cannot be read, a connection that broke.
+    not for the parser to find: a file that cannot be read, a connection that broke. ``trace`` tells the part, as
+    far as it is read, from others, if it is a file that somebody might change (see `steady.trace`).
     """
 
     part: int = 0
     position: Position = field(default_factory=Position)
     done: bool = False
     failure: str | None = None
+    trace: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         place = {"part": self.part, "position": self.position.to_json()}
-        return {**place, "eos": self.done, "failure": self.failure}
+        return {**place, "eos": self.done, "failure": self.failure, "trace": self.trace}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Cursor:
         """The inverse of `to_json`."""
-        return cls(values["part"], Position.from_json(values["position"]), values["eos"], values["failure"])
+        position = Position.from_json(values["position"])
+        return cls(values["part"], position, values["eos"], values["failure"], values["trace"])
 
 
 @dataclass(frozen=True)
 class Range:
     """A piece of a part that is parsed by itself: ``size`` bytes from ``start``.
 
-    ``data`` holds the bytes where tasks cannot read them. ``final``: the part ends here, as far as bytes go
-    in an orderly way; ``last``: so does the input; ``broken``: it ends here because nothing can follow. With
-    a ``failure`` there are no bytes, and the source is at fault.
+    ``data`` holds the bytes where nobody is to read them again; else ``checksum`` tells them from others.
+    ``final``: the part ends here, as far as bytes go in an orderly way; ``last``: so does the input; ``broken``: it
+    ends here because nothing can follow. With a ``failure`` there are no bytes, and the source is at fault.
     """
 
     part: int
@@ -64,6 +69,7 @@ class Range:
     broken: bool = False
     failure: str | None = None
     data: bytes | None = None
+    checksum: int | None = None
 
 
 class Extent:
@@ -142,16 +148,22 @@ def advance(
     budget: int,
     piece: int,
     stop: Cursor | None = None,
+    held: Held | None = None,
+    keep: bool = False,
 ) -> tuple[list[Range], Cursor]:
     """Read on from ``cursor``, about ``budget`` bytes: the ranges found and how far they reach.
 
     A range is about ``piece`` bytes. A source that grows gives what is there now, which may be nothing. With
-    ``stop``, read exactly up to there: what was found once is found again.
+    ``stop``, read exactly up to there: what was found once is found again. The file being read stays in ``held``
+    from one call to the next. To ``keep`` is to have the bytes of files in the ranges, too.
+
+    Raises `ChangedError` for a file that is not the one of which something was read before.
     """
+    held = held or Held()
     ranges: list[Range] = []
     while not cursor.done and budget > 0 and cursor != stop:
         try:
-            found, further = _advance_part(given, elements, cursor, budget, piece, stop)
+            found, further = _advance_part(given, elements, cursor, budget, piece, stop, held, keep)
         except OSError as error:
             reason = f"cannot read {given.parts[cursor.part].name}: {error.strerror}"
             found, further = [], replace(cursor, done=True, failure=reason)
@@ -173,6 +185,8 @@ def _advance_part(
     budget: int,
     piece: int,
     stop: Cursor | None,
+    held: Held,
+    keep: bool,
 ) -> tuple[list[Range], Cursor]:
     number, part = cursor.part, given.parts[cursor.part]
     extent = Extent(part)
@@ -185,43 +199,58 @@ def _advance_part(
         budget = extent.size - cursor.position.byte
     splitter = Splitter(part.name, elements, cursor.position)
     is_last = number == len(given.parts) - 1
+    here = stop if stop is not None and stop.part == number else None
     ranges: list[Range] = []
-    with open_at(part, cursor.position.byte) as file:
+    keep = keep or part.spooled
+    with _opened(part, cursor.position.byte, held, cursor.trace) as file:
         for split in _splits(splitter, file, extent, budget, piece):
             broken = splitter.finished and not split.final
             last = split.final and is_last
-            data = split.data if part.spooled else None
-            ranges.append(Range(number, split.start, len(split.data), split.final, last, broken, None, data))
+            found = Range(number, split.start, 0, split.final, last, broken)
+            ranges.append(_longer(found, split.data, keep))
     position = splitter.position
-    if stop is not None and stop.part == number and not splitter.finished:
-        rest = extent.size - position.byte
-        return _stretched(ranges, Range(number, position, rest), part), stop
+    if here is not None and not splitter.finished:
+        with _opened(part, position.byte, held) as file:
+            rest = file.read(extent.size - position.byte)
+        if b"<" not in rest:
+            ranges, position = _stretched(ranges, Range(number, position, 0), rest, keep), here.position
+    traced = None if part.spooled else held.trace(position.byte)
+    if here is not None and (here.trace not in (None, traced) or position != here.position):
+        raise ChangedError.of(
+            part.name, f"it does not hold what was read of it up to byte {here.position.byte}"
+        )
+    if here is not None and not splitter.finished:
+        return ranges, here
     if splitter.finished:
         ended = is_last or not (ranges and ranges[-1].final)
-        return ranges, Cursor(number, position, True) if ended else Cursor(number + 1)
+        return ranges, Cursor(number, position, True, trace=traced) if ended else Cursor(number + 1)
     if extent.failure is not None and position.byte + splitter.pending >= extent.size:
         return ranges, Cursor(number, position, True, extent.failure)
-    return ranges, Cursor(number, position)
+    return ranges, Cursor(number, position, trace=traced)
 
 
-def _stretched(ranges: list[Range], rest: Range, part: Part) -> list[Range]:
-    """``ranges`` with ``rest`` added to the last: the white space before the element that was next then.
+def _opened(part: Part, byte: int, held: Held, traced: str | None = None) -> BinaryIO:
+    """A part from a byte on, up to which it is ``traced``. Raises OSError and `ChangedError`."""
+    return open_at(part, byte) if part.spooled else held.open(part, byte, traced)
+
+
+def _longer(found: Range, data: bytes, keep: bool) -> Range:
+    """A range with more bytes at its end."""
+    size = found.size + len(data)
+    if keep:
+        return replace(found, size=size, data=(found.data or b"") + data)
+    return replace(found, size=size, checksum=crc32(data, found.checksum or 0))
+
+
+def _stretched(ranges: list[Range], rest: Range, data: bytes, keep: bool) -> list[Range]:
+    """``ranges`` with ``data`` added to the last: the white space before the element that was next then.
 
     Where the bytes end, a splitter cannot know of that element, and cuts before the space.
     """
-    if not rest.size:
+    if not data:
         return ranges
-    with open_at(part, rest.start.byte) as file:
-        data = file.read(rest.size)
-    if b"<" in data:
-        raise XmlPunctError(
-            f"{part.name} has changed since its byte {rest.start.byte + rest.size} was recorded"
-        )
-    if not ranges:
-        return [replace(rest, data=data if part.spooled else None)]
-    last = ranges[-1]
-    whole = None if last.data is None else last.data + data
-    return [*ranges[:-1], replace(last, size=last.size + rest.size, data=whole)]
+    *before, last = ranges or [rest]
+    return [*before, _longer(last, data, keep)]
 
 
 def _splits(splitter: Splitter, file: BinaryIO, extent: Extent, budget: int, piece: int) -> Iterator[Split]:
@@ -234,8 +263,9 @@ def _splits(splitter: Splitter, file: BinaryIO, extent: Extent, budget: int, pie
         data = file.read(want)
         at += len(data)
         splitter.feed(data)
-        # A file that has become shorter ends where it ends.
-        at_end = at >= extent.size or len(data) < want
+        if len(data) < want:
+            raise ChangedError.of(splitter.source, f"it ends at byte {at:,}, and had {extent.size:,}")
+        at_end = at >= extent.size
         if at_end and extent.complete:
             if extent.failure is None:
                 splitter.end()

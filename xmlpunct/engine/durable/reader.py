@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from zlib import crc32
 
+from xmlpunct.engine.durable.held import Held
 from xmlpunct.engine.durable.parts import Input, Part
 from xmlpunct.engine.durable.ranges import (
     Cursor,
@@ -21,6 +23,7 @@ from xmlpunct.firehose.delivery import Parsed
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.spec import StreamSpec, elements_of
+from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.overlooked import add
 from xmlpunct.slice import Slice, concat
 
@@ -39,6 +42,7 @@ class RangeReader:
         self._elements = elements_of(specs, punct_namespace)
         self._parser = Parser(specs, punct_namespace)
         self._seen: tuple[int, bool] | None = None  # what there was, if it was not enough
+        self._held = Held()
 
     @property
     def bytes_total(self) -> int | None:
@@ -73,13 +77,15 @@ class RangeReader:
     def read(self, size: int, stop: Cursor | None = None) -> Parsed | None:
         """Read and parse about ``size`` bytes more, or what is there, which may be nothing; or up to ``stop``.
 
-        None at the end of the input and after an error, which the last result carries.
+        None at the end of the input and after an error, which the last result carries. Raises `ChangedError`
+        for a file that is not what it was.
         """
         if self.cursor.done or self.error:
             return None
         seen = there_is(self.given, self.cursor)
         budget = size if stop is None else sys.maxsize
-        ranges, cursor = advance(self.given, self._elements, self.cursor, budget, size, stop)
+        held = self._held
+        ranges, cursor = advance(self.given, self._elements, self.cursor, budget, size, stop, held, keep=True)
         self._seen = seen if cursor == self.cursor else None
         self.cursor = cursor
         parsed, count = parse_ranges(self.given, ranges, self._parser)
@@ -88,13 +94,15 @@ class RangeReader:
         return parsed
 
     def close(self) -> None:
-        """Nothing is open between two reads."""
+        """Let go of the file that is being read."""
+        self._held.close()
 
 
 def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple[Parsed, int]:
     """What consecutive ranges of an input hold, as one, and how many bytes were parsed for it.
 
-    Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be.
+    Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be. But
+    it raises `ChangedError` for data that is not what it was when the ranges were found.
     """
     specs = parser.specs
     found: list[list[Slice]] = [[] for _ in specs]
@@ -105,6 +113,8 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple
         part = given.parts[r.part]
         try:
             data = _load(part, r)
+        except ChangedError:
+            raise
         except SourceError as error:
             total.error = error
             break
@@ -133,6 +143,12 @@ def _load(part: Part, r: Range) -> bytes:
         return r.data
     try:
         with open_at(part, r.start.byte) as file:
-            return file.read(r.size)
+            data = file.read(r.size)
     except OSError as error:
         raise SourceError(part.name, f"cannot read it: {error.strerror}") from None
+    if len(data) != r.size or r.checksum not in (None, crc32(data)):
+        begin, end = r.start.byte, r.start.byte + r.size
+        raise ChangedError.of(
+            part.name, f"its bytes {begin:,} to {end:,} are not those that were found there"
+        )
+    return data

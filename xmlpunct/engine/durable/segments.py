@@ -3,7 +3,7 @@
 ::
 
     PATH, PATH.1, PATH.2 ...   the segments; those before the last are complete
-    PATH.sum                   how many bytes the complete ones hold (removed ones too), and their checksum
+    PATH.sum                   of the complete ones, removed ones too: a `Sum`
     PATH.end                   there once nothing follows: how the source failed, if it did
 
 No more than `MOST_BYTES` are kept. Who writes waits until who reads has released some, so a reader must not wait
@@ -19,9 +19,10 @@ import threading
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from xmlpunct.engine.durable.files import open_durably, save, write_all
+from xmlpunct.firehose.steady import KEPT_BYTES, digest
 
 SEGMENT_BYTES = 2**24
 MOST_BYTES = 2**28
@@ -126,7 +127,7 @@ class SpoolWriter:
         self.spool, self._stopped = spool, stopped
         self._sum = _sum(spool)
         # A segment that the sum covers is complete, even if the next one was never begun.
-        self._number = max((segments(spool) or [0])[-1], self._sum[0] // SEGMENT_BYTES)
+        self._number = max((segments(spool) or [0])[-1], self._sum.size // SEGMENT_BYTES)
         self._open()
 
     def __enter__(self) -> SpoolWriter:
@@ -142,11 +143,10 @@ class SpoolWriter:
 
     def repeats(self, read: Read) -> bool:
         """Whether a source gives again what it gave before, as far as that is known."""
-        known, total = 0, ""
+        total = Sum()
         for _ in range(self._number):
-            total, count = _chained(total, read)
-            known += count
-        if (known, total) != self._sum:
+            total = total.with_segment(read)
+        if total != self._sum:
             return False
         with open(segment(self.spool, self._number), "rb") as before:
             while left := self._file.tell() - before.tell():
@@ -154,6 +154,21 @@ class SpoolWriter:
                 if not given or before.read(len(given)) != given:
                     return False
         return True
+
+    def recognises(self, read: Callable[[int, int], bytes]) -> bool:
+        """Whether a file, of which ``read`` gives so many bytes from one on, looks like what was read of it.
+
+        Looked at are its head, and what comes before the place where it is to be read on.
+        """
+        begin, held = self._number * SEGMENT_BYTES, self._file.tell()
+        with open(segment(self.spool, self._number), "rb") as ours:
+            for at in (0, max(held - KEPT_BYTES, 0)):
+                ours.seek(at)
+                if read(begin + at, len(data := ours.read(KEPT_BYTES))) != data:
+                    return False
+        count = min(KEPT_BYTES, SEGMENT_BYTES)
+        known = {0: self._sum.head, begin - count: self._sum.tail} if begin else {}
+        return all(digest(read(at, count)) == wanted for at, wanted in known.items())
 
     def append(self, data: bytes) -> None:
         """Add some bytes, once there is room; after ``stopped``, maybe not all. Raises OSError."""
@@ -176,8 +191,7 @@ class SpoolWriter:
                 return False
         self._file.close()
         with open(segment(self.spool, self._number), "rb") as full:
-            total, count = _chained(self._sum[1], full.read)
-        self._sum = (self._sum[0] + count, total)
+            self._sum = self._sum.with_segment(full.read)
         _put(Path(f"{self.spool}.sum"), self._sum)
         self._number += 1
         self._open()
@@ -189,21 +203,32 @@ class SpoolWriter:
         self._file = open(opened, "ab", buffering=0)  # noqa: SIM115 - closed with this
 
 
-def _chained(before: str, read: Read) -> tuple[str, int]:
-    """The checksum of a segment and all that comes before it, and the size of the segment."""
-    total, left = blake2b(before.encode()), SEGMENT_BYTES
-    while left and (data := read(min(left, 2**20))):
-        total.update(data)
-        left -= len(data)
-    return total.hexdigest(), SEGMENT_BYTES - left
+class Sum(NamedTuple):
+    """What is known of the complete segments: their ``size`` and checksum, and those of their head and tail."""
+
+    size: int = 0
+    total: str = ""
+    head: str = ""
+    tail: str = ""
+
+    def with_segment(self, read: Read) -> Sum:
+        """With what ``read`` gives as another segment."""
+        total, left, count = blake2b(self.total.encode()), SEGMENT_BYTES, min(KEPT_BYTES, SEGMENT_BYTES)
+        head, tail = b"", b""
+        while left and (data := read(min(left, 2**20))):
+            total.update(data)
+            left -= len(data)
+            head = (head + data)[:count] if len(head) < count else head
+            tail = (tail + data)[-count:]
+        size = self.size + SEGMENT_BYTES - left
+        return Sum(size, total.hexdigest(), self.head or digest(head), digest(tail))
 
 
-def _sum(spool: Path) -> tuple[int, str]:
+def _sum(spool: Path) -> Sum:
     try:
-        size, total = json.loads(Path(f"{spool}.sum").read_text())
+        return Sum(*json.loads(Path(f"{spool}.sum").read_text()))
     except FileNotFoundError:
-        return 0, ""
-    return size, total
+        return Sum()
 
 
 def _put(path: Path, values: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -31,7 +32,10 @@ from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.spec import check_namespace
+from xmlpunct.firehose.steady import ChangedError
 
+CHANGED = re.compile(rf"\b{ChangedError.__name__}: (.+)$", re.MULTILINE)
+"""How a traceback ends that somebody else's process prints."""
 _GLANCE = 0.1
 """How often, in seconds, to look whether Spark is still at it."""
 
@@ -130,13 +134,20 @@ def _stream(session: SparkSession, job: Job, found: Found, sink: Sink, folder: P
             for spool in found.spools:
                 spool.stop()
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise SparkFailure(f"Spark failed: {gist(error)}") from error
+        raise _failed(error) from error
     if isinstance(sink.failure, XmlPunctError | BrokenPipeError):
         raise sink.failure
     if sink.failure is not None:
         raise XmlPunctError(f"the output could not be written: {sink.failure}") from sink.failure
     if not sink.done.is_set():
-        raise SparkFailure(f"Spark failed: {gist(stopped)}") from stopped
+        raise _failed(stopped) from stopped
+
+
+def _failed(error: BaseException | None) -> XmlPunctError:
+    """What Spark failed for: an input that has changed, of which its workers cannot tell otherwise, or itself."""
+    if (changed := CHANGED.search(str(error))) is not None:
+        return XmlPunctError(changed[1])
+    return SparkFailure(f"Spark failed: {gist(error)}")
 
 
 def stages(session: SparkSession, job: Job) -> DataFrame:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from xmlpunct.engine.durable.held import Held
 from xmlpunct.engine.durable.ranges import (
     Cursor,
     Range,
@@ -23,6 +24,7 @@ from xmlpunct.engine.durable.ranges import (
 from xmlpunct.engine.pacing import Pace
 from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
+from xmlpunct.firehose.steady import ChangedError
 
 NAME = "xmlpunct"
 FIRST_BYTES = 2**25
@@ -72,6 +74,7 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         self.job = job
         most = min(MOST_BYTES, MOST_BYTES_OF_ALL // max(len(job.inputs), 1))
         self.pace = Pace(job.slice_bytes, min(FIRST_BYTES, most), most, SHORT_SECONDS)
+        self._held: dict[int, Held] = {}
         self._planned: tuple[Offset, Offset, dict[int, list[Range]]] | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802
@@ -106,7 +109,8 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
             left = remains[i]
             piece = self._piece(len(numbers), budget if left is None else min(budget, left))
             given, elements = self.job.inputs[i], self.job.elements(i)
-            found[i], cursors[i] = advance(given, elements, cursors[i], budget, min(piece, RANGE_BYTES))
+            at_once, held = min(piece, RANGE_BYTES), self._held.setdefault(i, Held())
+            found[i], cursors[i] = advance(given, elements, cursors[i], budget, at_once, held=held)
         return found
 
     def _there_is(self, cursors: dict[int, Cursor]) -> dict[int, tuple[int, bool]]:
@@ -127,7 +131,9 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
             else:  # after a restart
                 given, elements = self.job.inputs[i], self.job.elements(i)
                 at_once = min(piece, RANGE_BYTES)
-                ranges, _ = advance(given, elements, before[i], max(size, 1), at_once, stop=after[i])
+                ranges, end_ = advance(given, elements, before[i], max(size, 1), at_once, stop=after[i])
+                if end_ != after[i]:
+                    raise ChangedError.of(given.source, "it does not hold what was read of it before")
             for ordinal, group in enumerate(grouped(ranges, piece)):
                 tasks.append(TaskPartition(edge.Task(i, ordinal, group)))
         return tasks
