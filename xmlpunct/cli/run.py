@@ -60,7 +60,9 @@ rule_option = click.option(
 )
 @click.option("--rejects", metavar="FILE", help="Write rejected tuples here, as JSON lines.")
 @click.option("--stats", metavar="FILE", help="Write what the run did here, as JSON.")
-@click.option("--strict", is_flag=True, help="Stop at the first tuple that is rejected, or not read as one.")
+@click.option(
+    "--strict", is_flag=True, help="Stop at the first rejected tuple, and where tuples are overlooked."
+)
 @click.option(
     "--punct-namespace", default=PUNCT_NAMESPACE, metavar="URI", help="The namespace of punctuations."
 )
