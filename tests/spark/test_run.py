@@ -206,3 +206,23 @@ def test_dataset_of_a_spooled_source(spark: Any, tmp_path: Path) -> None:
     assert found[3:] == expected[3:]
     with pytest.raises(UsageError, match="xml"):
         on_spark(spark, hot(source), out, format="csv")
+
+
+def test_what_is_overlooked_is_counted_and_told(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    readings = "<tempdata><hour>1</hour><o:min>2</o:min><tempdata/></tempdata>\n" * 200
+    source = tmp_path / "s.xml"
+    source.write_text(f"<s xmlns:o='urn:o'>{readings}</s>")
+    query = everything(source, Schema.parse("hour INT, min INT, sid STRING"))
+    stats = on_spark(spark, query, tmp_path / "out.xml", slice_bytes=3000)
+    assert stats.inputs["sensor1"].as_dict()["overlooked"] == {
+        "namespace": {"min": 200},
+        "nested": {"tempdata": 200},
+        "path": {"sid": 200},
+    }
+    assert sorted(caplog.messages) == [
+        "sensor1: <tempdata> inside a tuple is part of it, and no tuple",
+        "sensor1: nothing was found in any tuple at PATH sid",
+        "sensor1: what is in another namespace is not read at PATH min",
+    ]

@@ -75,7 +75,9 @@ rule_option = click.option(
 )
 @click.option("--rejects", type=PLACE, metavar="FILE", help="Write rejected tuples here, as JSON lines.")
 @click.option("--stats", type=PLACE, metavar="FILE", help="Write what the run did here, as JSON.")
-@click.option("--strict", is_flag=True, help="Stop at the first tuple that is rejected, or not read as one.")
+@click.option(
+    "--strict", is_flag=True, help="Stop at the first rejected tuple, and where tuples are overlooked."
+)
 @click.option(
     "--punct-namespace",
     type=TEXT,

@@ -94,9 +94,12 @@ class Delivery:
     ) -> None:
         """The next stream: its tuples, and its punctuations, with the number of rows ``before`` each."""
         schema, wrong, series = spec.schema, dict[int, str](), list[pl.Series]()
+        absent: dict[str, int] = {}
         for attribute, slot in zip(schema, shape.slots, strict=True):
             values, faulty = column(attribute, rows.cells[slot], spec.wants(attribute.name))
             series.append(values)
+            if values.null_count() and spec.wants(attribute.name):
+                absent[attribute.path] = int(np.count_nonzero(rows.cells[slot].missing))
             for row, reason in faulty.items():
                 wrong.setdefault(row, reason)
         for row, (slot, reason) in rows.faults.items():
@@ -124,20 +127,14 @@ class Delivery:
         parsed.rejects.append([self._rejects.make(rows, row, wrong[row]) for row in bad])
         parsed.dropped.append(dropped)
         parsed.read.append(len(punctuations))
-        counts = {DROPPED: {spec.element: dropped} if dropped else {}, ABSENT: _absent(spec, shape, rows)}
-        parsed.overlooked.append(overlooked | {kind: names for kind, names in counts.items() if names})
+        counts = {DROPPED: {spec.element: dropped}, ABSENT: absent}
+        known = ((kind, {name: n for name, n in names.items() if n}) for kind, names in counts.items())
+        parsed.overlooked.append(overlooked | {kind: names for kind, names in known if names})
 
     def fail(self, offset: int, reason: str) -> None:
         """Something is wrong with the source."""
         line, byte = self._places.line(offset), self._places.byte(offset)
         self.parsed.error = SourceError(self._places.split.source, reason, line, byte)
-
-
-def _absent(spec: StreamSpec, shape: Shape, rows: Rows) -> dict[str, int]:
-    """In how many rows nothing is at each path that is needed."""
-    needed = {slot for a, slot in zip(spec.schema, shape.slots, strict=True) if spec.wants(a.name)}
-    counts = {shape.paths[slot]: int(np.count_nonzero(rows.cells[slot].missing)) for slot in sorted(needed)}
-    return {path: number for path, number in counts.items() if number}
 
 
 def _said(punctuations: Sequence[Punctuation | None]) -> tuple[Sequence[Punctuation], int]:

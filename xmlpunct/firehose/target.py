@@ -143,7 +143,6 @@ class Target:
             self._check(attributes)
         if kind == _TUPLE:
             self.row, self.row_at, self.fault = [None] * self.found[node.stream].width, self.starts, None
-            self.foreign.clear()
         elif kind == _PUNCTUATION:
             self.row_at = self.starts
             self.tree = [Branch(name, dict(attributes))]
@@ -172,7 +171,8 @@ class Target:
                     self.foreign.update(below for below in node.below if below[0] == slot)
         if node.path is not None:
             for key in attributes:
-                self._overlook(node, UNDECLARED, f"{node.path}@{key}")
+                if key not in node.attributes:
+                    self._overlook(node, UNDECLARED, f"{node.path}@{key}")
 
     def _finish(self, node: Node) -> None:
         kind, parts = node.kind, self.parts
@@ -180,9 +180,8 @@ class Target:
             found = self.found[node.stream]
             if self.fault:
                 found.faults[len(found.at)] = self.fault
-            for slot, path in sorted(self.foreign):
-                if self.row[slot] is None:
-                    found.overlooked.append((self.row_at, NAMESPACE, path))
+            if self.foreign:
+                self._miss(found)
             if node.path is not None and "".join(parts).strip(SPACE):
                 self._overlook(node, UNDECLARED, TEXT)
             found.cells += self.row
@@ -194,15 +193,19 @@ class Target:
             branch = self.tree.pop()
             branch.text += "".join(parts)
             found.punctuations.append((self.row_at, len(found.at), branch))
-        elif kind == _NESTED:
+        elif kind == _NESTED or kind >= _FOREIGN:
             if node.slot >= 0:
                 self._set(node.slot, "".join(parts))
             parts[:] = [self.saved.pop()]
             return
-        elif kind >= _FOREIGN:
-            parts[:] = [self.saved.pop()]
-            return
         parts.clear()
+
+    def _miss(self, found: Found) -> None:
+        """Of what stood in another namespace, what is missing in the tuple that ends here."""
+        for slot, path in sorted(self.foreign):
+            if self.row[slot] is None:
+                found.overlooked.append((self.row_at, NAMESPACE, path))
+        self.foreign.clear()
 
     def _overlook(self, node: Node, kind: str, name: str) -> None:
         self.found[node.stream].overlooked.append((self.starts, kind, name))

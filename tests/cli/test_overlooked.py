@@ -1,0 +1,105 @@
+"""What is overlooked is told on standard error, and is an error only for who is strict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import Cli
+
+NS = "http://www.cse.ogi.edu/dot/niagara/punct"
+QUERY = "CREATE STREAM s (a INT, b INT) WITH (source = '{source}', element = 't'); SELECT a, b FROM s"
+
+CASES = [
+    ("<u><a>1</a><b>2</b></u>", "element", "t", "no element <t> was found"),
+    ("", "element", "t", "no element <t> was found"),
+    ("<t><a>1</a><o:b>2</o:b></t>", "namespace", "b", "what is in another namespace is not read at PATH b"),
+    ("<t><a>1</a><b>2</b><t/></t>", "nested", "t", "<t> inside a tuple is part of it, and no tuple"),
+]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return tmp_path / "s.xml"
+
+
+def write(source: Path, body: str, end: str = "</s>") -> None:
+    source.write_text(f"<s xmlns:p='{NS}' xmlns:o='urn:o'>{body}{end}")
+
+
+@pytest.mark.parametrize(("body", "kind", "name", "line"), CASES)
+def test_a_line_that_names_it(body: str, kind: str, name: str, line: str, cli: Cli, source: Path) -> None:
+    write(source, body)
+    run = ["run", "--engine", "local", "-q", QUERY.format(source=source), "--format", "jsonl"]
+    stats = source.with_name("stats")
+    ran = cli(*run, "--stats", stats)
+    assert (ran.code, ran.err) == (0, f"xmlpunct: s: {line}\n")
+    assert len(ran.out.splitlines()) == body.count("<a>") * ("<t>" in body)
+    assert json.loads(stats.read_text())["inputs"]["s"]["overlooked"] == {kind: {name: 1}}
+    strict = cli(*run, "--strict", "--stats", stats)
+    assert (strict.code, strict.out, strict.err) == (1, "", f"xmlpunct: --strict: s: {line}\n")
+    for command in ("parse", "check"):
+        ran = cli(command, source, "--element", "t", "--schema", "a INT, b INT")
+        assert (ran.code, ran.err) == (0, f"xmlpunct: {source}: {line}\n")
+
+
+def test_nothing_is_said_where_nothing_is_overlooked(cli: Cli, source: Path) -> None:
+    write(source, "<t i='1'><a>1</a><b>2</b><z/>text</t><u/><p:t><a>1</a></p:t>")
+    stats = source.with_name("stats")
+    ran = cli("run", "--engine", "local", "--strict", "-q", QUERY.format(source=source), "--stats", stats)
+    assert (ran.code, ran.err) == (0, "")
+    found = json.loads(stats.read_text())["inputs"]["s"]
+    assert found == {"tuples": 1, "punctuations": 1, "rejected": 0, "bytes": source.stat().st_size}
+    for command in ("parse", "check"):
+        ran = cli(command, source, "--element", "t", "--schema", "a INT, b INT")
+        assert (ran.code, ran.err) == (0, "")
+
+
+@pytest.mark.parametrize("format_", ["xml", "jsonl", "csv"])
+def test_tuples_that_have_attributes_only(format_: str, cli: Cli, source: Path) -> None:
+    write(source, "<t id='1'/><t id='2' n='x'/>")
+    ran = cli("parse", source, "--element", "t", "--format", format_)
+    assert ran.code == 0
+    assert [line.split(";")[0] for line in ran.err.splitlines()] == [f"xmlpunct: {source}: not read: @id, @n"]
+    assert "--schema" in ran.err
+    tuples = {"xml": "<t></t>", "jsonl": "{}", "csv": None}[format_]
+    assert tuples is None or ran.out.splitlines().count(tuples) == 2
+
+
+def test_what_a_guessed_schema_leaves_out(cli: Cli, source: Path) -> None:
+    write(source, "<t><a>1</a></t><t i='1'><a u='2'>3</a><b>4</b></t>")
+    for command in ("parse", "check"):
+        ran = cli(command, source, "--element", "t")
+        assert ran.code == 0
+        assert ran.err.startswith(f"xmlpunct: {source}: not read: @i, a/@u, b; the columns are")
+        assert len(ran.err.splitlines()) == 1
+    assert "2 tuples" in ran.out
+    declared = cli("parse", source, "--element", "t", "--schema", "a STRING")
+    assert (declared.code, declared.err) == (0, "")
+
+
+def test_tuples_without_columns_are_counted(cli: Cli, source: Path) -> None:
+    write(source, "<t id='1'/><p:t/><t id='2'/><p:t id='1'/>")
+    ran = cli("check", source, "--element", "t")
+    assert "2 tuples" in ran.out
+    assert "2 punctuations, 1 of them dropped" in ran.out
+
+
+def test_before_an_error(cli: Cli, source: Path) -> None:
+    write(source, "<u/>", end="")
+    ran = cli("run", "--engine", "local", "-q", QUERY.format(source=source))
+    assert ran.code == 1
+    told, error = ran.err.splitlines()
+    assert told == "xmlpunct: s: no element <t> was found"
+    assert "cut short" in error
+
+
+def test_punctuations_that_are_dropped(cli: Cli, source: Path) -> None:
+    write(source, "<t><a>1</a><b>1</b></t><p:t><z>1</z></p:t>")
+    stats = source.with_name("stats")
+    ran = cli("run", "--engine", "local", "--strict", "-q", QUERY.format(source=source), "--stats", stats)
+    assert (ran.code, ran.err.count("\n")) == (0, 1)
+    assert "punctuations of <t> that constrain what is not declared are dropped" in ran.err
+    assert json.loads(stats.read_text())["inputs"]["s"]["overlooked"] == {"dropped": {"t": 1}}
