@@ -61,7 +61,8 @@ class Document:
 
     def written(self, e: Element | object) -> str:
         if e is WRONG:
-            return "<t><k>many</k></t>"
+            first = self.stream.schema.names[0]  # which is no string
+            return f"<t><{first}>many</{first}></t>"
         if isinstance(e, Punctuation):
             said = "".join(f"<{name}>{text}</{name}>" for name, text in e.as_dict().items())
             return f"<p:t>{said}</p:t>"
