@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from xmlpunct.engine.durable.inputs import Spool
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose import steady
+from xmlpunct.firehose import open_source, steady
 
 SQL = "SELECT x, hour FROM a"
 
@@ -271,5 +272,86 @@ def test_a_spooled_file_that_changes(
         with pytest.raises(SourceError, match="an input has changed"):
             bench.run()
         path.write_text(text, encoding=encoding)
+    bench.run()
+    assert sorted(bench.seen()[0].splitlines()) == expected
+
+
+def follow(path: Path, spool: Path, until: int) -> None:
+    """Copy a file that grows until so much of it is there. Raises what keeps it from being copied."""
+    running = Spool(open_source(f"follow:{path}"), 0, spool)
+    running.start()
+    deadline = time.monotonic() + 20
+    while running.is_alive() and segments.extent(spool)[0] < until:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    running.stop()
+    running.join()
+    running.check()
+
+
+@pytest.mark.parametrize("size", [40, 100, 1000, 1024])
+@pytest.mark.parametrize(
+    ("change", "goes_on"),
+    [
+        (copied, True),
+        (added_to, True),
+        (touched, True),
+        (renamed, False),
+        (written_over_by_more, False),
+        (cut, False),
+    ],
+)
+def test_a_file_that_grows_between_two_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Change, goes_on: bool, size: int
+) -> None:
+    """It may have grown, but not become another; what was released is known by its checksums."""
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 128)
+    path, spool = tmp_path / "in.xml", tmp_path / "0-0.xml"
+    text = ("<s><x>1</x><x>2</x>" + "<x>0</x>" * 200)[:size]
+    path.write_text(text)
+    follow(path, spool, len(text))
+    segments.release(spool, len(text))
+    change(path, text)
+    if not goes_on:
+        with pytest.raises(SourceError, match="an input has changed"):
+            follow(path, spool, len(text) + 1)
+        assert not segments.end_marker(spool).exists()
+        path.write_text(text)
+    with path.open("a") as file:
+        file.write("<x>7</x>")
+    whole = path.read_bytes()
+    follow(path, spool, len(whole))
+    begin = segments.segments(spool)[0] * 128
+    with segments.open_at(spool, begin) as held:
+        assert held.read() == whole[begin:]
+
+
+def test_a_file_that_is_written_over_while_it_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "in.xml"
+    path.write_text("<s><x>1</x>")
+    with open_source(f"follow:{path}").open() as reader:
+        assert reader.read(100) == b"<s><x>1</x>"
+        path.write_text("<s><y>1</y><y>2</y></s>")
+        with pytest.raises(SourceError, match="written over"):
+            reader.read(100)
+
+
+def test_a_directory_of_spooled_files_that_gains_one(tmp_path: Path) -> None:
+    """The files are those that were there when the run began."""
+    bench = bench_of(tmp_path)
+    folder, text = tmp_path / "in", bench.sources["a"].read_text()
+    folder.mkdir()
+    for name in ("b.xml", "c.xml"):
+        (folder / name).write_text(text, encoding="utf-16")
+    bench.sources["a"] = folder
+    bench.run()
+    expected = sorted(bench.seen()[0].splitlines())
+    bench.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Spool, "start", Spool.run)
+        with Death(20).awaited():
+            bench.run()
+    assert any(not segments.end_marker(s).exists() for s in (bench.checkpoint / "spool").glob("0-?.xml"))
+    (folder / "a.xml").write_text(other(text), encoding="utf-16")
     bench.run()
     assert sorted(bench.seen()[0].splitlines()) == expected

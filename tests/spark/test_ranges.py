@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from xmlpunct.engine.spark.edge import Task, read
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Job, Row
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.source import QueryReader
+from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.slice import Slice, concat
 
 TUPLE = "<tempdata><hour>{}</hour></tempdata>"
@@ -204,3 +207,54 @@ def test_a_job_travels_as_text(tmp_path: Path, warehouse: Warehouse) -> None:
     job: Any = job_of(warehouse.coldest_of_hottest(), tmp_path)
     assert Job.from_text(job.to_text()) == job
     assert [job.shards_of(stage) for stage in range(job.sink)] == [2, 1]
+
+
+def written_over(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def replaced(path: Path, text: str) -> None:
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").replace(path)
+
+
+@pytest.mark.parametrize("change", [written_over, replaced])
+@pytest.mark.parametrize("when", ["planned", "read", "restarted", "planned again"])
+def test_a_file_that_changes(tmp_path: Path, change: Callable[[Path, str], None], when: str) -> None:
+    """Between two plans, between a plan and its tasks, between two lives: it is found out."""
+    path, text = tmp_path / "a.xml", documents(30)
+    path.write_text(text)
+    job = job_of(everything(path, SCHEMA), tmp_path, slice_bytes=300)
+    reader = QueryReader(job)
+    start = reader.initialOffset()
+    middle = reader.latestOffset(start, None)
+    tasks = reader.partitions(start, middle)
+    end = reader.latestOffset(middle, None)
+    change(path, re.sub(">([0-9])<", lambda found: f">{9 - int(found[1])}<", text))
+    ways: dict[str, Callable[[], object]] = {
+        "planned": lambda: reader.latestOffset(end, None),
+        "read": lambda: list(reader.read(tasks[0])),
+        "restarted": lambda: QueryReader(job).latestOffset(end, None),
+        "planned again": lambda: QueryReader(job).partitions(start, middle),
+    }
+    with pytest.raises(ChangedError, match="an input has changed"):
+        ways[when]()
+    change(path, text)
+    again = QueryReader(job)
+    assert [len(again.partitions(*pair)) for pair in ((start, middle), (middle, end))] == [1, 1]
+    assert list(reader.read(tasks[0]))
+
+
+def test_a_file_that_is_cut_or_grows(tmp_path: Path) -> None:
+    path, text = tmp_path / "a.xml", documents(30)
+    path.write_text(text)
+    job = job_of(everything(path, SCHEMA), tmp_path, slice_bytes=300)
+    reader = QueryReader(job)
+    start = reader.initialOffset()
+    middle = reader.latestOffset(start, None)
+    path.write_text(text + documents(2))
+    batches = micro_batches(job)
+    assert results(job, batches).tuples["hour"].to_list() == list(range(30)), "as it was when the run began"
+    path.write_text(text[:-20])
+    with pytest.raises(ChangedError, match=r"bytes [0-9,]+ are left"):
+        reader.latestOffset(middle, None)

@@ -21,6 +21,7 @@ from tests.spark.support import (
     split,
 )
 from xmlpunct.engine import local
+from xmlpunct.engine.durable.commit import load
 from xmlpunct.engine.durable.files import Appender
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Limit, Query, numbered
@@ -226,3 +227,23 @@ def test_what_is_overlooked_is_counted_and_told(
         "sensor1: nothing was found in any tuple at PATH sid",
         "sensor1: what is in another namespace is not read at PATH min",
     ]
+
+
+def test_an_input_that_is_replaced_in_mid_run(spark: Any, warehouse: Warehouse, tmp_path: Path) -> None:
+    """It is an error that says so, and not the end: what was committed before stays, and a later run may go on."""
+    source, out, folder = tmp_path / "in.xml", tmp_path / "out.xml", tmp_path / "checkpoint"
+    source.write_bytes(Path(str(warehouse.streams[0].source)).read_bytes())
+
+    def replace(stats: RunStats) -> None:
+        if stats.slices == 1:
+            source.with_suffix(".new").write_text(source.read_text().replace("<min>", "<min>1"))
+            source.with_suffix(".new").replace(source)
+
+    options = RunOptions(output=str(out), slice_bytes=4000, checkpoint=str(folder))
+    with pytest.raises(XmlPunctError, match=f"^{source}: an input has changed: "):
+        run(hot(source), options, RunStats("spark"), replace, spark)
+    commit = load(folder / "commit")
+    assert commit.batch >= 0
+    assert not commit.over
+    assert len(out.read_bytes()) == commit.length
+    assert not out.read_text().endswith("</stream>\n")
