@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -209,11 +208,8 @@ def test_one_sender_of_several_may_have_nothing(second: str, caplog: pytest.LogC
         assert overlooked(run.stats) == ({} if second else {"a": {"element": {"t": 1}}})
 
 
-def test_old_numbers_are_read(query: Query) -> None:
+def test_old_numbers_are_read() -> None:
     """Those of a checkpoint from before anything of this was counted."""
     stats = RunStats("local")
-    saved = replace(stats, inputs={}).saved() | {
-        "inputs": {"s": {"tuples": 1, "punctuations": 0, "rejected": 0, "bytes": 5}}
-    }
-    stats.resume(saved)
-    assert stats.inputs["s"].overlooked == {}
+    stats.resume({"inputs": {"s": {"tuples": 1, "punctuations": 0, "rejected": 0, "bytes": 5}}})
+    assert stats.overlooked == {}

@@ -217,7 +217,7 @@ def test_what_is_overlooked_is_counted_and_told(
     source.write_text(f"<s xmlns:o='urn:o'>{readings}</s>")
     query = everything(source, Schema.parse("hour INT, min INT, sid STRING"))
     stats = on_spark(spark, query, tmp_path / "out.xml", slice_bytes=3000)
-    assert stats.inputs["sensor1"].as_dict()["overlooked"] == {
+    assert stats.as_dict()["inputs"]["sensor1"]["overlooked"] == {
         "namespace": {"min": 200},
         "nested": {"tempdata": 200},
         "path": {"sid": 200},

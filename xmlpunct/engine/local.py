@@ -31,7 +31,7 @@ from xmlpunct.firehose import PUNCT_NAMESPACE, FirehoseReader, Parsed, Source, S
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.operators import Counters, Pipeline
-from xmlpunct.overlooked import Notice, notices
+from xmlpunct.overlooked import Notice
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
 
@@ -300,7 +300,8 @@ class LocalRun:
         found = zip(feed.streams, parsed.slices, parsed.rejects, parsed.overlooked, strict=True)
         for (_, stream), part, rejects, overlooked in found:
             counts = self.stats.inputs[stream.declared]
-            self.notices += notices(stream.declared, counts.take(part, len(rejects), overlooked))
+            counts.take(part, len(rejects))
+            self.notices += self.stats.overlook(stream.declared, overlooked)
             counts.bytes = sum(f.reader.bytes_read for f in self._feeds_of(stream.declared))
             self.rejects += rejects
 
@@ -308,8 +309,7 @@ class LocalRun:
         """Look what was overlooked of the inputs that end with a feed."""
         for _, stream in feed.streams:
             if all(f.done for f in self._feeds_of(stream.declared)):
-                new = self.stats.inputs[stream.declared].end(stream.element, in_order=True)
-                self.notices += notices(stream.declared, new)
+                self.notices += self.stats.end(stream.declared)
 
     def _feeds_of(self, declared: str) -> list[Feed]:
         """The feeds of a stream: one for each sender."""

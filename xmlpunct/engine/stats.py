@@ -32,38 +32,18 @@ def process_start() -> float:
 
 @dataclass
 class InputStats:
-    """What came in on a stream: good tuples, punctuations, rejected tuples, and bytes of its source read.
-
-    ``overlooked`` is what looked like data and was not read.
-    """
+    """What came in on a stream: good tuples, punctuations, rejected tuples, and bytes of its source read."""
 
     tuples: int = 0
     punctuations: int = 0
     rejected: int = 0
     bytes: int = 0
-    overlooked: Overlooked = field(default_factory=dict)
 
-    def take(self, parsed: Slice, rejected: int, overlooked: Overlooked) -> Overlooked:
-        """Count what was parsed, how many tuples were rejected and what was overlooked; gives what of that is new."""
-        return self.add(InputStats(parsed.tuples.height, len(parsed.punctuations), rejected, 0, overlooked))
-
-    def add(self, more: InputStats) -> Overlooked:
-        """Count what was counted elsewhere; gives what is overlooked for the first time."""
-        self.tuples += more.tuples
-        self.punctuations += more.punctuations
-        self.rejected += more.rejected
-        self.bytes += more.bytes
-        return add(self.overlooked, more.overlooked)
-
-    def end(self, element: str, in_order: bool) -> Overlooked:
-        """Take note that nothing more comes, for a stream of that element; gives what is overlooked by that."""
-        return end(self.overlooked, element, self.tuples + self.rejected, self.punctuations, in_order)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields in the order they are read."""
-        found = asdict(self)
-        shown = {kind: names for kind, names in found.pop("overlooked").items() if kind != ABSENT and names}
-        return found | ({"overlooked": shown} if shown else {})
+    def take(self, parsed: Slice, rejected: int) -> None:
+        """Count what was parsed, and how many tuples were rejected."""
+        self.tuples += parsed.tuples.height
+        self.punctuations += len(parsed.punctuations)
+        self.rejected += rejected
 
 
 IDLE_SECONDS = 1.0
@@ -128,6 +108,8 @@ class RunStats:
     """The numbers of the operators whose rejects are their input's, with its name."""
     elements: dict[str, str] = field(default_factory=dict)
     """The elements of the inputs' tuples."""
+    overlooked: dict[str, Overlooked] = field(default_factory=dict)
+    """What looked like data in an input and was not read."""
 
     def result(self, tuples: int, punctuations: int) -> None:
         """Count what was written just now."""
@@ -167,6 +149,7 @@ class RunStats:
         return {
             "inputs": {name: asdict(i) for name, i in self.inputs.items()},
             "operators": [asdict(o) for o in self.operators],
+            "overlooked": self.overlooked,
             **{name: getattr(self, name) for name in _TOTALS},
         }
 
@@ -175,14 +158,25 @@ class RunStats:
         for name, values in saved.get("inputs", {}).items():
             self.inputs[name] = InputStats(**values)
         self.operators = [OperatorStats(**values) for values in saved.get("operators", [])]
+        self.overlooked = saved.get("overlooked", {})
         for name in _TOTALS:
             setattr(self, name, saved.get(name, getattr(self, name)))
+
+    def overlook(self, name: str, more: Overlooked) -> list[Notice]:
+        """Count what was overlooked in an input; gives what is to be told of it."""
+        return notices(name, add(self.overlooked.setdefault(name, {}), more))
+
+    def end(self, name: str, in_order: bool = True) -> list[Notice]:
+        """Take note that nothing more is read of an input; gives what is to be told of it."""
+        counts, total = self.inputs[name], self.overlooked.setdefault(name, {})
+        tuples = counts.tuples + counts.rejected
+        return notices(name, end(total, self.elements[name], tuples, counts.punctuations, in_order))
 
     def finish(self) -> list[Notice]:
         """Stop the clock; gives what is to be told of inputs that were begun and whose end was not reached."""
         self.seconds = time.time() - self.started
-        begun = [(name, i) for name, i in self.inputs.items() if i.bytes and name in self.elements]
-        return [n for name, i in begun for n in notices(name, i.end(self.elements[name], in_order=False))]
+        begun = [name for name in self.elements if self.inputs[name].bytes]
+        return [notice for name in begun for notice in self.end(name, in_order=False)]
 
     def as_dict(self) -> dict[str, Any]:
         """What ``--stats`` writes."""
@@ -191,9 +185,15 @@ class RunStats:
             "seconds": round(self.seconds, 3),
             "first_result_seconds": self.first_result_seconds and round(self.first_result_seconds, 3),
             "slices": self.slices,
-            "inputs": {name: i.as_dict() for name, i in self.inputs.items()},
+            "inputs": {name: asdict(i) | self._shown(name) for name, i in self.inputs.items()},
             "output": {"tuples": self.tuples_out, "punctuations": self.punctuations_out, "late": self.late},
             "operators": [o.as_dict() for o in self.operators],
             "forgotten": self.all_forgotten,
             "idle": [{**asdict(i), "seconds": round(i.seconds, 1)} for i in self.idle],
         }
+
+    def _shown(self, name: str) -> dict[str, Overlooked]:
+        """What was overlooked of an input, if anything."""
+        kinds = self.overlooked.get(name, {}).items()
+        found = {kind: names for kind, names in kinds if kind != ABSENT and names}
+        return {"overlooked": found} if found else {}

@@ -78,9 +78,8 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     with PARSERS.lent(specs, job.punct_namespace) as parser:
         parsed, size = parse_ranges(given, task.ranges, parser)
     streams, rejects = [InputStats(bytes=size) for _ in specs], list[Reject]()
-    found = zip(streams, parsed.slices, parsed.rejects, parsed.overlooked, strict=True)
-    for counted, slice_, rejected, overlooked in found:
-        counted.take(slice_, len(rejected), overlooked)
+    for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
+        counted.take(slice_, len(rejected))
         rejects += rejected
     ended = parsed.error is None and task.ranges[-1].last
     if ended:
@@ -111,7 +110,8 @@ def read(job: Job, task: Task) -> Iterator[Row]:
                         yield Row(keys[to], stage, port, seq, part.to_bytes())
     # What else there is to say goes by way of one shard only: waking another would cost more than it says.
     yield from reported
-    told = {"streams": [asdict(counted) for counted in streams], "ended": ended}
+    found = zip(streams, parsed.overlooked, strict=True)
+    told = {"streams": [asdict(counted) | {"overlooked": what} for counted, what in found], "ended": ended}
     yield Row(shard, job.sink, COUNTS, seq, json.dumps(told).encode())
     if rejects:
         yield Row(shard, job.sink, EDGE_REJECTS, seq, rejects_to_bytes(rejects))

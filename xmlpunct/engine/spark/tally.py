@@ -12,7 +12,7 @@ from xmlpunct.engine.durable.ranges import silence
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Row
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
-from xmlpunct.overlooked import Notice, notices
+from xmlpunct.overlooked import Notice
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
 _STATES = ("state_rows", "held_punctuations", "forgotten")
@@ -99,7 +99,8 @@ class Tally:
         self._read[str(number)] = read + found["streams"][0]["bytes"]
         for stream, values in zip(self._inputs[number].streams, found["streams"], strict=True):
             declared = self._streams[stream].declared
-            self.notices += notices(declared, self.stats.inputs[declared].add(InputStats(**values)))
+            self.notices += self.stats.overlook(declared, values.pop("overlooked", {}))
+            _add(self.stats.inputs[declared], values, values)
         if found["ended"]:
             self._ended.add(number)
 
@@ -108,8 +109,7 @@ class Tally:
         streams = {i for number in self._ended - before for i in self._inputs[number].streams}
         for declared in sorted({self._streams[i].declared for i in streams}):
             if self._of(declared) <= self._ended:
-                new = self.stats.inputs[declared].end(self.stats.elements[declared], in_order=True)
-                self.notices += notices(declared, new)
+                self.notices += self.stats.end(declared)
 
     def _of(self, declared: str) -> set[int]:
         """The inputs of a stream: one for each sender."""
