@@ -15,7 +15,7 @@ import pytest
 from tests.reliability.bench import Bench, feed
 from tests.reliability.faults import Death
 from xmlpunct.engine import local
-from xmlpunct.engine.durable import ledger, segments
+from xmlpunct.engine.durable import held, ledger, segments
 from xmlpunct.engine.durable.inputs import Spool
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
@@ -32,7 +32,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
-    for module in (steady, segments):
+    for module in (steady, segments, held):
         monkeypatch.setattr(module, "KEPT_BYTES", 64)
 
 
@@ -131,8 +131,10 @@ def test_changed_while_a_run_lives(tmp_path: Path, change: Change, slices: int) 
 
 
 @pytest.mark.parametrize("change", [added_to, touched])
-def test_what_changes_nothing_that_is_read(tmp_path: Path, change: Change) -> None:
-    """What is added is not read, as a file that is added to a directory is not: it had a size when it began."""
+def test_what_changes_nothing_that_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, change: Change
+) -> None:
+    """What is added is not read, as a file that is added to a directory is not, but told."""
     bench = bench_of(tmp_path)
     text = bench.sources["a"].read_text()
     for checkpoint in (str(bench.checkpoint), None):
@@ -140,8 +142,10 @@ def test_what_changes_nothing_that_is_read(tmp_path: Path, change: Change) -> No
         bench.run()
         expected = bench.seen()
         bench.clear()
+        caplog.clear()
         run(bench, 1, lambda: change(bench.sources["a"], text))
         assert bench.seen() == expected
+        assert ("has grown by 36 bytes" in caplog.text) == (change is added_to)
         bench.sources["a"].write_text(text)
 
 
@@ -220,7 +224,7 @@ def test_changed_between_two_lives(
 ) -> None:
     """No restart is refused because a file was copied; any is where size, head or what was read last differs."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
-    monkeypatch.setattr(steady, "KEPT_BYTES", 200)
+    monkeypatch.setattr(held, "KEPT_BYTES", 200)
     bench = bench_of(tmp_path)
     bench.run()
     expected, text = bench.seen(), bench.sources["a"].read_text()
@@ -322,8 +326,8 @@ def test_a_file_that_grows_between_two_lives(
     whole = path.read_bytes()
     follow(path, spool, len(whole))
     begin = segments.segments(spool)[0] * 128
-    with segments.open_at(spool, begin) as held:
-        assert held.read() == whole[begin:]
+    with segments.open_at(spool, begin) as copy:
+        assert copy.read() == whole[begin:]
 
 
 def test_a_file_that_is_written_over_while_it_is_followed(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from xmlpunct.bundle import has_end
 from xmlpunct.engine.build import build
 from xmlpunct.engine.durable.checkpoint import Checkpoint
 from xmlpunct.engine.durable.commit import Commit, Frames
-from xmlpunct.engine.durable.inputs import Spool
+from xmlpunct.engine.durable.inputs import Spool, warn_of_growth
 from xmlpunct.engine.durable.ledger import Ledger
 from xmlpunct.engine.durable.parts import Input
 from xmlpunct.engine.durable.ranges import Cursor
@@ -399,6 +399,7 @@ def run(
             raise
         with stop.held():
             ledger.finish()
+        warn_of_growth(sources.values())
 
 
 def results(

@@ -27,12 +27,6 @@ def digest(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def trace(file: int, byte: int) -> str:
-    """What tells, of a file that was read up to a byte, whether it is still the same. Raises OSError."""
-    count = min(KEPT_BYTES, byte)
-    return digest(read_at(file, 0, count) + read_at(file, byte - count, count))
-
-
 def read_at(file: int, byte: int, count: int) -> bytes:
     """``count`` bytes of a file from one on, or as many as there are. Raises OSError."""
     found = bytearray()
@@ -52,7 +46,7 @@ class SteadyFile(io.FileIO):
         super().__init__(path, "rb")
         found = os.fstat(self.fileno())
         self._name, self._plain = name, stat.S_ISREG(found.st_mode) and found.st_size > 0
-        self._size, self._stamp = found.st_size, _stamp(found)
+        self._size, self._stamp = found.st_size, stamp(found)
         self._first: tuple[int, bytes] | None = None  # what was read, each with its place
         self._last = (0, b"")
 
@@ -72,15 +66,16 @@ class SteadyFile(io.FileIO):
 
     def _check(self) -> None:
         found = os.fstat(self.fileno())
-        if _stamp(found) == self._stamp:
+        if stamp(found) == self._stamp:
             return
         if found.st_size < self._size:
             raise ChangedError.of(self._name, f"of {self._size:,} bytes {found.st_size:,} are left")
         read = (self._first or self._last, self._last)
         if any(read_at(self.fileno(), at, len(data)) != data for at, data in read):
             raise ChangedError.of(self._name, "it was written over while it was read")
-        self._stamp = _stamp(found)  # something was added, or it was only touched
+        self._stamp = stamp(found)  # something was added, or it was only touched
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int]:
+def stamp(found: os.stat_result) -> tuple[int, int]:
+    """What changes when a file is written, but for what is written within the same moment."""
     return found.st_size, found.st_mtime_ns

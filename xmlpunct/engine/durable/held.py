@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 from typing import BinaryIO
+from zlib import crc32
 
 from xmlpunct.engine.durable.parts import Part
-from xmlpunct.firehose.steady import ChangedError, trace
+from xmlpunct.firehose.steady import KEPT_BYTES, ChangedError, digest, read_at, stamp
 
 
 class Held:
@@ -24,6 +25,8 @@ class Held:
 
     def __init__(self) -> None:
         self._path, self._file = "", -1
+        self._head: tuple[tuple[int, int], str] | None = None  # its checksum, and when that was so
+        self._traced: tuple[tuple[int, int], int, str | None] | None = None  # when, up to where, and how
 
     def open(self, part: Part, byte: int, traced: str | None = None) -> BinaryIO:
         """The file of a part, from a byte on, up to which it is ``traced``, if anybody knows.
@@ -39,7 +42,8 @@ class Held:
             raise ChangedError.of(part.name, "another file has taken its place while it was read")
         if part.size is not None and found.st_size < part.size:
             raise ChangedError.of(part.name, f"of {part.size:,} bytes {found.st_size:,} are left")
-        if traced is not None and self.trace(byte) != traced:
+        known = (stamp(found), byte, traced) == self._traced
+        if traced is not None and not known and self.trace(byte) != traced:
             what = f"its first bytes, or those before byte {byte}, are not those that were read"
             raise ChangedError.of(part.name, what)
         file = io.BufferedReader(io.FileIO(self._file, closefd=False))
@@ -48,13 +52,22 @@ class Held:
 
     def trace(self, byte: int) -> str | None:
         """What tells the file, up to a byte, from others; None at its beginning. Raises OSError."""
-        return trace(self._file, byte) if byte else None
+        if not byte:
+            return None
+        when, count = stamp(os.fstat(self._file)), min(KEPT_BYTES, byte)
+        head = self._head[1] if self._head is not None and self._head[0] == when else ""
+        if count < KEPT_BYTES or not head:
+            head = digest(read_at(self._file, 0, count))
+            self._head = (when, head) if count == KEPT_BYTES else None
+        found = f"{head} {crc32(read_at(self._file, byte - count, count)):08x}"
+        self._traced = when, byte, found
+        return found
 
     def close(self) -> None:
         """Let go of the file."""
         if self._file >= 0:
             os.close(self._file)
-            self._path, self._file = "", -1
+            self._path, self._file, self._head, self._traced = "", -1, None, None
 
     def __del__(self) -> None:
         self.close()

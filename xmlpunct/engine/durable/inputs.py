@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from xmlpunct.firehose import PartReader, Source, open_source
 from xmlpunct.firehose.steady import ChangedError, read_at
 
 _CHUNK = 2**20
+_log = logging.getLogger("xmlpunct")
 _OTHER_BYTES = "it does not hold what was read of it before"
 _NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"
 
@@ -156,6 +158,20 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
                 _compare_sizes(part, sizes[part.name])
                 found.append(Spool(source, [*sizes].index(part.name), Path(part.path)))
     return found
+
+
+def warn_of_growth(sources: Iterable[Source | Input]) -> None:
+    """Say of which files more is there than when the run began: they were read as they were then."""
+    for source in dict.fromkeys(sources):
+        if isinstance(source, Input):
+            sizes = [(part.path, part.stored) for part in source.parts if not part.spooled]
+        else:
+            sizes = [(file, size) for file, (_, size) in zip(source.files, source.parts, strict=True)]
+        for path, size in sizes:
+            with suppress(OSError):
+                if size is not None and (now := os.stat(path).st_size) > size:
+                    grown = f"{path} has grown by {now - size:,} bytes since the run began"
+                    _log.warning("%s, which were not read: follow:%s reads on", grown, path)
 
 
 def _compare_sizes(part: Part, size: int | None) -> None:

@@ -31,7 +31,7 @@ class Cursor:
 
     ``done`` says that there is no more. ``failure`` tells what is wrong with the source itself, where that is
     not for the parser to find: a file that cannot be read, a connection that broke. ``trace`` tells the part, as
-    far as it is read, from others, if it is a file that somebody might change (see `steady.trace`).
+    far as it is read, from others, if it is a file that somebody might change (see `Held.trace`).
     """
 
     part: int = 0

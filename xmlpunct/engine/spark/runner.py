@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from xmlpunct.engine.durable.checkpoint import Checkpoint, Found
 from xmlpunct.engine.durable.commit import Commit
 from xmlpunct.engine.durable.files import Appender
+from xmlpunct.engine.durable.inputs import warn_of_growth
 from xmlpunct.engine.fragments import cut
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
@@ -98,6 +99,7 @@ class Runner:
             else:
                 with spark_session(self.options.master) as made, warming(made):
                     work(made)
+            warn_of_growth(found.inputs)
 
     def _target(self, commit: Commit, opened: ExitStack) -> FileTarget | DatasetTarget:
         options = self.options
