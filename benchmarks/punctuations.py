@@ -25,7 +25,7 @@ POINTS = 60
 
 def state_of_union(sources: dict[str, Path], slice_bytes: int) -> list[tuple[int, int]]:
     """How many tuples union retains after so many have come, slice by slice, in this process."""
-    from xmlpunct.engine.local import run
+    from xmlpunct.engine.local.run import run
     from xmlpunct.engine.options import RunOptions
     from xmlpunct.engine.sql import plan
     from xmlpunct.engine.stats import RunStats

@@ -37,10 +37,11 @@ class Local(NamedTuple):
 
 def local(planned: Any) -> Local:
     """Run a query, looking at the clock between reading and operators. What comes with the end is left out."""
-    from xmlpunct.bundle import has_end
-    from xmlpunct.engine.local import LocalRun, open_sources
+    from xmlpunct.engine.local.run import open_sources
+    from xmlpunct.engine.local.running import LocalRun
     from xmlpunct.engine.stats import RunStats
     from xmlpunct.firehose import PUNCT_NAMESPACE
+    from xmlpunct.punctuations.bundle import has_end
     from xmlpunct.slice import concat
 
     schema, stats = planned.root.schema, RunStats("local")
@@ -62,8 +63,8 @@ def local(planned: Any) -> Local:
 
 def job_of(planned: Any, sources: Mapping[str, Path], shards: int) -> Any:
     """The query as the Spark engine runs it."""
-    from xmlpunct.engine.durable.parts import Input, Part
-    from xmlpunct.engine.fragments import cut
+    from xmlpunct.engine.inputs.parts import Input, Part
+    from xmlpunct.engine.partition.fragments import cut
     from xmlpunct.engine.spark.job import Job
     from xmlpunct.firehose import PUNCT_NAMESPACE
 
@@ -81,8 +82,8 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
 
     The last task of each input is left out: it says that the input has ended, which comes once.
     """
-    from xmlpunct.engine.durable.ranges import Cursor, advance
-    from xmlpunct.engine.durable.reader import parse_ranges
+    from xmlpunct.engine.inputs.ranges import Cursor, advance
+    from xmlpunct.engine.inputs.reader import parse_ranges
     from xmlpunct.engine.spark import edge
     from xmlpunct.firehose import Parser
     from xmlpunct.slice import Slice
@@ -121,13 +122,13 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
 
 def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
     """What one process, the sink, does with results of few shards and of many, and with what all shards must say."""
-    from xmlpunct.engine.exchange import owners_of, route
+    from xmlpunct.engine.exchange.routing import owners_of, route
     from xmlpunct.engine.output import Output
     from xmlpunct.firehose import writer_for
     from xmlpunct.operators import run
     from xmlpunct.operators.gather import Gather
-    from xmlpunct.patterns import ENUMERABLE
-    from xmlpunct.punctuation import Punctuation
+    from xmlpunct.punctuations.pattern import ENUMERABLE
+    from xmlpunct.punctuations.punctuation import Punctuation
     from xmlpunct.slice import Slice, concat
 
     schema, keys = job.fragments.schema, job.fragments.fragments[-1].keys

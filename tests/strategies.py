@@ -18,11 +18,11 @@ from itertools import combinations, product
 
 from hypothesis import strategies as st
 
-from xmlpunct import patterns as pt
-from xmlpunct.bundle import Bundle, can_bundle, column
-from xmlpunct.pattern_text import parse_pattern
-from xmlpunct.patterns import WILDCARD, Pattern
-from xmlpunct.punctuation import Punctuation, Tuple, match
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.bundle import Bundle, can_bundle, column
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, TIMESTAMP, Type, Value, decimal

@@ -19,11 +19,11 @@ from tests.oracle import is_canonical, same
 from tests.strategies import SPECIAL, Space
 from xmlpunct import Schema, combine, covers, match
 from xmlpunct.doubles import bits, canonical, canonical_column, words
-from xmlpunct.engine.hashing import shard_of
+from xmlpunct.engine.exchange.hashing import shard_of
 from xmlpunct.frames import join
-from xmlpunct.patterns import constant
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.pattern import constant
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.types import DOUBLE, NAN
 
 INF = math.inf

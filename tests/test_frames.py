@@ -9,14 +9,14 @@ import polars as pl
 import pytest
 
 from tests.operators.harness import check_table, give
+from xmlpunct.expressions.expression import Column
+from xmlpunct.expressions.functions import cast
+from xmlpunct.expressions.program import compiled
 from xmlpunct.frames import join
-from xmlpunct.lateness import Lateness
 from xmlpunct.operators import Aggregate, GroupBy, Join, SemiJoin
-from xmlpunct.operators.expression import Column
-from xmlpunct.operators.functions import cast
-from xmlpunct.operators.program import compiled
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.lateness import Lateness
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import DOUBLE, STRING

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from xmlpunct.errors import SchemaError, SqlError
-from xmlpunct.pattern_text import parse_pattern
-from xmlpunct.patterns import WILDCARD
+from xmlpunct.punctuations.pattern import WILDCARD
+from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, INT, STRING, decimal
 

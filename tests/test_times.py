@@ -12,13 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from xmlpunct import Punctuation, parse, query
-from xmlpunct import patterns as pt
 from xmlpunct.errors import PatternError, Reject, SqlError
+from xmlpunct.expressions.casts import cast_to
 from xmlpunct.firehose import columns, writer_for
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.columns import convert
-from xmlpunct.operators.casts import cast_to
-from xmlpunct.pattern_text import parse_pattern
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import DATE, STRING, TIMESTAMP, Type

@@ -16,10 +16,20 @@ from xmlpunct.errors import (
 )
 from xmlpunct.firehose.library import parse, slices
 from xmlpunct.library import query
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation, combine, covers, match
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, match
+from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.schema import Attribute, Schema, read_columns_by
 from xmlpunct.slice import Slice
+
+
+def _read_columns(text: str) -> Schema:
+    from xmlpunct.engine.sql.dialect import parse_columns  # sqlglot takes a while to import, and few need it
+
+    return parse_columns(text)
+
+
+read_columns_by(_read_columns)
+del read_columns_by
 
 __version__ = "0.1.0"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import polars as pl
@@ -10,6 +10,9 @@ import polars as pl
 from xmlpunct.doubles import bits
 
 Order = Literal["none", "left", "left_right"]
+
+Snapshot = Mapping[str, pl.DataFrame]
+"""State as named data frames, enough to restore it."""
 
 
 def join(

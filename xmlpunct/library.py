@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from xmlpunct.firehose import Readable, Source
 from xmlpunct.firehose.library import log_reject, rows
 from xmlpunct.forks import need_polars
-from xmlpunct.punctuation import Punctuation, Tuple
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -30,7 +30,7 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
     (6, 2)
     """
     need_polars()
-    from xmlpunct.engine.local import open_sources, results
+    from xmlpunct.engine.local.run import open_sources, results
     from xmlpunct.engine.sql import plan
 
     named = {name: os.fspath(s) for name, s in sources.items() if isinstance(s, str | os.PathLike)}

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from xmlpunct.bundle import chained, loaded, stored
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.bundle import chained, loaded, stored
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 

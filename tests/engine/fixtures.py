@@ -9,13 +9,13 @@ from pathlib import Path
 
 import polars as pl
 
-from xmlpunct.ddl import parse_statements
 from xmlpunct.engine.explain import describe
 from xmlpunct.engine.plan import Node, Scan
 from xmlpunct.engine.sql.catalog import declared
+from xmlpunct.engine.sql.dialect import parse_statements
 from xmlpunct.engine.sql.queries import Context, plan_query
 from xmlpunct.operators import run
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "sql"

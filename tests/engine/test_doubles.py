@@ -14,7 +14,7 @@ import xmlpunct
 from tests.cli.harness import Cli
 from tests.oracle import aggregate, bag, is_canonical, relational
 from tests.oracle.values import Row, same
-from xmlpunct.engine.local import LocalRun
+from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source

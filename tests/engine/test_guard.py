@@ -13,12 +13,12 @@ import pytest
 
 from tests.spark.support import NAMESPACE, read_back
 from tests.spark.test_ranges import job_of, micro_batches
-from xmlpunct.engine import local
-from xmlpunct.engine.durable.commit import Commit
-from xmlpunct.engine.durable.files import Appender
-from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.files import Appender
+from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
+from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Guard, Query, Scan
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.spark.keys import shard_keys

@@ -12,8 +12,8 @@ import pytest
 
 from tests.engine.test_guard import by_spark
 from tests.spark.support import NAMESPACE
-from xmlpunct.engine import local
-from xmlpunct.engine.durable import ledger
+from xmlpunct.engine.local import ledger
+from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.sql import plan

@@ -14,10 +14,10 @@ from xmlpunct.engine.explain import explain
 from xmlpunct.engine.plan import Project, Select
 from xmlpunct.engine.sql import plan
 from xmlpunct.errors import SqlError
-from xmlpunct.operators import functions as fn
-from xmlpunct.operators.compiler import Compiler
-from xmlpunct.operators.expression import LONGEST, Call, Column, Expression
-from xmlpunct.operators.program import Program
+from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.compiler import Compiler
+from xmlpunct.expressions.expression import LONGEST, Call, Column, Expression
+from xmlpunct.expressions.program import Program
 from xmlpunct.types import DOUBLE, INT, STRING, decimal
 
 COLUMNS = "a INT, b INT NOT NULL, t STRING, x DOUBLE, d DECIMAL(7,2), p BOOLEAN"

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from xmlpunct.cli.progress import _waiting
-from xmlpunct.ddl import parse_statements
-from xmlpunct.engine.local import LocalRun, open_sources
+from xmlpunct.engine.local.run import open_sources
+from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.sql.catalog import declared
+from xmlpunct.engine.sql.dialect import parse_statements
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, SqlError
 from xmlpunct.firehose import PUNCT_NAMESPACE

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from xmlpunct.engine.local import LocalRun, open_sources
+from xmlpunct.engine.local.run import open_sources
+from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.plan import columns_read
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats

@@ -12,9 +12,9 @@ import pytest
 import xmlpunct
 from tests.engine.test_live import BEGIN, COUNT, LISTENING, Running, closing, connected, t, until
 from tests.spark.test_ranges import job_of, micro_batches
-from xmlpunct.engine import local
-from xmlpunct.engine.durable.commit import Commit
-from xmlpunct.engine.durable.files import Appender
+from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.files import Appender
+from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from xmlpunct.engine import pacing
-from xmlpunct.engine.pacing import Pace
+from xmlpunct.engine.inputs import pacing
+from xmlpunct.engine.inputs.pacing import Pace
 
 
 class Clock:

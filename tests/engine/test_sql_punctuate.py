@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from xmlpunct import SqlError, UsageError
-from xmlpunct.engine.fragments import cut
-from xmlpunct.engine.local import LocalRun, open_sources
+from xmlpunct.engine.local.run import open_sources
+from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.firehose import PUNCT_NAMESPACE

@@ -15,7 +15,7 @@ from xmlpunct.firehose import (
     elements_of,
     parse_split,
 )
-from xmlpunct.punctuation import Tuple
+from xmlpunct.punctuations.punctuation import Tuple
 from xmlpunct.schema import Schema
 
 ROOT = f'<r xmlns:p="{PUNCT_NAMESPACE}">'

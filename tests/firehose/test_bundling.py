@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from xmlpunct.bundle import Bundle
 from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, StreamSpec
 from xmlpunct.firehose.parser import parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
+from xmlpunct.punctuations.bundle import Bundle
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

@@ -14,7 +14,7 @@ import pytest
 from tests.firehose.harness import ROOT, spec
 from xmlpunct.errors import Reject, SourceError, UsageError
 from xmlpunct.firehose import FirehoseReader, Source, open_source, parse, slices
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import NAN
 

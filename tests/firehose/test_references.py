@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from xmlpunct import patterns as pt
 from xmlpunct import query
 from xmlpunct.firehose import (
     PUNCT_NAMESPACE,
@@ -28,7 +27,8 @@ from xmlpunct.firehose import (
 )
 from xmlpunct.firehose.faults import new_parser
 from xmlpunct.firehose.sniff import sniff
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import STRING
 

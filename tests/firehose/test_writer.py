@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose import CsvWriter, JsonlWriter, Writer, XmlWriter, is_xml_name, parse, writer_for
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

@@ -25,7 +25,7 @@ from tests.strategies import (
 )
 from xmlpunct.operators import Operator, run
 from xmlpunct.operators.driver import pack, unpack
-from xmlpunct.punctuation import Punctuation, Tuple, match, set_match
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match, set_match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

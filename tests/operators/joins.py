@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.oracle import relational
 from tests.strategies import FLAG, SIGNED, SPECIAL, Space, Stream, streams
-from xmlpunct.operators.expression import Column, Expression
-from xmlpunct.operators.functions import call
-from xmlpunct.punctuation import Tuple
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.functions import call
+from xmlpunct.punctuations.punctuation import Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 

@@ -20,7 +20,7 @@ from xmlpunct.operators import (
     SemiJoin,
     Union,
 )
-from xmlpunct.punctuation import Punctuation, Tuple
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

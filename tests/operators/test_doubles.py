@@ -19,6 +19,8 @@ from tests.operators.harness import drive
 from tests.oracle import Oracle, order
 from tests.oracle.scalar import evaluate_row
 from tests.strategies import SIGNED, SPECIAL, Cut, Space, Stream, streams
+from xmlpunct.expressions.expression import Column, Literal
+from xmlpunct.expressions.functions import RULES, call, cast, literal
 from xmlpunct.operators import (
     Aggregate,
     Difference,
@@ -38,11 +40,9 @@ from xmlpunct.operators import (
     Union,
     run,
 )
-from xmlpunct.operators.expression import Column, Literal
-from xmlpunct.operators.functions import RULES, call, cast, literal
 from xmlpunct.operators.join import PRESERVED
 from xmlpunct.operators.punctuate import AccessOrder
-from xmlpunct.punctuation import Punctuation, Tuple, match
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import DOUBLE, NAN, STRING

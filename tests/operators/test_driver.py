@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join, Merge, Operator, Pipeline, run
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

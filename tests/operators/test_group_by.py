@@ -13,7 +13,7 @@ from tests import oracle
 from tests.operators.harness import check_table, drive_twice, give, probes
 from tests.strategies import DAY, FLAG, LETTER, MONEY, REAL, SMALL, SPECIAL, Pool, Space, streams
 from xmlpunct.operators import Aggregate, GroupBy
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT, decimal
 

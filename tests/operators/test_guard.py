@@ -13,8 +13,8 @@ from tests.operators.harness import restart
 from tests.strategies import POOLS, Element, Space, punctuations_of, slice_of, tuples_of
 from xmlpunct.operators import Guard, run
 from xmlpunct.operators.guard import marked
-from xmlpunct.origin import is_attribute, placed
-from xmlpunct.punctuation import Punctuation, Tuple, match
+from xmlpunct.provenance import is_attribute, placed
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

@@ -10,8 +10,8 @@ from tests import oracle
 from tests.operators.harness import check_table, drive_twice
 from tests.strategies import SMALL, SPACES, Pool, Space, streams
 from xmlpunct.errors import SchemaError
+from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.operators import Project
-from xmlpunct.operators.expression import Column, Expression, Literal
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 

@@ -10,10 +10,10 @@ from tests import oracle
 from tests.operators.harness import check_table, drive, drive_twice, probes
 from tests.oracle.scalar import EvaluationError, evaluate_row
 from tests.strategies import FLAG, SMALL, Space, cuts, streams, tuples_of
+from xmlpunct.expressions.expression import Column, Expression, Literal
+from xmlpunct.expressions.functions import call
 from xmlpunct.operators import Select
-from xmlpunct.operators.expression import Column, Expression, Literal
-from xmlpunct.operators.functions import call
-from xmlpunct.punctuation import Tuple
+from xmlpunct.punctuations.punctuation import Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, INT
 

@@ -28,8 +28,8 @@ from tests.strategies import (
     streams,
 )
 from xmlpunct.operators import Sort
-from xmlpunct.patterns import interval
-from xmlpunct.punctuation import Punctuation, Tuple, match
+from xmlpunct.punctuations.pattern import interval
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 
 _MICRO = timedelta(microseconds=1)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.operators.harness import check_table, give, notation
-from xmlpunct.engine.exchange import owners_of
+from xmlpunct.engine.exchange.routing import owners_of
+from xmlpunct.expressions.expression import Column, Literal
+from xmlpunct.expressions.functions import call
 from xmlpunct.operators import (
     Aggregate,
     Difference,
@@ -23,11 +25,9 @@ from xmlpunct.operators import (
     Select,
     Union,
 )
-from xmlpunct.operators.expression import Column, Literal
-from xmlpunct.operators.functions import call
 from xmlpunct.operators.gather import Gather
-from xmlpunct.pattern_text import parse_pattern
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 

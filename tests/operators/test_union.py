@@ -11,7 +11,7 @@ from tests.operators.harness import check_table, drive, drive_twice, probes
 from tests.strategies import SPACES, Space, cuts, punctuations_of, slice_of, streams
 from xmlpunct.operators import DupElim, Merge, Operator, Pipeline, Union
 from xmlpunct.operators.driver import pack, unpack
-from xmlpunct.punctuation import match
+from xmlpunct.punctuations.punctuation import match
 from xmlpunct.schema import Schema
 
 X = Schema.parse("x INT")

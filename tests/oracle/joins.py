@@ -9,8 +9,8 @@ from tests.oracle import relational
 from tests.oracle.operators import Oracle, Port, Ports, Promise, closed, match
 from tests.oracle.relational import PRESERVED, Residual
 from tests.oracle.values import Row
-from xmlpunct.patterns import Pattern
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.pattern import Pattern
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 Pairs = Sequence[tuple[str, str]]

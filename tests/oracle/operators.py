@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.oracle.aggregates import NotRepresentable, aggregate
 from tests.oracle.values import Row, same
-from xmlpunct.patterns import Pattern
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.pattern import Pattern
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 
 

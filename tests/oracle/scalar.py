@@ -1,4 +1,4 @@
-"""Expressions, one row at a time, in plain Python: what `xmlpunct.operators.evaluate` must agree with."""
+"""Expressions, one row at a time, in plain Python: what `xmlpunct.expressions.evaluation` must agree with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from xmlpunct.operators.expression import Call, Column, Expression, Literal
+from xmlpunct.expressions.expression import Call, Column, Expression, Literal
 from xmlpunct.types import DOUBLE, INT, NAN, STRING, DecimalType, Type
 
 

@@ -6,7 +6,7 @@ from tests.oracle import relational
 from tests.oracle.operators import Oracle, Port, Ports, Promise, match, set_match
 from tests.oracle.relational import among, distinct
 from tests.oracle.values import Row
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 
 
 def free(port: Port, retained: list[Row]) -> list[Punctuation]:

@@ -17,7 +17,7 @@ from xmlpunct.engine.build import build
 from xmlpunct.engine.plan import Node, Stream
 from xmlpunct.operators import Operator, Pipeline
 from xmlpunct.operators.driver import pack, unpack
-from xmlpunct.punctuation import Punctuation, match
+from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import DecimalType

@@ -13,12 +13,12 @@ from pathlib import Path
 from tests.oracle.order import in_time
 from tests.oracle.values import Row
 from tests.strategies import Cut, Element, tuples_of
-from xmlpunct import patterns as pt
-from xmlpunct.ddl import parse_statements
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.catalog import declared
-from xmlpunct.patterns import WILDCARD, Pattern
-from xmlpunct.punctuation import Punctuation, match
+from xmlpunct.engine.sql.dialect import parse_statements
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, TIMESTAMP, Type, Value, decimal
 

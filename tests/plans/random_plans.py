@@ -27,9 +27,9 @@ from xmlpunct.engine.plan import (
     Union,
     numbered,
 )
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.functions import call, cast, literal
 from xmlpunct.operators import Aggregate, SortKey
-from xmlpunct.operators.expression import Column, Expression
-from xmlpunct.operators.functions import call, cast, literal
 from xmlpunct.operators.join import PRESERVED
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type

@@ -17,7 +17,6 @@ from tests.plans.feeds import NAMES, STREAMS, VALUES, cuts, feed, parts, rows_of
 from tests.plans.random_plans import Grower
 from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of, tuples_of
-from xmlpunct import patterns as pt
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Limit, Query, Scan, Stream
 from xmlpunct.engine.rules import optimize
@@ -25,8 +24,9 @@ from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.errors import Reject
 from xmlpunct.firehose import writer_for
 from xmlpunct.operators import Operator, Pipeline
-from xmlpunct.origin import placed
-from xmlpunct.punctuation import Punctuation, match
+from xmlpunct.provenance import placed
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.slice import Slice
 
 SEEDS = range(4000 if os.environ.get("XMLPUNCT_LONG") == "1" else 12)

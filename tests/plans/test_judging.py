@@ -18,7 +18,7 @@ from tests.plans.random_plans import Grower, column
 from tests.plans.test_guard import spoiled
 from tests.spark.support import NAMESPACE
 from tests.strategies import Element
-from xmlpunct.engine import local
+from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import (
     GroupBy,
@@ -35,9 +35,9 @@ from xmlpunct.engine.plan import (
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.rules.walk import everywhere
 from xmlpunct.engine.stats import InputStats, RunStats
+from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Aggregate
-from xmlpunct.operators.functions import call, literal
-from xmlpunct.punctuation import Punctuation, match
+from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.types import INT
 
 SEEDS = range(2000 if os.environ.get("XMLPUNCT_LONG") == "1" else 12)

@@ -12,7 +12,7 @@ from tests.strategies import Element, slice_of
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.sql import plan
 from xmlpunct.firehose import PUNCT_NAMESPACE
-from xmlpunct.punctuation import Punctuation, set_match
+from xmlpunct.punctuations.punctuation import Punctuation, set_match
 
 STREAMS = """
 CREATE STREAM a (hour INT, x INT) WITH (source = '-', element = 't');

@@ -15,9 +15,9 @@ from tests.plans.feeds import DDL, NAMES, STREAMS, feed, parts, rows_of
 from tests.plans.random_plans import Grower
 from tests.plans.text import Printer
 from xmlpunct.engine.plan import Limit, Node, Punctuate, Scan, Sort
+from xmlpunct.engine.rule_options import SWITCHES, USUAL
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.switches import SWITCHES, USUAL
 
 BLOCKS = 10
 PLANS = 200 if os.environ.get("XMLPUNCT_LONG") == "1" else 3

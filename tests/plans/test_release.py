@@ -31,10 +31,10 @@ from xmlpunct.engine.plan import (
     numbered,
 )
 from xmlpunct.engine.rules import optimize
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Aggregate, SortKey
-from xmlpunct.operators.expression import Expression
-from xmlpunct.operators.functions import call, literal
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import INT
 
 ITEMS = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xmlpunct.engine import plan
+from xmlpunct.expressions.expression import Call, Expression, Literal
 from xmlpunct.operators import Aggregate
-from xmlpunct.operators.expression import Call, Expression, Literal
 from xmlpunct.types import INT, DecimalType
 
 SETS = {plan.Merge: "UNION ALL", plan.Union: "UNION", plan.Intersect: "INTERSECT", plan.Difference: "EXCEPT"}

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from xmlpunct.engine import local
+from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats

@@ -68,7 +68,7 @@ class Death:
 def main(arguments: Sequence[str]) -> int:
     """``NUMBER TORN COMMAND...``: run a command line that dies so."""
     from xmlpunct.cli import invoke
-    from xmlpunct.engine.durable import ledger
+    from xmlpunct.engine.local import ledger
 
     ledger.GROUP_SECONDS = ledger.SAVE_SECONDS = 0.0
     number, torn, *command = arguments

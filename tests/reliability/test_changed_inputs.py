@@ -14,9 +14,10 @@ import pytest
 
 from tests.reliability.bench import Bench, feed
 from tests.reliability.faults import Death
-from xmlpunct.engine import local
-from xmlpunct.engine.durable import held, ledger, segments
-from xmlpunct.engine.durable.inputs import Spool
+from xmlpunct.engine.inputs import held, segments
+from xmlpunct.engine.inputs.spool import Spool
+from xmlpunct.engine.local import ledger
+from xmlpunct.engine.local import run as local
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from tests.firehose.harness import spec
-from xmlpunct.engine.durable import segments
-from xmlpunct.engine.durable.inputs import Spool
-from xmlpunct.engine.durable.parts import Input, Part
-from xmlpunct.engine.durable.ranges import Cursor, advance, release
+from xmlpunct.engine.inputs import segments
+from xmlpunct.engine.inputs.parts import Input, Part
+from xmlpunct.engine.inputs.ranges import Cursor, advance, release
+from xmlpunct.engine.inputs.spool import Spool
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import FirehoseReader, open_source
 from xmlpunct.firehose.reader import AHEAD_BYTES

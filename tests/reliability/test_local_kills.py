@@ -17,8 +17,8 @@ from typing import Any
 
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch, sending_again
 from xmlpunct.firehose import generate, parse
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 SCAN = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)

@@ -21,10 +21,10 @@ import pytest
 from tests.reliability.bench import UNION, Bench
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG, MOST_SECONDS
-from xmlpunct.engine.durable import checkpoint as checkpoints
-from xmlpunct.engine.durable import ledger
-from xmlpunct.engine.durable.log import Log
-from xmlpunct.engine.local import LocalRun, Portion
+from xmlpunct.engine.checkpoint import checkpoint as checkpoints
+from xmlpunct.engine.checkpoint.log import Log
+from xmlpunct.engine.local import ledger
+from xmlpunct.engine.local.running import LocalRun, Portion
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, StrictError, UsageError, XmlPunctError

@@ -16,8 +16,10 @@ from tests.reliability.bench import DECLARED, Bench, feed
 from tests.reliability.disk import Disk
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG
-from xmlpunct.engine.durable import inputs, ledger, segments
-from xmlpunct.engine.durable.inputs import Spool, find_inputs
+from xmlpunct.engine.inputs import segments
+from xmlpunct.engine.inputs import spool as inputs
+from xmlpunct.engine.inputs.spool import Spool, find_inputs
+from xmlpunct.engine.local import ledger
 from xmlpunct.engine.sql import plan
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds files by /proc")

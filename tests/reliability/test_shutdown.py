@@ -19,7 +19,7 @@ import pytest
 from tests.cli.harness import WAREHOUSE, Cli
 from tests.reliability.bench import Bench, feed
 from tests.reliability.support import MOST_SECONDS, bag, ends_well, launch, processes_below, start
-from xmlpunct.engine.durable.commit import load
+from xmlpunct.engine.checkpoint.commit import load
 from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose import generate
 
@@ -164,9 +164,9 @@ def test_a_disk_that_fills_up(tmp_path: Path, what: str, number: int, encoding: 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, what, full)
-        patch.setattr("xmlpunct.engine.durable.ledger.SAVE_SECONDS", 0.0)
-        patch.setattr("xmlpunct.engine.durable.ledger.GROUP_SECONDS", 0.0)
-        patch.setattr("xmlpunct.engine.durable.ledger.SAVE_SHARE", 1e9)
+        patch.setattr("xmlpunct.engine.local.ledger.SAVE_SECONDS", 0.0)
+        patch.setattr("xmlpunct.engine.local.ledger.GROUP_SECONDS", 0.0)
+        patch.setattr("xmlpunct.engine.local.ledger.SAVE_SHARE", 1e9)
         with pytest.raises(XmlPunctError, match=f"cannot write {tmp_path}/.*: No space left on device"):
             bench.run()
     before = bench.seen()

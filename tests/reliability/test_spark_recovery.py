@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.reliability.support import MOST_SECONDS, bag, ends_well, processes_below, start
-from xmlpunct.engine.durable.commit import load
+from xmlpunct.engine.checkpoint.commit import load
 from xmlpunct.firehose import generate
 
 VICTIMS = {"command": None, "JVM": "SparkSubmit", "worker": "pyspark.daemon"}

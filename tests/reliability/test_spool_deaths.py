@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.reliability.faults import Death
-from xmlpunct.engine.durable import segments
-from xmlpunct.engine.durable.inputs import Spool
+from xmlpunct.engine.inputs import segments
+from xmlpunct.engine.inputs.spool import Spool
 from xmlpunct.firehose import Source
 
 DATA = b"<s>" + b"".join(b"<t>%d</t>" % n for n in range(24)) + b"</s>"

@@ -6,16 +6,16 @@ import random
 from pathlib import Path
 from typing import Any
 
-from xmlpunct.engine import local
+from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import GroupBy, Node, Project, Query, Scan, Select, Stream, Union, numbered
 from xmlpunct.engine.spark import run
 from xmlpunct.engine.stats import RunStats
+from xmlpunct.expressions.expression import Column
+from xmlpunct.expressions.functions import call, literal
 from xmlpunct.firehose import parse
 from xmlpunct.operators import Aggregate
-from xmlpunct.operators.expression import Column
-from xmlpunct.operators.functions import call, literal
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 

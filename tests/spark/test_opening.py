@@ -12,7 +12,7 @@ from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.sql import plan
-from xmlpunct.punctuation import match
+from xmlpunct.punctuations.punctuation import match
 
 GROUPED = """
 CREATE STREAM a (sid STRING CHECK (sid IN ('S0', 'S1', 'S2', 'S3')), hour INT NOT NULL CHECK (hour BETWEEN 0 AND 23),

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
-from xmlpunct.engine.durable.inputs import find_inputs, unfinished
-from xmlpunct.engine.durable.parts import Input, Part
-from xmlpunct.engine.durable.ranges import Cursor, Range, advance, budgets, end_marker, grouped
-from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.inputs.parts import Input, Part
+from xmlpunct.engine.inputs.ranges import Cursor, Range, advance, budgets, end_marker, grouped
+from xmlpunct.engine.inputs.spool import find_inputs, unfinished
+from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.edge import Task, read
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Job, Row

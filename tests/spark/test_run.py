@@ -20,9 +20,9 @@ from tests.spark.support import (
     read_back,
     split,
 )
-from xmlpunct.engine import local
-from xmlpunct.engine.durable.commit import load
-from xmlpunct.engine.durable.files import Appender
+from xmlpunct.engine.checkpoint.commit import load
+from xmlpunct.engine.files import Appender
+from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Limit, Query, numbered
 from xmlpunct.engine.spark import run
@@ -30,7 +30,7 @@ from xmlpunct.engine.spark.keys import shard_keys, spark_hash
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose import parse
-from xmlpunct.punctuation import Punctuation, match
+from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
 
 pytestmark = pytest.mark.spark

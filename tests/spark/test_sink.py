@@ -11,9 +11,9 @@ import pytest
 
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import job_of
-from xmlpunct.engine.durable.checkpoint import Checkpoint
-from xmlpunct.engine.durable.commit import Commit, load
-from xmlpunct.engine.durable.files import Appender
+from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.checkpoint.commit import Commit, load
+from xmlpunct.engine.files import Appender
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.rules.guard import with_guards
@@ -24,7 +24,7 @@ from xmlpunct.engine.spark.tally import Tally
 from xmlpunct.engine.stats import InputStats, RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
 

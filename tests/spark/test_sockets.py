@@ -19,8 +19,8 @@ from tests.spark.support import SCHEMA, Warehouse, everything, locally, on_spark
 from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
-from xmlpunct.engine.durable.inputs import Spool, find_inputs, unfinished
-from xmlpunct.engine.durable.ranges import STEP, end_marker
+from xmlpunct.engine.inputs.ranges import STEP, end_marker
+from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query, Stream
 from xmlpunct.engine.spark import run

@@ -15,7 +15,7 @@ from xmlpunct.engine.spark.job import Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.operators.driver import pack, unpack
-from xmlpunct.punctuation import Punctuation, match
+from xmlpunct.punctuations.punctuation import Punctuation, match
 
 
 class Cluster:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from xmlpunct.cli.terminal import TEXT, put_line, say
-from xmlpunct.engine.durable.files import standard_output
+from xmlpunct.engine.files import standard_output
 from xmlpunct.firehose import PUNCT_NAMESPACE, open_source
 from xmlpunct.firehose.check import Report, check
 from xmlpunct.firehose.sniff import sniff

@@ -6,7 +6,7 @@ import click
 
 from xmlpunct.cli.run import read_query, rule_option
 from xmlpunct.cli.terminal import PLACE, TEXT, put_line
-from xmlpunct.engine.switches import read_rules
+from xmlpunct.engine.rule_options import read_rules
 
 
 @click.command("explain")

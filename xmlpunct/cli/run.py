@@ -15,9 +15,9 @@ import click
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import PLACE, TEXT, say
 from xmlpunct.engine.options import RunOptions, parse_size
+from xmlpunct.engine.rule_options import SWITCHES, read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
-from xmlpunct.engine.switches import SWITCHES, read_rules
 from xmlpunct.errors import StrictError, UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
 
@@ -124,7 +124,7 @@ def run_command(
     with Progress() as progress, asked_by_signals(stop):
         try:
             if engine == "local":
-                from xmlpunct.engine.local import run as run_local
+                from xmlpunct.engine.local.run import run as run_local
 
                 with undisturbed():
                     run_local(planned, options, counted, progress.show, stop)

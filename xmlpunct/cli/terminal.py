@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from xmlpunct.engine.durable.files import standard_output, writing
+from xmlpunct.engine.files import standard_output, writing
 
 
 def put(data: bytes) -> None:

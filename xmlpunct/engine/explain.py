@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from xmlpunct.engine.build import Receive
-from xmlpunct.engine.fragments import Fragments, cut
+from xmlpunct.engine.partition.fragments import Fragments, cut
 from xmlpunct.engine.plan import (
     Binary,
     Difference,
@@ -28,11 +28,11 @@ from xmlpunct.engine.plan import (
     Sort,
     Union,
 )
+from xmlpunct.engine.rule_options import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, SWITCHES, Rules
 from xmlpunct.engine.rules.drop_ignored import ignored
-from xmlpunct.engine.switches import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, SWITCHES, Rules
+from xmlpunct.expressions.expression import Column
 from xmlpunct.operators import Aggregate
-from xmlpunct.operators.expression import Column
-from xmlpunct.patterns import WILDCARD
+from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.schema import Attribute
 
 

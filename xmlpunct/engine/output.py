@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.bundle import Bundle
-from xmlpunct.coverage import Coverage
 from xmlpunct.firehose import Writer
-from xmlpunct.patterns import Wildcard, cuts
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations.pattern import Wildcard, cuts
+from xmlpunct.punctuations.promised import Coverage
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from xmlpunct.engine.durable.checkpoint import OWN_NAMES
+from xmlpunct.engine.checkpoint.checkpoint import OWN_NAMES
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import UsageError

@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import count
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.switches import USUAL, Rules
-from xmlpunct.operators.expression import Expression
+from xmlpunct.engine.rule_options import USUAL, Rules
+from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.guard import guarded, marked
 from xmlpunct.operators.join import PRESERVED
 from xmlpunct.operators.punctuate import AccessOrder

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 
-from xmlpunct.engine.durable.commit import Commit
-from xmlpunct.engine.durable.files import Appender
+from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.files import Appender
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import integers
-from xmlpunct.bundle import FEW, Bundle
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.shape import Shape
+from xmlpunct.punctuations.bundle import FEW, Bundle
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
 

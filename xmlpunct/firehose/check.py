@@ -9,10 +9,10 @@ from xmlpunct.errors import Reject, SourceError
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec
-from xmlpunct.lateness import Lateness, reason
 from xmlpunct.overlooked import Notice, Watch
-from xmlpunct.patterns import Constant, Pattern, Range, Values
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.lateness import Lateness, reason
+from xmlpunct.punctuations.pattern import Constant, Pattern, Range, Values
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 SHOWN = 5

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import booleans
-from xmlpunct.bundle import Bundle
 from xmlpunct.errors import Reject, SourceError
 from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.columns import column
@@ -17,9 +16,10 @@ from xmlpunct.firehose.faults import Places
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.origin import placed
 from xmlpunct.overlooked import ABSENT, DROPPED, Overlooked
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.provenance import placed
+from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
 

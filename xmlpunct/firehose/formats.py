@@ -7,8 +7,8 @@ from typing import Protocol
 
 import polars as pl
 
-from xmlpunct.bundle import Bundle
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute
 from xmlpunct.slice import Slice
 

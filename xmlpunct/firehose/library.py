@@ -12,7 +12,7 @@ from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import Source, open_source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec
 from xmlpunct.overlooked import Notice, Watch
-from xmlpunct.punctuation import Punctuation, Tuple
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import NAN

@@ -16,7 +16,6 @@ from math import inf
 import numpy as np
 from lxml import etree
 
-from xmlpunct.bundle import FEW
 from xmlpunct.firehose import faults
 from xmlpunct.firehose.bundling import bundled
 from xmlpunct.firehose.cells import Cells, Ints, joined
@@ -40,7 +39,8 @@ from xmlpunct.firehose.spec import (
 from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
 from xmlpunct.forks import polars_works
 from xmlpunct.overlooked import Overlooked, add
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.bundle import FEW
+from xmlpunct.punctuations.punctuation import Punctuation
 
 
 def parse_split(

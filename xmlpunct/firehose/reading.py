@@ -9,9 +9,9 @@ from itertools import repeat
 from xmlpunct.errors import PatternError, XmlPunctError
 from xmlpunct.firehose.shape import Shape, Step
 from xmlpunct.firehose.target import Branch
-from xmlpunct.pattern_text import parse_pattern
-from xmlpunct.patterns import WILDCARD, Pattern
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import SPACE, parse_type
 

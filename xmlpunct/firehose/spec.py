@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xmlpunct.errors import UsageError
 from xmlpunct.names import check_element
-from xmlpunct.origin import with_origin
+from xmlpunct.provenance import with_origin
 from xmlpunct.schema import Schema
 
 PUNCT_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"

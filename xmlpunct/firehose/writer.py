@@ -13,7 +13,7 @@ from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose.formats import json_text, line, lines, text
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE
 from xmlpunct.names import is_xml_name
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from xmlpunct.doubles import canonical_column
-from xmlpunct.operators.wide import to_decimal, unscaled
+from xmlpunct.expressions.int128 import to_decimal, unscaled
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DOUBLE, INT, DecimalType, Type, decimal
 

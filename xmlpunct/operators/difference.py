@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import renamed
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.set_operation import SetOperation, rest
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.bundle import renamed
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 
 
 class Difference(SetOperation):

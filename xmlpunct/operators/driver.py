@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from xmlpunct.bundle import has_end
 from xmlpunct.errors import Reject
+from xmlpunct.frames import Snapshot
 from xmlpunct.operators.ended import ENDED, Ended
-from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.punctuations.bundle import has_end
 from xmlpunct.slice import Slice, concat
 
 

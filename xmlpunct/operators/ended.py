@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import has_end
-from xmlpunct.operators.iterator import Operator, Snapshot
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.punctuations.bundle import has_end
+from xmlpunct.punctuations.punctuation import Punctuation
 
 ENDED = "$ended"
 """Its name in a snapshot, which no operator's state has."""

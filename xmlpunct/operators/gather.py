@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from xmlpunct.bundle import Bundle, has_end
-from xmlpunct.operators.meeting import Meeting
 from xmlpunct.operators.merge import Merge
-from xmlpunct.ownership import Ways, listed
-from xmlpunct.patterns import values
-from xmlpunct.punctuation import Punctuation, Tuple
+from xmlpunct.punctuations.alignment import Meeting
+from xmlpunct.punctuations.bundle import Bundle, has_end
+from xmlpunct.punctuations.ownership import Ways, listed
+from xmlpunct.punctuations.pattern import values
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 
 Owners = Callable[[list[Tuple]], list[int]]

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import rebased
-from xmlpunct.cover import JointCover
-from xmlpunct.frames import join
+from xmlpunct.frames import Snapshot, join
 from xmlpunct.operators.aggregate import Accumulator, Aggregate, accumulators
-from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.table import Table
-from xmlpunct.ownership import Ownership, Ways
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.bundle import rebased
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 

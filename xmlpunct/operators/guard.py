@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import distinct, rebased
-from xmlpunct.coverage import Coverage, earliest
-from xmlpunct.lateness import Lateness, reason
-from xmlpunct.operators.iterator import Operator, Snapshot
-from xmlpunct.origin import with_origin
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.provenance import with_origin
+from xmlpunct.punctuations.bundle import distinct, rebased
+from xmlpunct.punctuations.lateness import Lateness, reason
+from xmlpunct.punctuations.promised import Coverage, earliest
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import STRING

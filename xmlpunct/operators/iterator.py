@@ -20,15 +20,13 @@ from typing import Any
 import polars as pl
 
 from xmlpunct.errors import Reject
-from xmlpunct.operators.program import Program
-from xmlpunct.origin import BYTE, LINE, SOURCE, is_attribute
-from xmlpunct.ownership import ALONE, Ownership, Ways
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.expressions.program import Program
+from xmlpunct.frames import Snapshot
+from xmlpunct.provenance import BYTE, LINE, SOURCE, is_attribute
+from xmlpunct.punctuations.ownership import ALONE, Ownership, Ways
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
-
-Snapshot = Mapping[str, pl.DataFrame]
-"""An operator's state as named data frames, enough to restore it."""
 
 
 class Operator(ABC):

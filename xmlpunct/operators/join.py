@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import Bundle, distinct, has_end, rebased
-from xmlpunct.fused import Past
-from xmlpunct.operators.expression import Expression
-from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import compiled
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.operators.program import compiled
 from xmlpunct.operators.table import Table
-from xmlpunct.ownership import Ways
-from xmlpunct.patterns import interval
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation, combine
+from xmlpunct.punctuations.bundle import Bundle, distinct, has_end, rebased
+from xmlpunct.punctuations.fused import Past
+from xmlpunct.punctuations.ownership import Ways
+from xmlpunct.punctuations.pattern import interval
+from xmlpunct.punctuations.punctuation import Punctuation, combine
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 

@@ -8,12 +8,12 @@ from operator import or_
 
 import polars as pl
 
-from xmlpunct.bundle import rebased
 from xmlpunct.frames import join
-from xmlpunct.operators.meeting import Meeting
-from xmlpunct.ownership import Ownership, Ways
-from xmlpunct.punctset import PunctuationSet, closing
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.alignment import Meeting
+from xmlpunct.punctuations.bundle import rebased
+from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet, closing
 from xmlpunct.schema import Attribute, Schema
 
 LEFT, RIGHT = 0, 1

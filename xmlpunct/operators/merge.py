@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import renamed
-from xmlpunct.operators.iterator import Operator, Snapshot
-from xmlpunct.operators.meeting import Meeting
-from xmlpunct.ownership import Ways
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.punctuations.alignment import Meeting
+from xmlpunct.punctuations.bundle import renamed
+from xmlpunct.punctuations.ownership import Ways
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 
 

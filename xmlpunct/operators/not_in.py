@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import has_end
-from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.bundle import has_end
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 

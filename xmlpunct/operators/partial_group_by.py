@@ -8,8 +8,8 @@ import polars as pl
 
 from xmlpunct.operators.aggregate import Aggregate, accumulators
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctset import closing
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import closing
 from xmlpunct.schema import Schema
 
 

@@ -10,12 +10,22 @@ from typing import NamedTuple
 
 import polars as pl
 
-from xmlpunct.cover import Axis, first_open
-from xmlpunct.fused import NULL, Fused, Part, Row
-from xmlpunct.pattern_text import parse_pattern
-from xmlpunct.patterns import EMPTY, WILDCARD, Pattern, between, covers, cuts, ends, first_value, interval
-from xmlpunct.punctset import pattern_expression
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.fused import NULL, Fused, Part, Row
+from xmlpunct.punctuations.joint_cover import Axis, first_open
+from xmlpunct.punctuations.pattern import (
+    EMPTY,
+    WILDCARD,
+    Pattern,
+    between,
+    covers,
+    cuts,
+    ends,
+    first_value,
+    interval,
+)
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import pattern_expression
+from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import Value
 

@@ -9,19 +9,20 @@ from itertools import product
 
 import polars as pl
 
-from xmlpunct import patterns as pt
-from xmlpunct.bundle import Bundle, rebased
-from xmlpunct.cover import JointCover
-from xmlpunct.fused import Fused, Part
-from xmlpunct.operators.absent import outside
-from xmlpunct.operators.expression import Column, Expression
-from xmlpunct.operators.iterator import Operator, Snapshot
-from xmlpunct.operators.monotone import Monotone, without
-from xmlpunct.operators.program import Program
-from xmlpunct.ownership import Ownership, Ways
-from xmlpunct.patterns import EMPTY, WILDCARD, Pattern
-from xmlpunct.punctset import closing
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.expressions.exclusions import outside
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.monotone import Monotone, without
+from xmlpunct.expressions.program import Program
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.bundle import Bundle, rebased
+from xmlpunct.punctuations.fused import Fused, Part
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import closing
 from xmlpunct.schema import Attribute, Schema
 
 Carrier = tuple[int, Monotone | None]

@@ -8,11 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.bundle import renamed
-from xmlpunct.operators.absent import news, outside
-from xmlpunct.operators.iterator import Operator, Snapshot
-from xmlpunct.patterns import constant, interval, values
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.expressions.exclusions import news, outside
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.punctuations.bundle import renamed
+from xmlpunct.punctuations.pattern import constant, interval, values
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE, INT, STRING, DecimalType, Type
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.operators.absent import never, news
-from xmlpunct.operators.expression import Expression
+from xmlpunct.expressions.exclusions import never, news
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import compiled
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.program import compiled
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import distinct
-from xmlpunct.operators.expression import Expression
-from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import compiled
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.operators.program import compiled
 from xmlpunct.operators.table import Table
-from xmlpunct.ownership import Ways
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.bundle import distinct
+from xmlpunct.punctuations.ownership import Ways
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.bundle import distinct, renamed
-from xmlpunct.frames import join
+from xmlpunct.frames import Snapshot, join
 from xmlpunct.operators.dupelim import DupElim
-from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT
-from xmlpunct.operators.meeting import Meeting
 from xmlpunct.operators.merge import merged
 from xmlpunct.operators.table import Table
-from xmlpunct.ownership import Ways
-from xmlpunct.punctset import PunctuationSet
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.alignment import Meeting
+from xmlpunct.punctuations.bundle import distinct, renamed
+from xmlpunct.punctuations.ownership import Ways
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.frames import Snapshot
 from xmlpunct.operators.dupelim import DupElim
-from xmlpunct.operators.iterator import Operator, Snapshot
+from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.merge import Merge
-from xmlpunct.ownership import Ways
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.ownership import Ways
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 

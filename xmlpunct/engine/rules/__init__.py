@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xmlpunct.engine.plan import Node
+from xmlpunct.engine.rule_options import DROP_DUPELIMS, USUAL, Rules
 from xmlpunct.engine.rules.drop_dupelims import drop_dupelims
 from xmlpunct.engine.rules.drop_ignored import drop_ignored
 from xmlpunct.engine.rules.drop_projects import drop_projects
@@ -23,7 +24,6 @@ from xmlpunct.engine.rules.push_residuals import push_residuals
 from xmlpunct.engine.rules.push_selects import push_selects
 from xmlpunct.engine.rules.split_projects import split_projects
 from xmlpunct.engine.rules.split_senders import split_senders
-from xmlpunct.engine.switches import DROP_DUPELIMS, USUAL, Rules
 
 RULES: tuple[Callable[[Node], Node], ...] = (
     flatten_merges,

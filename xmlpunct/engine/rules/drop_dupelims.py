@@ -16,7 +16,7 @@ from xmlpunct.engine.plan import (
     Union,
 )
 from xmlpunct.engine.rules.walk import everywhere
-from xmlpunct.operators.expression import Column
+from xmlpunct.expressions.expression import Column
 
 
 def drop_dupelims(root: Node) -> Node:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from xmlpunct.engine.plan import DupElim, GroupBy, Merge, Node, Project, Select, Union
 from xmlpunct.engine.rules.walk import none_fails
-from xmlpunct.operators.program import can_fail
+from xmlpunct.expressions.program import can_fail
 
 
 def drop_ignored(root: Node) -> Node:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from xmlpunct.engine.plan import GroupBy, Node, Project, Scan
 from xmlpunct.engine.rules.walk import everywhere, plain
-from xmlpunct.operators.expression import Column
+from xmlpunct.expressions.expression import Column
 
 
 def drop_projects(root: Node) -> Node:

@@ -10,9 +10,9 @@ from xmlpunct.engine.rules.walk import (
     everywhere,
     movable,
 )
-from xmlpunct.operators.expression import Call, Column, Expression
+from xmlpunct.expressions.expression import Call, Column, Expression
+from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join_keys import LEFT, RIGHT
-from xmlpunct.operators.program import can_fail
 
 
 def find_keys(root: Node) -> Node:

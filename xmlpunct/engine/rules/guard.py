@@ -8,7 +8,7 @@ from itertools import count
 
 from xmlpunct.engine.plan import Guard, Node, Project, Punctuate, Query, Scan
 from xmlpunct.engine.rules.walk import plain
-from xmlpunct.operators.expression import Expression
+from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.punctuate import AccessOrder
 
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 from xmlpunct.engine.plan import Node, Project
 from xmlpunct.engine.rules.walk import everywhere, substitute
-from xmlpunct.operators.expression import Call, Column
-from xmlpunct.operators.program import can_fail
+from xmlpunct.expressions.expression import Call, Column
+from xmlpunct.expressions.program import can_fail
 
 
 def merge_projects(root: Node) -> Node:

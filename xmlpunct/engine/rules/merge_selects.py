@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xmlpunct.engine.plan import Node, Select
 from xmlpunct.engine.rules.walk import conjunction, everywhere
-from xmlpunct.operators.program import can_fail
+from xmlpunct.expressions.program import can_fail
 
 
 def merge_selects(root: Node) -> Node:

@@ -19,7 +19,7 @@ from xmlpunct.engine.plan import (
     Union,
 )
 from xmlpunct.engine.rules.walk import aggregate_can_fail, plain
-from xmlpunct.operators.program import can_fail
+from xmlpunct.expressions.program import can_fail
 
 
 def prune_columns(root: Node) -> Node:

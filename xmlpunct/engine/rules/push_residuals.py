@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from xmlpunct.engine.plan import Join, Node, Select, SemiJoin
 from xmlpunct.engine.rules.walk import conjunction, conjuncts, everywhere, on_side
-from xmlpunct.operators.expression import Expression
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join_keys import LEFT, RIGHT
-from xmlpunct.operators.program import can_fail
 
 
 def push_residuals(root: Node) -> Node:

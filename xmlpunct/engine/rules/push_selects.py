@@ -27,9 +27,9 @@ from xmlpunct.engine.rules.walk import (
     renamed,
     substitute,
 )
-from xmlpunct.operators.expression import Expression
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join_keys import LEFT, RIGHT
-from xmlpunct.operators.program import can_fail
 
 
 def push_selects(root: Node) -> Node:

@@ -18,8 +18,8 @@ from xmlpunct.engine.plan import (
     Select,
 )
 from xmlpunct.engine.rules.walk import column, fresh, plain, substitute
-from xmlpunct.operators.expression import Column, Expression
-from xmlpunct.operators.monotone import Monotone
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.monotone import Monotone
 
 
 def split_projects(root: Node) -> Node:

@@ -7,10 +7,10 @@ from functools import reduce
 from itertools import chain, count
 
 from xmlpunct.engine.plan import GroupBy, Join, Node, SemiJoin
+from xmlpunct.expressions.evaluation import operands
+from xmlpunct.expressions.expression import Call, Column, Expression
+from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators import Aggregate
-from xmlpunct.operators.evaluate import operands
-from xmlpunct.operators.expression import Call, Column, Expression
-from xmlpunct.operators.program import can_fail
 from xmlpunct.types import BOOLEAN, DOUBLE
 
 

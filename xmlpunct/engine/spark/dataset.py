@@ -18,12 +18,12 @@ from typing import Any
 import polars as pl
 from pyspark.sql import SparkSession
 
-from xmlpunct.engine.durable.commit import Commit
-from xmlpunct.engine.durable.files import make_folder, sync_tree, writing
+from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.files import make_folder, sync_tree, writing
 from xmlpunct.engine.output import Output
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.formats import text
-from xmlpunct.punctuation import to_frame
+from xmlpunct.punctuations.punctuation import to_frame
 from xmlpunct.slice import Slice
 
 _ATTRIBUTE = "@"

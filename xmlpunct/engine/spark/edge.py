@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from xmlpunct.engine.build import build
-from xmlpunct.engine.durable.ranges import Range
-from xmlpunct.engine.durable.reader import parse_ranges
-from xmlpunct.engine.exchange import route
+from xmlpunct.engine.exchange.routing import route
+from xmlpunct.engine.inputs.ranges import Range
+from xmlpunct.engine.inputs.reader import parse_ranges
 from xmlpunct.engine.spark.job import (
     COUNTS,
     EDGE_OPERATORS,
@@ -28,7 +28,7 @@ from xmlpunct.engine.stats import InputStats
 from xmlpunct.errors import Reject
 from xmlpunct.firehose import Parser, StreamSpec
 from xmlpunct.operators import Pipeline
-from xmlpunct.punctuation import Punctuation
+from xmlpunct.punctuations.punctuation import Punctuation
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import pickle
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from xmlpunct.engine.durable.parts import Input
-from xmlpunct.engine.fragments import Fragments
+from xmlpunct.engine.inputs.parts import Input
+from xmlpunct.engine.partition.fragments import Fragments
 from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
 

@@ -12,8 +12,8 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from xmlpunct.engine.build import build
-from xmlpunct.engine.exchange import owners_of, route
-from xmlpunct.engine.fragments import Feed
+from xmlpunct.engine.exchange.routing import owners_of, route
+from xmlpunct.engine.partition.fragments import Feed
 from xmlpunct.engine.spark.edge import (
     counts,
     edge_pipeline,
@@ -24,10 +24,10 @@ from xmlpunct.engine.spark.edge import (
 from xmlpunct.engine.spark.job import FAILURE, OPERATORS, REJECTS, RESULT, WAITS, Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache
+from xmlpunct.frames import Snapshot
 from xmlpunct.operators import run
 from xmlpunct.operators.gather import Gather
-from xmlpunct.operators.iterator import Snapshot
-from xmlpunct.ownership import Ways
+from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.slice import Slice, concat
 
 _OUTPUT = SparkRow(*Row._fields)

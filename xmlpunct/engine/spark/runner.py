@@ -11,13 +11,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from xmlpunct.engine.durable.checkpoint import Checkpoint, Found
-from xmlpunct.engine.durable.commit import Commit
-from xmlpunct.engine.durable.files import Appender
-from xmlpunct.engine.durable.inputs import warn_of_growth
-from xmlpunct.engine.fragments import cut
+from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, Found
+from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.files import Appender
+from xmlpunct.engine.inputs.spool import warn_of_growth
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
+from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.spark.dataset import DatasetTarget

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from xmlpunct.bundle import has_end
-from xmlpunct.engine.durable.commit import Commit
-from xmlpunct.engine.durable.files import Appender, save
+from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.files import Appender, save
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.sink import reject_line, tell_complete
 from xmlpunct.engine.spark.edge import counts, edge_pipeline, rejects_from_bytes, voided
@@ -21,6 +20,7 @@ from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.operators import run
+from xmlpunct.punctuations.bundle import has_end
 from xmlpunct.slice import Slice, concat
 
 

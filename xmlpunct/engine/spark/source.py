@@ -10,8 +10,9 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from xmlpunct.engine.durable.held import Held
-from xmlpunct.engine.durable.ranges import (
+from xmlpunct.engine.inputs.held import Held
+from xmlpunct.engine.inputs.pacing import Pace
+from xmlpunct.engine.inputs.ranges import (
     Cursor,
     Range,
     advance,
@@ -21,7 +22,6 @@ from xmlpunct.engine.durable.ranges import (
     remaining,
     there_is,
 )
-from xmlpunct.engine.pacing import Pace
 from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 from xmlpunct.firehose.steady import ChangedError

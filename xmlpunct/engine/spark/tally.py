@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from xmlpunct.engine.durable.parts import Input
-from xmlpunct.engine.durable.ranges import silence
+from xmlpunct.engine.inputs.parts import Input
+from xmlpunct.engine.inputs.ranges import silence
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Row
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats

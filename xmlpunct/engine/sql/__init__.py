@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from xmlpunct.ddl import about, parse_statements, refuse
 from xmlpunct.engine.plan import Node, Query, Scan, numbered
+from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import declared, named
+from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
 from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
-from xmlpunct.engine.switches import USUAL, Rules
 from xmlpunct.errors import SqlError
 from xmlpunct.names import is_xml_name
 

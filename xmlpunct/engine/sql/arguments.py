@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from xmlpunct.ddl import refuse
+from xmlpunct.engine.sql.dialect import refuse
 
 _SPELLING = {
     "joins": "JOIN",

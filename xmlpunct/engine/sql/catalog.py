@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sqlglot import exp
 
-from xmlpunct.ddl import at, refuse, schema_of
 from xmlpunct.engine.plan import Stream
+from xmlpunct.engine.sql.dialect import at, refuse, schema_of
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW
 from xmlpunct.firehose.tcp import Address

@@ -5,12 +5,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from xmlpunct import operators as ops
-from xmlpunct.ddl import at, refuse
 from xmlpunct.engine.plan import GroupBy, Project
 from xmlpunct.engine.sql.arguments import only, take
+from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.scalars import AGGREGATES, Scalars
 from xmlpunct.engine.sql.scope import Relation, unique
-from xmlpunct.operators.expression import Column, Expression
+from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.schema import Attribute, Schema
 
 

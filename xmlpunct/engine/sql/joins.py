@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from xmlpunct.ddl import at, refuse
 from xmlpunct.engine.plan import Join, Node, Project, SemiJoin
 from xmlpunct.engine.rules.walk import conjunction, plain
 from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, unique
-from xmlpunct.operators import functions as fn
-from xmlpunct.operators.expression import Column, Expression, Literal
+from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.types import DOUBLE, Type
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from xmlpunct import operators as ops
-from xmlpunct.ddl import refuse
 from xmlpunct.engine.plan import Limit, Node, Project, Sort
 from xmlpunct.engine.rules.walk import column
 from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Relation, matches, unique
-from xmlpunct.operators.expression import Expression
+from xmlpunct.expressions.expression import Expression
 
 
 @dataclass

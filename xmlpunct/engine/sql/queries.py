@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from xmlpunct.ddl import at, refuse
 from xmlpunct.engine.plan import Difference, DupElim, Intersect, Merge, Node, Project, Select, Union
 from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.arguments import only, take
+from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.grouping import Grouping
 from xmlpunct.engine.sql.joins import conditions
 from xmlpunct.engine.sql.ordering import Ordering, arranged
@@ -17,8 +17,8 @@ from xmlpunct.engine.sql.scalars import AGGREGATES, FIELD, Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, matches, unique
 from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
-from xmlpunct.operators import functions as fn
-from xmlpunct.operators.expression import Column, Expression
+from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.expression import Column, Expression
 
 __all__ = ["Context", "plan_outermost", "plan_query"]
 

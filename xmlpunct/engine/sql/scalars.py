@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from xmlpunct.ddl import at, refuse, type_of
 from xmlpunct.engine.sql.arguments import only, take
+from xmlpunct.engine.sql.dialect import at, refuse, type_of
 from xmlpunct.engine.sql.scope import Field, Relation
-from xmlpunct.operators import functions as fn
-from xmlpunct.operators.expression import Column, Expression
+from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.types import BOOLEAN, STRING
 from xmlpunct.unrolled import unrolled
 

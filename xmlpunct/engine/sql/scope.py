@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from xmlpunct.ddl import refuse
 from xmlpunct.engine.plan import Node, Project
 from xmlpunct.engine.rules.walk import column
-from xmlpunct.operators.expression import Column
+from xmlpunct.engine.sql.dialect import refuse
+from xmlpunct.expressions.expression import Column
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from xmlpunct.ddl import refuse
 from xmlpunct.engine.plan import NotIn
 from xmlpunct.engine.sql.arguments import only, take
+from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.joins import Equality, Sides, joined, split
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.engine.sql.tables import Context
-from xmlpunct.operators.expression import Expression
+from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from xmlpunct.ddl import refuse
 from xmlpunct.engine.plan import Node, Punctuate, Scan, Stream
 from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, matches
-from xmlpunct.operators.expression import Expression
+from xmlpunct.expressions.expression import Expression
 
 
 @dataclass(frozen=True)

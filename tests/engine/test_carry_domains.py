@@ -1,0 +1,75 @@
+"""What travels for joint covers, and that they are found behind the exchange."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plans.sharded import Sharded
+from tests.strategies import Element, slice_of
+from xmlpunct import Punctuation
+from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.sql import plan
+
+DDL = """CREATE STREAM a (sid STRING NOT NULL, part INT CHECK (part BETWEEN 0 AND 2), hour INT NOT NULL, x INT)
+           WITH (source = 'a');
+         CREATE STREAM b (hour INT NOT NULL, y INT) WITH (source = 'b');"""
+HOURS = 5
+CLOSING = {
+    "dupelim": "SELECT DISTINCT hour FROM a",
+    "group-by": "SELECT hour, COUNT(*) AS n FROM a GROUP BY hour",
+    "behind a selection": "SELECT hour, COUNT(*) AS n FROM a WHERE x >= 0 GROUP BY hour",
+    "behind a computation": "SELECT hour, v FROM (SELECT hour, x + 1 AS v FROM a) GROUP BY hour, v",
+    "of a derived column": "SELECT half, COUNT(*) AS n FROM (SELECT hour / 1 AS half FROM a) GROUP BY half",
+    "union": "SELECT hour, x FROM a UNION SELECT hour, y FROM b",
+    "join": "SELECT a.hour, x, y FROM a JOIN b ON a.hour = b.hour",
+    "sort": "SELECT hour FROM a ORDER BY hour",
+}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("name", CLOSING)
+def test_a_joint_cover_closes_an_hour(name: str, shards: int) -> None:
+    query = plan(DDL + CLOSING[name])
+    engine = Sharded(query.root, [s.name for s in query.streams], shards)
+    closed: list[Punctuation] = []
+
+    def push(stream: int, *elements: Element) -> None:
+        for found in engine.push(stream, slice_of(query.streams[stream].schema, list(elements))):
+            closed.extend(found.punctuations)
+
+    for hour in range(HOURS):
+        for stream in range(1, len(query.streams)):
+            push(stream, (hour, hour), Punctuation.of(query.streams[stream].schema, hour=hour))
+        for part in range(3):
+            early = len(closed)
+            schema = query.streams[0].schema
+            push(0, (f"S{part}", part, hour, hour), Punctuation.of(schema, hour=f"(,{hour}]", part=part))
+    assert len(closed) >= HOURS - 1
+    assert len(closed) > early, "the last part makes the cover"
+    assert all(o.rows == 0 for o in engine.operators) or name == "of a derived column"
+
+
+@pytest.mark.parametrize(
+    ("sql", "travels"),
+    [
+        ("SELECT DISTINCT hour FROM a", ["hour", "part"]),
+        ("SELECT DISTINCT hour AS h, part AS p FROM a", ["h", "p"]),
+        ("SELECT part, MAX(x) FROM a GROUP BY part", ["a.part", "$0.value"]),
+        ("SELECT COUNT(*) FROM a", ["a.sid", "$0.count"]),
+        ("SELECT v, COUNT(*) FROM (SELECT x * x AS v FROM a) GROUP BY v", ["v", "$0.count"]),
+        ("SELECT y FROM b WHERE y NOT IN (SELECT x FROM a)", ["b.y"]),
+    ],
+)
+def test_what_cannot_be_of_use_stays_behind(sql: str, travels: list[str]) -> None:
+    query = plan(DDL + sql)
+    found = cut(query.root, [s.name for s in query.streams])
+    given = [
+        list(feed.schema.names) for fragment in found.fragments for feed in fragment.feeds if feed.from_edge
+    ]
+    assert travels in given
+    assert all("part" not in names for names in given if names != travels)
+
+
+def test_without_an_exchange_nothing_is_kept() -> None:
+    found = cut(plan(DDL + "SELECT hour FROM a").root, ["a"])
+    assert (found.fragments, found.edges[0].root.schema.names) == ((), ("hour",))

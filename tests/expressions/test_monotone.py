@@ -1,0 +1,310 @@
+"""Monotone expressions: images of closed values, against brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from itertools import pairwise, product
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.harness import assert_proper, check_table, give, restart
+from tests.strategies import SMALL, Space, cuts, streams, tuples_of
+from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.monotone import Monotone
+from xmlpunct.expressions.program import compiled
+from xmlpunct.operators import Project
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.pattern import EMPTY, Pattern
+from xmlpunct.punctuations.punctuation import Punctuation, set_match
+from xmlpunct.punctuations.text import parse_pattern
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, decimal
+
+A = Column(INT, True, "a")
+X = Column(DOUBLE, True, "x")
+TOP, BOTTOM = 2**63 - 1, -(2**63)
+
+
+def n(text: str) -> Expression:
+    return fn.number(text)
+
+
+RISING = {
+    "a + 3": fn.call("+", A, n("3")),
+    "3 + a": fn.call("+", n("3"), A),
+    "a - 2": fn.call("-", A, n("2")),
+    "a * 3": fn.call("*", A, n("3")),
+    "a / 4": fn.call("/", A, n("4")),
+    "(a + 1) / 2 * 3": fn.call("*", fn.call("/", fn.call("+", A, n("1")), n("2")), n("3")),
+    "-(a / -3)": fn.call("NEG", fn.call("/", A, n("-3"))),
+    "decimal": fn.cast(A, decimal(20, 1)),
+    "a * 1.5": fn.call("*", A, n("1.5")),
+    "half up": fn.cast(fn.call("*", A, n("0.3")), decimal(20, 0)),
+    "truncated": fn.cast(fn.call("*", A, n("0.3")), INT),
+    "double": fn.cast(A, DOUBLE),
+    "double / 3": fn.call("/", fn.cast(A, DOUBLE), n("3e0")),
+}
+FALLING = {
+    "-a": fn.call("NEG", A),
+    "3 - a": fn.call("-", n("3"), A),
+    "a / -4": fn.call("/", A, n("-4")),
+    "a * -2": fn.call("*", A, n("-2")),
+    "7 - a / 2": fn.call("-", n("7"), fn.call("/", A, n("2"))),
+}
+
+
+def values(e: Expression, given: Sequence[object], over: Column = A) -> list[object]:
+    """What an expression gives, null where it fails."""
+    frame = pl.DataFrame({over.name: given}, schema={over.name: over.type.dtype})
+    (results,), reasons = compiled(e).run(frame)
+    return [v if reasons is None or reasons[i] is None else None for i, v in enumerate(results)]
+
+
+def image(e: Expression, attribute: Attribute, pattern: Pattern) -> Pattern:
+    found = Monotone.of(e)
+    assert found is not None
+    ((low, high),) = pt.cuts(pattern)
+    return found.image(attribute, low, high)
+
+
+def assert_exact(
+    said: Pattern, pattern: Pattern, window: Sequence[object], results: Sequence[object]
+) -> None:
+    """Of the results of a window of values, an image matches those that only values in the pattern give."""
+    inside = {v for a, v in zip(window, results, strict=True) if pattern.matches(a)}
+    outside = {v for a, v in zip(window, results, strict=True) if not pattern.matches(a)}
+    for v in {*inside, *outside}:
+        assert said.matches(v) == (v in inside - outside), f"{pattern} -> {said}: {v}"
+
+
+@pytest.mark.parametrize("name", [*RISING, *FALLING])
+def test_images_of_all_small_ranges(name: str) -> None:
+    """An image has exactly the results that values of the range alone give."""
+    e = (RISING | FALLING)[name]
+    found = Monotone.of(e)
+    assert found is not None
+    assert found.rises == (name in RISING)
+    window = list(range(-24, 25))
+    results = values(e, window)
+    bounds = [None, *range(-7, 8)]
+    for low in bounds:
+        for high in bounds:
+            pattern = pt.interval(INT, low, high, True, True)
+            if pattern is EMPTY:
+                continue
+            assert_exact(image(e, Attribute("a", INT), pattern), pattern, window, results)
+
+
+@pytest.mark.parametrize("name", [*RISING, *FALLING])
+def test_images_where_results_do_not_fit(name: str) -> None:
+    """A failing bound is unbounded, and nothing is said that a value outside the range gives."""
+    e = (RISING | FALLING)[name]
+    window = [*range(BOTTOM, BOTTOM + 12), *range(-5, 6), *range(TOP - 12, TOP + 1)]
+    for third in (2**62 + 5, -(2**62) - 5, TOP // 3, BOTTOM // 3):
+        window += range(third - 4, third + 5)
+    window.sort()
+    results = values(e, window)
+    ends = [*window[:14:3], *window[12:60:4], *window[-14::3]]
+    for low, high in pairwise([*ends, None, *ends]):
+        pattern = pt.interval(INT, low, high, True, True)
+        if pattern is EMPTY:
+            continue
+        said = image(e, Attribute("a", INT), pattern)
+        for a, v in zip(window, results, strict=True):
+            assert pattern.matches(a) or v is None or not said.matches(v), f"{pattern} -> {said}: {a}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "pattern", "expected"),
+    [
+        (fn.call("+", X, n("1e0")), "[1.0,2.0]", "(2.0,3.0)"),
+        (fn.call("*", X, n("2e0")), "(,2.0]", "(,4.0)"),
+        (fn.call("+", X, n("1e0")), "[1.0,)", "(2.0,)"),
+        (fn.call("NEG", X), "[1.0,)", "(,-1.0)"),
+        (fn.call("NEG", X), "(,1.0)", "(-1.0,INF]"),
+        (fn.call("NEG", X), "(,)", "(,INF]"),
+        (fn.call("/", X, n("-2e0")), "[1.0,4.0]", "(-2.0,-0.5)"),
+        (fn.call("+", X, n("1e300")), "[1.0,2.0]", "{}"),
+        (fn.cast(X, INT), "[-0.5,2.5]", "1"),
+        (fn.cast(X, INT), "(,2.5]", "(,1]"),
+    ],
+)
+def test_doubles(expression: Expression, pattern: str, expected: str) -> None:
+    """Never strict; a falling expression leaves NaN where it is."""
+    assert str(image(expression, Attribute("x", DOUBLE), parse_pattern(DOUBLE, pattern))) == expected
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        A,
+        n("3"),
+        fn.call("/", n("3"), A),
+        fn.call("%", A, n("3")),
+        fn.call("*", A, n("0")),
+        fn.call("/", A, n("0")),
+        fn.call("+", A, A),
+        fn.call("ABS", A),
+        fn.call("MONTH", Column(DATE, True, "day")),
+        fn.call("+", X, fn.cast(fn.literal(fn.STRING, "NaN"), DOUBLE)),
+    ],
+    ids=str,
+)
+def test_what_is_not_monotone(expression: Expression) -> None:
+    assert Monotone.of(expression) is None
+
+
+@pytest.mark.parametrize("unit", fn.UNITS)
+def test_images_of_dates(unit: str) -> None:
+    """Of all days around a year's end: exactly the results that days of the range alone give."""
+    day = Column(DATE, True, "day")
+    e = fn.call("DATE_TRUNC", fn.literal(fn.STRING, unit), day)
+    window = [date(2023, 9, 20) + timedelta(days=days) for days in range(500)]
+    results = values(e, window, day)
+    for low, high in product([None, *window[98:112:2]], [None, *window[98:200:5]]):
+        pattern = pt.interval(DATE, low, high, True, True)
+        if pattern is EMPTY:
+            continue
+        assert_exact(image(e, Attribute("day", DATE), pattern), pattern, window, results)
+
+
+@pytest.mark.parametrize(
+    ("unit", "pattern", "expected"),
+    [
+        ("HOUR", "(,2024-01-01T10:59:59.999999Z]", "(,2024-01-01T10:59:59.999999Z]"),
+        ("HOUR", "(,2024-01-01T10:59:59.999998Z]", "(,2024-01-01T09:59:59.999999Z]"),
+        (
+            "SECOND",
+            "[2024-01-01T10:00:00Z,2024-01-01T10:00:01Z)",
+            "(2024-01-01T09:59:59Z,2024-01-01T10:00:01Z)",
+        ),
+        ("YEAR", "[2024-01-01T00:00:00Z,)", "[2023-01-01T00:00:00.000001Z,)"),
+        ("WEEK", "(2024-01-02T00:00:00Z,2024-01-03T00:00:00Z]", "{}"),
+    ],
+)
+def test_images_of_moments(unit: str, pattern: str, expected: str) -> None:
+    e = fn.call("DATE_TRUNC", fn.literal(fn.STRING, unit), Column(TIMESTAMP, True, "at"))
+    said = image(e, Attribute("at", TIMESTAMP), parse_pattern(TIMESTAMP, pattern))
+    assert said == parse_pattern(TIMESTAMP, expected)
+
+
+def test_a_domain_s_end_is_an_end() -> None:
+    attribute = Attribute("a", INT, domain=pt.interval(INT, 0, 9, True, True))
+    assert str(image(RISING["a / 4"], attribute, pt.interval(INT, 0, 7, True, True))) == "(,1]"
+    assert str(image(RISING["a / 4"], attribute, pt.interval(INT, 8, 9, True, True))) == "[2,)"
+
+
+# in a project
+
+
+def project(schema: Schema, **columns: Expression) -> Project:
+    return Project(schema, list(columns.items()))
+
+
+AB = Schema.parse("a INT, b INT")
+B = Column(INT, True, "b")
+
+
+def test_minutes_close_hours_together() -> None:
+    """Never one by one; and 5000 seconds do not close an hour that has 3600 more."""
+    operator = project(AB, h=fn.call("/", A, n("3600")), b=B)
+    check_table(
+        operator,
+        """
+        60 1; 5001 2        -> 0 1; 1 2
+        P([0,59], *)        ->
+        P((,-1], *)         -> P((,-1], *)
+        P([60,5000], *)     -> P(0, *)
+        P([5001,6000], *)   ->
+        P([7200,10799], 3)  -> P(2, 3)
+        P([6001,9000], *)   -> P(1, *)
+        P(*, 5)             -> P(*, 5)
+        P(*, *)             -> P(*, *)
+        """,
+    )
+
+
+def test_one_promise_for_each_choice() -> None:
+    operator = project(AB, x=fn.call("+", A, n("1")), y=fn.call("+", B, n("1")))
+    check_table(operator, "1 2 -> 2 3\n P(1, 2) -> P(2, 3)\n P(1, *) -> P(2, *)")
+    operator = project(AB, x=fn.call("+", A, n("1")), a=A)
+    check_table(operator, "P(1, 2) ->\n P(1, *) -> P(2, *); P(*, 1)")
+
+
+def test_null_stays_null() -> None:
+    check_table(project(AB, x=fn.call("NEG", A)), "null 1; P((,), *) -> null; P((,))\n null 3 -> null")
+
+
+def test_derived_columns_of_a_project_below() -> None:
+    """What the upper half of a split project knows."""
+    schema = Schema.parse("h INT, a INT")
+    half = fn.call("/", A, n("2"))
+    operator = Project(schema, [("x", Column(INT, True, "h"))], [("h", half)])
+    check_table(operator, "2 5; P(*, 4) -> 2\n P(*, 5) -> P(2)\n P(7, *) -> P(7)")
+    lower = Project(AB, [("h", half), ("a", A)], (), memory=False)
+    check_table(lower, "5 1; P([2,5], *) -> 2 5; P(*, [2,5])")
+    assert lower.held == 0
+
+
+def test_without_memory_nothing_is_held() -> None:
+    schema = Schema.parse("b BOOLEAN NOT NULL, a INT")
+    for memory, expected in ((True, "P(1)"), (False, "")):
+        operator = Project(schema, [("a", A)], (), memory)
+        check_table(operator, f"P(true, 1) ->\n P(false, 1) -> {expected}\n P((,), 2) -> P(2)")
+        assert operator.held == 0
+
+
+SPACE = Space.of(a=SMALL, b=SMALL)
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("name", ["a / 4", "a - 2", "7 - a / 2", "a / -4"])
+def test_project_against_brute_force(name: str, data: st.DataObject) -> None:
+    """Promised is what all values that give a result have been closed for, by punctuations that agree elsewhere."""
+    e = (RISING | FALLING)[name]
+    window = list(range(-30, 31))
+    results = values(e, window)
+    stream = data.draw(streams(SPACE, closing=["a"]))
+
+    def promised(ps: list[Punctuation], u: tuple[object, object]) -> bool:
+        if any(p.patterns[0] is pt.WILDCARD and p.patterns[1].matches(u[1]) for p in ps):
+            return True
+        if u[0] is None:
+            return False
+        for rest in {p.patterns[1] for p in ps if p.patterns[1].matches(u[1])}:
+            mine = [p for p in ps if p.patterns[1] == rest and p.patterns[0] is not pt.WILDCARD]
+            giving = [a for a, v in zip(window, results, strict=True) if v == u[0]]
+            if all(any(p.patterns[0].matches(a) for p in mine) for a in giving):
+                return True
+        return False
+
+    probes = [(v, b) for v in [*sorted(set(results))[3:-3], None] for b in SPACE.values(1)]  # type: ignore[type-var]
+    operator = project(SPACE.schema, x=e, b=B)
+    ps: list[Punctuation] = []
+    said: list[Punctuation] = []
+    tuples = []
+    stops = data.draw(st.sets(st.integers(0, 5)))
+    for number, (port, elements) in enumerate(data.draw(cuts([stream]))):
+        output = give(operator, port, elements)
+        assert_proper(output.tuples.rows(), said)
+        tuples += output.tuples.rows()
+        ps += [p for p in elements if isinstance(p, Punctuation) and not p.is_empty]
+        said += output.punctuations
+        for u in probes:
+            assert set_match(u, said) == promised(ps, u), f"{u} after slice {number}"
+        if number in stops:
+            operator = restart(lambda: project(SPACE.schema, x=e, b=B), operator)  # type: ignore[assignment]
+    assert len(tuples) == len(tuples_of(stream))
+
+
+def test_state_is_what_has_gaps() -> None:
+    """Second by second: one interval closed, one said."""
+    operator = project(AB, h=fn.call("/", A, n("60")))
+    for second in range(300):
+        give(operator, 0, [(second, 0), Punctuation.of(AB, a=second)])
+        assert operator.held <= 2

@@ -1,0 +1,52 @@
+"""Lateness against the definition, a tuple at a time."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.punctuations.test_promised import SCHEMA, TUPLES, punctuations
+from xmlpunct import Punctuation, Slice, match
+from xmlpunct.punctuations.lateness import Lateness, reason
+
+ELEMENTS = st.lists(TUPLES | punctuations(), max_size=30)
+
+
+def schemes(t: tuple[object, ...], said: list[Punctuation]) -> list[str]:
+    """The attributes that the punctuations which match a tuple constrain, in order."""
+    return sorted(",".join(SCHEMA.names[i] for i in p.constrained) for p in said if match(t, p))
+
+
+@given(ELEMENTS, st.sets(st.integers(0, 30)), st.integers(1, 3))
+def test_a_tuple_is_late_behind_a_punctuation_that_matches_it(
+    elements: list[object], cuts: set[int], piece: int
+) -> None:
+    """Whatever the slices, and however many punctuations are looked at together."""
+    said: list[Punctuation] = []
+    expected, found = [], []
+    lateness = Lateness(SCHEMA)
+    tuples: list[tuple[object, ...]] = []
+    pending: list[Punctuation] = []
+    before: list[int] = []
+    with mock.patch("xmlpunct.punctuations.lateness._PIECE", piece):
+        for i, element in enumerate([*elements, None]):
+            if i in cuts or element is None:
+                found += lateness.judge(Slice(SCHEMA.frame(tuples), pending, before)).to_list()
+                tuples, pending, before = [], [], []
+            if isinstance(element, Punctuation):
+                said.append(element)
+                pending.append(element)
+                before.append(len(tuples))
+            elif isinstance(element, tuple):
+                expected.append(next(iter(schemes(element, said)), None))
+                tuples.append(element)
+    assert found == expected
+
+
+def test_the_reason_names_what_is_violated_at_the_tuples_own_values() -> None:
+    row = {"a": 3, "d": None, "x": "one, two"}
+    assert reason(SCHEMA, row, "a") == "late: <3, *, *> was closed before it"
+    assert reason(SCHEMA, row, "a,x") == 'late: <3, *, "one, two"> was closed before it'
+    assert reason(SCHEMA, row, "") == "late: <*, *, *> was closed before it"

@@ -1,0 +1,113 @@
+"""Coverage against the plain set of the same punctuations."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xmlpunct import Punctuation, PunctuationSet, Schema, match
+from xmlpunct.punctuations.pattern import cuts, interval
+from xmlpunct.punctuations.promised import Coverage
+from xmlpunct.types import INT
+
+SCHEMA = Schema.parse("a INT, d DATE, x STRING")
+NUMBERS = st.integers(-5, 5)
+
+
+def day(n: int) -> date:
+    return date(2026, 1, 10) + timedelta(n)
+
+
+@st.composite
+def punctuations(draw: st.DrawFn) -> Punctuation:
+    low = draw(NUMBERS)
+    high = low + draw(st.integers(0, 3))
+    a = [f"[{low},{high}]", f"{low}", f"(,{low}]", f"[{high},)", f"{{{low},{high + 2}}}", "(,)"]
+    d = [f"[{day(low)},{day(high)}]", f"{day(low)}", f"(,{day(high)})"]
+    kind = draw(st.sampled_from(["a", "d", "x", "ax"]))
+    if kind == "a":
+        return Punctuation.of(SCHEMA, a=draw(st.sampled_from(a)))
+    if kind == "d":
+        return Punctuation.of(SCHEMA, d=draw(st.sampled_from(d)))
+    return Punctuation.of(SCHEMA, x="u") if kind == "x" else Punctuation.of(SCHEMA, a=low, x="v")
+
+
+TUPLES = st.tuples(
+    st.none() | st.integers(-8, 8), st.integers(-8, 8).map(day), st.sampled_from([*"uvw", None])
+)
+
+
+@given(st.lists(punctuations(), max_size=12), st.lists(TUPLES, max_size=30), st.sets(st.integers(0, 11)))
+def test_matches_what_the_punctuations_match(
+    said: list[Punctuation], tuples: list[tuple[object, ...]], restarts: set[int]
+) -> None:
+    covered = Coverage(SCHEMA)
+    for i, p in enumerate(said):
+        covered.add([p])
+        if i in restarts:
+            again = Coverage(SCHEMA)
+            again.restore(covered.snapshot())
+            covered = again
+    frame = SCHEMA.frame(tuples)
+    assert covered.mask(frame).to_list() == PunctuationSet(SCHEMA, said).mask(frame).to_list()
+    names = [min((",".join(p.as_dict()) for p in said if match(t, p)), default=None) for t in tuples]
+    assert covered.schemes(frame).to_list() == names
+
+
+def test_behind_the_end_nothing_else_matters() -> None:
+    covered = Coverage(SCHEMA)
+    end, later = Punctuation.everything(SCHEMA), Punctuation.of(SCHEMA, x="v")
+    covered.add([Punctuation.of(SCHEMA, a=1), later, end, later, Punctuation.of(SCHEMA, a=2)])
+    assert len(covered) == 1
+    assert covered.schemes(SCHEMA.frame([(1, None, "v")])).to_list() == [""]
+
+
+def test_items_that_close_one_by_one_take_no_room() -> None:
+    covered = Coverage(SCHEMA)
+    covered.add(Punctuation.of(SCHEMA, a=i) for i in range(10_000))
+    assert len(covered) == 1
+
+
+def test_the_ends_of_the_type() -> None:
+    covered = Coverage(SCHEMA)
+    covered.add([Punctuation.of(SCHEMA, a="(,-9223372036854775807]"), Punctuation.of(SCHEMA, a=2**63 - 1)])
+    frame = SCHEMA.frame([(n, None, None) for n in (-(2**63), -(2**63) + 2, 2**63 - 2, 2**63 - 1)])
+    assert covered.mask(frame).to_list() == [True, False, False, True]
+
+
+EDGES = [*range(-(2**63), -(2**63) + 4), *range(-2, 3), *range(2**63 - 4, 2**63)]
+BOUNDS = st.tuples(st.sampled_from([None, *EDGES]), st.sampled_from([None, *EDGES]))
+
+
+@given(st.lists(st.lists(BOUNDS, max_size=4), max_size=5))
+def test_intervals_fuse_whatever_their_order(batches: list[list[tuple[int | None, int | None]]]) -> None:
+    covered, said = Coverage(SCHEMA), list[Punctuation]()
+    frame = SCHEMA.frame([(n, None, None) for n in EDGES])
+    for batch in batches:
+        some = (Punctuation.of(SCHEMA, a=interval(INT, low, high, True, True)) for low, high in batch)
+        fresh = [p for p in some if not p.is_empty]
+        said += fresh
+        covered.add(fresh)
+        inside = [any(p.patterns[0].matches(n) for p in said) for n in EDGES]
+        assert covered.mask(frame).to_list() == inside
+    edges = [(low[1], high[1]) for p in said for low, high in cuts(p.patterns[0])]
+    apart = sum(
+        all(not (low < start <= high) for low, high in edges) for start in {start for start, _ in edges}
+    )
+    assert len(covered) == apart
+
+
+def test_what_does_not_fuse_is_forgotten_past_a_limit_and_counted() -> None:
+    covered = Coverage(SCHEMA, most=10)
+    covered.add(Punctuation.of(SCHEMA, x=f"v{i}") for i in range(15))
+    assert (len(covered), covered.forgotten) == (10, 5)
+    frame = SCHEMA.frame([(1, None, "v4"), (1, None, "v5")])
+    assert covered.mask(frame).to_list() == [False, True]
+    covered.add(Punctuation.of(SCHEMA, a=3 * n) for n in range(16))  # of the two schemes it has more
+    assert (len(covered), covered.forgotten) == (10, 21)
+    assert sum(covered.mask(SCHEMA.frame([(3 * n, None, "w") for n in range(16)]))) > 0
+    again = Coverage(SCHEMA, most=10)
+    again.restore(covered.snapshot())
+    assert (len(again), again.forgotten) == (10, 21)

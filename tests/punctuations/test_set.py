@@ -1,0 +1,169 @@
+"""PunctuationSet against the definition: a list of punctuations, tuple by tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import xmlpunct.punctuations.constants
+from tests.strategies import SPACES, Space, bundle_in
+from xmlpunct.punctuations.pattern import WILDCARD, constant
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine, covers, match
+from xmlpunct.punctuations.set import PunctuationSet, closing, jointly_cover, match_expression
+from xmlpunct.schema import Schema
+
+every_space = pytest.mark.parametrize("space", SPACES, ids=str)
+
+
+def constants(space: Space) -> st.SearchStrategy[Punctuation]:
+    """Punctuations of constants and wildcards alone, the ones that the set indexes."""
+
+    def of(t: Tuple, places: set[int]) -> Punctuation:
+        patterns = [
+            constant(a.type, v) if i in places and v is not None else WILDCARD
+            for i, (a, v) in enumerate(zip(space.schema, t, strict=True))
+        ]
+        return Punctuation(space.schema, patterns)
+
+    places = st.sets(st.integers(0, len(space.schema) - 1))
+    return st.builds(of, st.sampled_from(space.tuples()), places)
+
+
+def some(space: Space) -> st.SearchStrategy[list[Punctuation]]:
+    return st.lists(space.punctuations() | constants(space), max_size=6)
+
+
+def in_order(ps: Iterable[Punctuation]) -> list[Punctuation]:
+    """As a set has them: those of constants alone by signature, then the others."""
+    return sorted(ps, key=lambda p: (p.constants is None, p.constrained if p.constants else ()))
+
+
+@every_space
+@given(data=st.data())
+def test_matching_a_slice(space: Space, data: st.DataObject) -> None:
+    ps = data.draw(some(space))
+    ts = data.draw(st.lists(st.sampled_from(space.tuples()), max_size=10))
+    held, frame = PunctuationSet(space.schema, ps), space.schema.frame(ts)
+    for little, very_few in ((0, 0), (0, 4), (100, 4)):  # the three ways there are
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(xmlpunct.punctuations.constants, "LITTLE", little)
+            patch.setattr(xmlpunct.punctuations.constants, "VERY_FEW", very_few)
+            assert held.mask(frame).to_list() == [any(match(t, p) for p in ps) for t in ts]
+    assert [held.match(t) for t in ts] == held.mask(frame).to_list()
+    assert held.unmatched(frame) == [p for p in held if not any(match(t, p) for t in ts)]
+    for p in ps:
+        hits = frame.with_columns(match_expression(p).alias("$hit"))["$hit"].to_list()
+        assert hits == [match(t, p) for t in ts]
+
+
+@every_space
+@given(data=st.data())
+def test_what_was_held_before_leaves_no_trace(space: Space, data: st.DataObject) -> None:
+    """A set is the same as one made from its snapshot, also in the order of what it finds."""
+    several = st.lists(space.punctuations(), max_size=8)
+    held = PunctuationSet(space.schema, data.draw(several))
+    held.discard(data.draw(st.lists(st.sampled_from(list(held)))) if len(held) else [])
+    held.update(data.draw(several))
+    again = PunctuationSet.restored(space.schema, held.snapshot())
+    for p in data.draw(several):
+        assert held.overlapping(p) == again.overlapping(p)
+
+
+@every_space
+@given(data=st.data())
+def test_reasoning_about_one_more(space: Space, data: st.DataObject) -> None:
+    ps, p = data.draw(some(space)), data.draw(space.punctuations() | constants(space))
+    held = PunctuationSet(space.schema, ps)
+    assert set(held.overlapping(p)) == {q for q in ps if combine(p, q) is not None}
+    assert len(set(held.overlapping(p))) == len(held.overlapping(p))
+    assert set(held.combinations(p)) == {c for q in ps if (c := combine(p, q)) is not None}
+    if not p.is_empty:
+        assert held.covers(p) == any(covers(q, p) for q in held)
+
+
+@every_space
+@given(data=st.data())
+def test_adding_and_discarding(space: Space, data: st.DataObject) -> None:
+    held, model = PunctuationSet(space.schema), dict[Punctuation, None]()
+    frame = space.schema.frame(space.tuples())
+    for _ in range(data.draw(st.integers(1, 5))):
+        ps = data.draw(some(space))
+        if data.draw(st.booleans()):
+            given = (bundle_in(ps) or ps) if data.draw(st.booleans()) else ps
+            fresh = [p for p in dict.fromkeys(given) if p not in model and not p.is_empty]
+            assert held.update(given) == fresh
+            model.update(dict.fromkeys(fresh))
+        else:
+            gone = ps + data.draw(st.lists(st.sampled_from(list(model) or ps or [None]), max_size=3))
+            gone = [p for p in gone if p is not None]
+            gone = (bundle_in(gone) or gone) if data.draw(st.booleans()) else gone
+            held.discard(gone)
+            for p in gone:
+                model.pop(p, None)
+        again = PunctuationSet.restored(space.schema, held.snapshot())
+        assert list(held) == list(again) == held.all() == in_order(model)
+        assert len(held) == len(model)
+        assert all(p in held for p in model)
+        assert held.mask(frame).to_list() == [any(match(t, p) for p in model) for t in space.tuples()]
+        assert held.unmatched(frame) == [
+            p for p in in_order(model) if not any(match(t, p) for t in space.tuples())
+        ]
+
+
+@every_space
+@given(data=st.data())
+def test_a_joint_cover_is_a_cover(space: Space, data: st.DataObject) -> None:
+    pieces, whole = data.draw(some(space)), data.draw(space.punctuations())
+    covered = all(any(match(t, p) for p in pieces) for t in space.tuples() if match(t, whole))
+    if jointly_cover(pieces, whole):
+        assert covered
+    elif covered:  # it may miss one, but not one of a single attribute
+        loose = [i for i in range(len(space.schema)) if any(i in p.constrained for p in pieces)]
+        assert len(loose) > 1 or not any(match(t, whole) for t in space.tuples()) or not pieces
+
+
+@every_space
+@given(data=st.data())
+def test_closing_is_star_everywhere_else(space: Space, data: st.DataObject) -> None:
+    ps = data.draw(st.lists(space.punctuations(), max_size=5))
+    places = data.draw(st.sets(st.integers(0, len(space.schema) - 1)))
+
+    def open_elsewhere(p: Punctuation) -> bool:
+        return all(
+            p.patterns[i].matches(v)
+            for i in range(len(space.schema))
+            if i not in places
+            for v in space.values(i)
+        )
+
+    assert closing(ps, places) == [p for p in ps if open_elsewhere(p)]
+
+
+def test_an_empty_set_and_an_empty_slice() -> None:
+    schema = Schema.parse("a INT")
+    held = PunctuationSet(schema)
+    assert held.mask(schema.frame([(1,), (2,)])).to_list() == [False, False]
+    assert held.mask(schema.empty()).to_list() == []
+    held.add(Punctuation.everything(schema))
+    assert held.mask(schema.empty()).to_list() == []
+    assert held.mask(schema.frame([(1,), (None,)])).to_list() == [True, True]
+    assert held.unmatched(schema.empty()) == [Punctuation.everything(schema)]
+    assert not held.add(Punctuation.of(schema, a="{}"))
+
+
+def test_is_kept_as_received_never_fused() -> None:
+    schema = Schema.parse("a INT")
+    ps = [Punctuation.of(schema, a=a) for a in (1, 2, "[1,2]", "[0,9]", 3)]
+    assert list(PunctuationSet(schema, ps)) == in_order(ps)
+
+
+def test_a_hundred_thousand_constants_match_at_once() -> None:
+    """An auction has a punctuation per item: were each compared with each tuple, this would take hours."""
+    schema = Schema.parse("item INT, bid INT")
+    held = PunctuationSet(schema, (Punctuation.of(schema, item=i) for i in range(100_000)))
+    frame = schema.frame((i, 1) for i in range(50_000, 150_000))
+    assert held.mask(frame).sum() == 50_000
+    assert len(held.unmatched(frame)) == 50_000

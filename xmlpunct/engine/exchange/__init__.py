@@ -1,0 +1,1 @@
+"""The exchange: which shard gets which tuples and which punctuations."""

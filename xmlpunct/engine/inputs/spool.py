@@ -1,0 +1,187 @@
+"""From a query's streams to inputs that can be read again: plain files as such, all else through a spool."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from xmlpunct.engine.files import make_folder, writing
+from xmlpunct.engine.inputs.parts import Input, Part
+from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_marker, finish
+from xmlpunct.engine.plan import Query
+from xmlpunct.errors import SourceError, XmlPunctError
+from xmlpunct.firehose import PartReader, Source, open_source
+from xmlpunct.firehose.steady import ChangedError, read_at
+
+_CHUNK = 2**20
+_log = logging.getLogger("xmlpunct")
+_OTHER_BYTES = "it does not hold what was read of it before"
+_NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"
+
+
+class Spool(threading.Thread):
+    """Copies what one part of a source gives, as UTF-8, into a spool, from where an earlier run left off.
+
+    A file is read on from there. What cannot be gone back in (a socket, a pipe) has to give once more what it
+    gave to the earlier run, which is compared: anything else is a failure, since what is missing between then
+    and now nobody knows. The end, and how the source failed if it did, go into a marker file behind it.
+
+    While as much is spooled as may be, nothing is read: whoever sends has to wait (see `segments`).
+    """
+
+    def __init__(self, source: Source, part: int, path: Path) -> None:
+        super().__init__(name=f"spool {source.name}", daemon=True)
+        self._source, self._part, self._path = source, part, path
+        self._reader: PartReader | None = None
+        self._stopped = threading.Event()
+        self._error: XmlPunctError | None = None
+        self.bell: threading.Condition | None = None
+        """Rung when something has come, and at the end."""
+        with writing(path):
+            create(path)
+
+    def run(self) -> None:
+        try:
+            self._copy()
+        except OSError as error:
+            self._error = XmlPunctError(f"cannot write {self._path}: {error.strerror}")
+        except XmlPunctError as error:
+            self._error = error
+        self._ring()
+
+    def check(self) -> None:
+        """Raise what keeps this from being written, if anything does: then a later run goes on with it."""
+        if self._error is not None:
+            raise self._error
+
+    def _copy(self) -> None:
+        failure = None
+        with SpoolWriter(self._path, self._stopped) as out:
+            try:
+                with self._source.reader(self._part) as reader:
+                    self._reader = reader
+                    if not self._stopped.is_set():
+                        for data in self._further(reader, out):
+                            out.append(data)
+                            self._ring()
+            except ChangedError:
+                raise  # which is not the end of it: a later run may find it as it was
+            except SourceError as error:
+                failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
+            out.sync()
+        if not self._stopped.is_set():
+            finish(self._path, failure)
+
+    def _ring(self) -> None:
+        if self.bell is not None:
+            with self.bell:
+                self.bell.notify_all()
+
+    def stop(self) -> None:
+        """Copy no more, without that being an end of the source; what waits and can be interrupted is."""
+        self._stopped.set()
+        if self._reader is not None:
+            self._reader.stop()
+
+    def _further(self, reader: PartReader, out: SpoolWriter) -> Iterator[bytes]:
+        """What comes after the bytes that were spooled before. Raises `SourceError`."""
+        reader.begin()
+        if reader.seekable and not reader.transcoded:
+            self._recognise(out)
+            reader.skip(out.size)
+        elif not out.repeats(reader.read) and not self._stopped.is_set():
+            if reader.seekable:
+                raise ChangedError.of(reader.name, _OTHER_BYTES)
+            raise SourceError(reader.name, _NOT_REPEATED)
+        while not self._stopped.is_set() and (data := reader.read(_CHUNK)):
+            yield data
+
+    def _recognise(self, out: SpoolWriter) -> None:
+        """Raise `ChangedError` if a file is not what was read of it before."""
+        with open(self._source.files[self._part], "rb") as file:
+            if not out.recognises(partial(read_at, file.fileno())):
+                raise ChangedError.of(self._source.parts[self._part][0], _OTHER_BYTES)
+
+
+def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
+    """The inputs of a query, and the spools, in ``folder``, that are to be started.
+
+    Raises `SourceError` for a source that cannot be opened.
+    """
+    streams: dict[tuple[str, int], list[int]] = {}
+    for number, stream in enumerate(query.streams):
+        assert stream.source is not None
+        streams.setdefault((stream.source, stream.sender), []).append(number)
+    opened = {name: open_source(name) for name, _ in streams}
+    inputs, spools = [], []
+    for number, ((name, sender), carried) in enumerate(streams.items()):
+        source = opened[name].sender(sender)
+        parts = []
+        for i, (part, size) in enumerate(source.parts):
+            if size is not None and _plain(source, i):
+                parts.append(Part(part, os.path.abspath(source.files[i]), size, stored=size))
+                continue
+            with writing(folder):
+                make_folder(folder)
+            path = (folder / f"{number}-{i}.xml").absolute()
+            spools.append(Spool(source, i, path))
+            parts.append(Part(part, str(path), None, True, size))
+        inputs.append(Input(name, tuple(carried), tuple(parts), sender))
+    return inputs, spools
+
+
+def unfinished(inputs: list[Input]) -> list[Spool]:
+    """The spools of inputs that an earlier run found and did not complete.
+
+    Raises `SourceError` for a source that cannot be opened, or has another size than it had.
+    """
+    found = []
+    opened: dict[str, Source] = {}
+    for given in inputs:
+        for part in given.parts:
+            if not part.spooled:
+                with suppress(OSError):  # one that is gone may have been read
+                    _compare_sizes(part, os.stat(part.path).st_size)
+            elif not end_marker(part.path).exists():
+                if given.source not in opened:
+                    opened[given.source] = open_source(given.source)
+                source = opened[given.source].sender(given.sender)
+                # A directory may have other files by now.
+                sizes = dict(source.parts)
+                if part.name not in sizes:
+                    raise ChangedError.of(given.source, f"it does not have {part.name} any more")
+                _compare_sizes(part, sizes[part.name])
+                found.append(Spool(source, [*sizes].index(part.name), Path(part.path)))
+    return found
+
+
+def warn_of_growth(sources: Iterable[Source | Input]) -> None:
+    """Say of which files more is there than when the run began: they were read as they were then."""
+    for source in dict.fromkeys(sources):
+        if isinstance(source, Input):
+            sizes = [(part.path, part.stored) for part in source.parts if not part.spooled]
+        else:
+            sizes = [(file, size) for file, (_, size) in zip(source.files, source.parts, strict=True)]
+        for path, size in sizes:
+            with suppress(OSError):
+                if size is not None and (now := os.stat(path).st_size) > size:
+                    grown = f"{path} has grown by {now - size:,} bytes since the run began"
+                    _log.warning("%s, which were not read: follow:%s reads on", grown, path)
+
+
+def _compare_sizes(part: Part, size: int | None) -> None:
+    if part.stored is not None and part.stored != size:
+        now = "it is no file" if size is None else f"it has {size:,} bytes"
+        remedy = "follow:PATH is for a file that grows"
+        raise ChangedError.of(part.name, f"{now}, and had {part.stored:,} when the run began; {remedy}")
+
+
+def _plain(source: Source, part: int) -> bool:
+    """Whether a part is UTF-8 as it is stored, so that its offsets are those of the file."""
+    with source.open(part) as reader:
+        return not reader.transcoded

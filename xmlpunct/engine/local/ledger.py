@@ -1,0 +1,176 @@
+"""What is certain of a run of the local engine, so that another can take its place.
+
+Slices go by groups. Before anybody can see what a group gives, the log says, durably, where its slices were
+read and what they gave; so a run that is killed leaves nothing in its output that the log does not tell how to
+make again. Now and then the state is saved, which takes the place of the log before it. Whoever continues takes
+that state, reads the slices of the log once more, in their order, and with them writes the same bytes again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from typing import Any
+
+from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.checkpoint.log import Log
+from xmlpunct.engine.files import save
+from xmlpunct.engine.inputs.ranges import Cursor
+from xmlpunct.engine.inputs.segments import READ_AT_ONCE
+from xmlpunct.engine.local.running import LocalRun, Portion
+from xmlpunct.engine.sink import Sink, tell_complete
+from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
+from xmlpunct.firehose.library import log_notices
+
+GROUP_SECONDS = 0.05
+"""While there is always more to read, results become visible so often."""
+SAVE_SECONDS, SAVE_SHARE = 5.0, 0.05
+"""The state is saved so often, or less, lest that take more than this share of the time."""
+RELEASE_BYTES = READ_AT_ONCE // 2
+"""So much read of spools has the state saved, too: what was read before is released only then."""
+_log = logging.getLogger("xmlpunct")
+
+
+class Ledger:
+    """Takes what is read to the output and, where there is a checkpoint, keeps account of it there.
+
+    Without one, each slice is made visible by itself.
+    """
+
+    def __init__(self, running: LocalRun, sink: Sink, checkpoint: Checkpoint | None, commit: Commit) -> None:
+        self._running, self._sink, self._checkpoint = running, sink, checkpoint
+        self._log = Log(checkpoint.log) if checkpoint is not None else None
+        self._number = commit.batch
+        self._places: list[Any] = []
+        self._committed = self._saved = time.monotonic()
+        self._cost = 0.0
+        self._released = 0
+        self._told = False
+        if commit.batch < 0:
+            self._number = 0
+            sink.start()
+            sink.flush()
+            self._save()
+        else:
+            self._continue(commit)
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._log is not None:
+            self._log.close()
+
+    def take(self, portion: Portion, strict: bool = False) -> None:
+        """Process what was read. With ``strict``, raises `StrictError` for a reject and what was overlooked."""
+        result = self._running.process(portion)
+        rejects, self._running.rejects = sorted(self._running.rejects, key=Reject.place), []
+        notices, self._running.notices = self._running.notices, []
+        self._sink.stats.rejected += len(rejects)
+        if strict and rejects:
+            self.commit()
+            self._sink.rejects(rejects[:1])
+            self._sink.flush()
+            raise StrictError(f"--strict: {rejects[0]}")
+        if strict and (failing := [notice for notice in notices if notice.fails]):
+            self.commit()
+            raise StrictError(f"--strict: {failing[0]}")
+        log_notices(notices)
+        self._sink.rejects(rejects)
+        self._sink.write(result)
+        if self._running.ended:
+            self._sink.end()
+        if self._log is not None and portion.place is not None:
+            self._places.append(portion.place)
+
+    def glance(self) -> None:
+        """Commit, if it is time to: always where nothing else is there to be read, or nothing is kept."""
+        late = time.monotonic() - self._committed >= GROUP_SECONDS
+        if self._log is None or late or not self._running.is_ready():
+            self.commit()
+
+    def commit(self) -> None:
+        """Put down what was taken, then make it visible; save the state, if it is time to."""
+        self._commit()
+        due = self._committed - self._saved >= max(SAVE_SECONDS, self._cost / SAVE_SHARE)
+        if due or self._running.spooled - self._released >= RELEASE_BYTES:
+            self._save()
+
+    def break_off(self) -> None:
+        """Put down what was taken and make it visible, in the middle of a run.
+
+        The state is not saved: more may have been read than was taken, and would be lost.
+        """
+        self._commit()
+
+    def _commit(self) -> None:
+        if self._log is not None and (self._places or self._sink.pending):
+            self._number += 1
+            values = {"number": self._number, "places": self._places, "mark": self._sink.mark}
+            self._log.append(json.dumps({**values, "ended": self._sink.ended}).encode())
+            self._places = []
+        self._sink.flush()
+        self._committed = time.monotonic()
+        if self._running.reads_on and not self._told:
+            self._told = True
+            self._sink.finish()
+            tell_complete()
+
+    def finish(self, failure: SourceError | None = None) -> None:
+        """Commit all, for good: nothing is left to do, or, after a ``failure``, can be done."""
+        if failure is None:
+            self._sink.end()
+        self._commit()
+        if self._checkpoint is not None:
+            self._save(over=True, failure=failure)
+            self._checkpoint.clean()
+
+    def _save(self, over: bool = False, failure: SourceError | None = None) -> None:
+        """Save the state, if it is still of use, and drop what led there."""
+        if self._checkpoint is None or self._log is None:
+            return
+        began = time.monotonic()
+        sink = self._sink
+        commit = Commit(self._number, sink.length, sink.rejects_length, stats=sink.stats.saved())
+        commit.closed = sink.ended
+        if over:
+            commit.ended = failure is None
+            commit.failure = None if failure is None else list(failure.__reduce__()[1])
+        else:
+            commit.cursors, commit.operators = self._running.snapshot()
+            commit.output = sink.output.snapshot()
+        sink.sync()
+        save(self._checkpoint.record, commit.to_bytes())
+        self._log.clear()
+        self._running.release()
+        self._released = self._running.spooled
+        self._saved = time.monotonic()
+        self._cost = self._saved - began
+
+    def _continue(self, commit: Commit) -> None:
+        """Do once more what was done since the state was saved."""
+        assert self._log is not None
+        self._sink.stats.resume(commit.stats)
+        self._running.restore(commit.cursors, commit.operators)
+        self._running.ended = commit.closed
+        self._released = self._running.spooled
+        records = [json.loads(data) for data in self._log.records]
+        records = [record for record in records if record["number"] > commit.batch]
+        for record in records:
+            self._number += 1
+            if record["number"] != self._number:
+                raise XmlPunctError(f"{self._log.path}: record {self._number} is missing")
+            for number, place in record["places"]:
+                self.take(self._running.again(number, Cursor.from_json(place)))
+            if record["ended"]:
+                self._sink.end()
+            if self._sink.mark != record["mark"]:
+                raise XmlPunctError(
+                    f"{self._log.path}: the same slices do not give the same output any more: "
+                    "an input has changed, or the program has"
+                )
+            # Of all groups but the last it is certain that they were seen.
+            self._sink.flush(more=record is not records[-1])
+        self._places = []
+        stats = self._sink.stats
+        _log.warning("continuing after %s tuples, %s bytes", f"{stats.tuples_out:,}", f"{stats.bytes_out:,}")

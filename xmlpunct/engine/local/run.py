@@ -1,0 +1,132 @@
+"""The local engine: a query run to the end of its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.inputs.parts import Input
+from xmlpunct.engine.inputs.spool import Spool, warn_of_growth
+from xmlpunct.engine.local.ledger import Ledger
+from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.sink import make_output, open_sink
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.stop import Stop
+from xmlpunct.errors import Reject, SourceError
+from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
+from xmlpunct.firehose.library import log_notices
+from xmlpunct.firehose.steady import ChangedError
+from xmlpunct.slice import Slice
+
+Progress = Callable[[RunStats], None]
+
+
+def open_sources(query: Query, given: Mapping[str, Source] | None = None) -> dict[str, Source]:
+    """The sources of a query's streams: those ``given`` for declared ones, and what the others name.
+
+    Each is opened once, however many streams it carries.
+    """
+    opened: dict[str, Source] = {}
+    found: dict[str, Source] = {}
+    for stream in query.streams:
+        source = (given or {}).get(stream.declared)
+        if source is None:
+            assert stream.source is not None
+            if stream.source not in opened:
+                opened[stream.source] = open_source(stream.source)
+            source = opened[stream.source]
+        found[stream.name] = source.sender(stream.sender)
+    return found
+
+
+def run(
+    query: Query,
+    options: RunOptions,
+    stats: RunStats,
+    on_progress: Progress | None = None,
+    stop: Stop | None = None,
+) -> None:
+    """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
+
+    Raises `SourceError` when a source fails, after writing what came before; of these a `ChangedError` is not the
+    end: with the file as it was, the same run can go on. Raises `StrictError` at the first
+    reject with ``options.strict``; KeyboardInterrupt when it is asked to ``stop``, after the slice at hand.
+    """
+    query = with_guards(query) if options.guarded else query
+    output, stop = make_output(options, query), stop or Stop()
+    with ExitStack() as opened:
+        checkpoint, commit = None, Commit()
+        sources: Mapping[str, Source | Input]
+        spools: list[Spool] = []
+        if options.checkpoint is None:
+            sources = open_sources(query)
+        else:
+            folder = Path(options.checkpoint)
+            checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
+            found = checkpoint.find()
+            commit, spools = found.commit, found.spools
+            stats.resume(commit.stats)
+            if commit.over:
+                checkpoint.clean()
+                if commit.failure is not None:
+                    raise SourceError(*commit.failure)
+                return
+            checkpoint.settle(found, 1)
+            sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
+        running = LocalRun(query, sources, options.slice_bytes, stats, options.punct_namespace)
+        opened.enter_context(closing(running))
+        for spool in spools:
+            spool.bell = running.bell
+            spool.start()
+            opened.callback(spool.stop)
+        sink = opened.enter_context(open_sink(options, output, stats, commit))
+        ledger = opened.enter_context(closing(Ledger(running, sink, checkpoint, commit)))
+        try:
+            while (portion := running.read()) is not None:
+                for spool in spools:
+                    spool.check()
+                with stop.held():
+                    ledger.take(portion, options.strict)
+                    ledger.glance()
+                if on_progress is not None:
+                    on_progress(stats)
+        except KeyboardInterrupt:
+            if not stop.urgent:
+                ledger.break_off()
+            raise
+        except ChangedError:
+            with stop.held():
+                ledger.break_off()
+            raise
+        except SourceError as failure:
+            with stop.held():
+                ledger.finish(failure)
+            raise
+        with stop.held():
+            ledger.finish()
+        warn_of_growth(sources.values())
+
+
+def results(
+    query: Query, sources: dict[str, Source], on_reject: Callable[[Reject], object]
+) -> Iterator[Slice]:
+    """The query's results as slices, as they come. Raises `SourceError` after the last good one."""
+    running = LocalRun(query, sources, None, RunStats("local"), PUNCT_NAMESPACE)
+    with closing(running):
+        try:
+            while (result := running.advance()) is not None:
+                for reject in running.rejects:
+                    on_reject(reject)
+                running.rejects.clear()
+                log_notices(running.notices)
+                running.notices.clear()
+                yield result
+        except SourceError:
+            log_notices(running.stats.finish())
+            raise

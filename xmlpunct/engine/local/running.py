@@ -1,0 +1,303 @@
+"""A query running in this process: its feeds, and its operators, a slice at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from xmlpunct.engine.build import build
+from xmlpunct.engine.checkpoint.commit import Frames
+from xmlpunct.engine.inputs.pacing import MOST_BYTES, Pace, starved
+from xmlpunct.engine.inputs.parts import Input
+from xmlpunct.engine.inputs.ranges import Cursor
+from xmlpunct.engine.inputs.reader import RangeReader
+from xmlpunct.engine.plan import Node, Query, Stream, columns_read
+from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
+from xmlpunct.errors import Reject, XmlPunctError
+from xmlpunct.firehose import FirehoseReader, Parsed, Source, StreamSpec
+from xmlpunct.operators import Counters, Pipeline
+from xmlpunct.overlooked import Notice
+from xmlpunct.punctuations.bundle import has_end
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.slice import Slice, concat
+
+
+class Feed:
+    """A source, the streams it carries, and where it stands. An `Input` is one that can be read again."""
+
+    def __init__(
+        self,
+        number: int,
+        source: Source | Input,
+        streams: list[tuple[int, Stream]],
+        root: Node,
+        namespace: str,
+        bell: threading.Condition | None,
+    ) -> None:
+        self.number, self.streams = number, streams
+        specs = [
+            StreamSpec(s.name, s.schema, s.element, columns_read([root], s), s.guarded) for _, s in streams
+        ]
+        self.reader: FirehoseReader | RangeReader
+        if isinstance(source, Input):
+            self.reader = RangeReader(source, specs, namespace)
+        else:
+            self.reader = FirehoseReader(source, specs, namespace, bell=bell)
+        self.done = False
+        self.turn = 0
+        """When it was read last, in slices of the run."""
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        return ", ".join(stream.name for _, stream in self.streams)
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """Where it stands, if it can be read again."""
+        return self.reader.cursor if isinstance(self.reader, RangeReader) else None
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come."""
+
+    feed: Feed | None = None
+    parsed: Parsed | None = None
+
+    @property
+    def place(self) -> list[Any] | None:
+        """Up to where the feed has been read with it, as plain values; None if it cannot be read again."""
+        cursor = self.feed.cursor if self.feed is not None else None
+        return [self.feed.number, cursor.to_json()] if self.feed is not None and cursor is not None else None
+
+
+class LocalRun:
+    """A query running in this process.
+
+    `read` gives a portion of the source whose turn it is, None when all have ended, and `process` what the
+    query makes of it; `advance` does both. Rejected tuples gather in ``rejects``, and what is to be told in
+    ``notices``, which the caller empties.
+    Whoever knows of something new to be read may ring ``bell``.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        sources: Mapping[str, Source | Input],
+        slice_bytes: int | None,
+        stats: RunStats,
+        namespace: str,
+    ) -> None:
+        self.schema = query.root.schema
+        self.stats, self.rejects, self.notices = stats, list[Reject](), list[Notice]()
+        stats.guards = query.guards
+        self._pipeline: Pipeline = build(query.root, [s.name for s in query.streams])
+        by_source: dict[int, list[tuple[int, Stream]]] = {}
+        for i, stream in enumerate(query.streams):
+            by_source.setdefault(id(sources[stream.name]), []).append((i, stream))
+            stats.inputs[stream.declared] = InputStats()
+            stats.elements[stream.declared] = stream.element
+        found = {id(source): source for source in sources.values()}
+        self.bell = threading.Condition()
+        # An input that is alone is waited for where it is read, which takes no thread.
+        bell = self.bell if len(by_source) > 1 else None
+        self._feeds = [
+            Feed(number, found[key], streams, query.root, namespace, bell)
+            for number, (key, streams) in enumerate(by_source.items())
+        ]
+        self._pace = Pace(slice_bytes)
+        self._looked = time.monotonic()
+        self._opened = False
+        self._judges = any(stream.guarded for stream in query.streams)
+        self.ended = False
+        """Whether the output has. What is still read then is read for the rejects in it."""
+        self._more = False
+
+    def advance(self) -> Slice | None:
+        """Read and process one slice; None when all sources have ended. Raises as `read` does."""
+        portion = self.read()
+        return None if portion is None else self.process(portion)
+
+    def read(self) -> Portion | None:
+        """Read what makes a slice, or nothing, where there is nothing to be read for a while.
+
+        Raises `SourceError` once a source has failed, after its last good slice.
+        """
+        candidates = [f for f in self._feeds if not f.done]
+        if not candidates:
+            return None
+        for feed in candidates:
+            if feed.reader.error is not None:
+                raise feed.reader.error
+        ready = self._ready(candidates)
+        self._look_for_idle(candidates)
+        if not ready:
+            return Portion()
+        feed = ready[0]
+        if len(ready) > 1:
+            waits = self._waits()
+            chosen = starved(sorted(ready, key=lambda f: f.turn), lambda f: f.reader, lambda f: waits[id(f)])
+            assert chosen is not None
+            feed = chosen
+        before = feed.cursor
+        parsed = feed.reader.read(self._pace.bytes)
+        self._pace.measure()
+        if parsed is not None and before is not None and before == feed.cursor:
+            return Portion()  # half an element, say
+        return Portion(feed, parsed)
+
+    def process(self, portion: Portion) -> Slice:
+        """What the query makes of a portion."""
+        feed = portion.feed
+        if feed is None:
+            return Slice(self.schema.empty())
+        feed.turn = 1 + max(f.turn for f in self._feeds)
+        if portion.parsed is None:
+            feed.done = True
+            self._note_end(feed)
+            return self._push(feed, [self._end(stream) for _, stream in feed.streams])
+        self._more |= self.ended and (any(portion.parsed.slices) or any(portion.parsed.rejects))
+        self._count(feed, portion.parsed)
+        return self._push(feed, portion.parsed.slices)
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether more has come behind the output's end, or may come at any time."""
+        waits = any(not (f.done or f.reader.error) and f.reader.bytes_total is None for f in self._feeds)
+        return self.ended and (self._more or waits)
+
+    def is_ready(self) -> bool:
+        """Whether there is something to `read`, or an end, without waiting for it."""
+        candidates = [f for f in self._feeds if not f.done]
+        return not candidates or any(f.reader.is_ready() for f in candidates)
+
+    def again(self, number: int, stop: Cursor) -> Portion:
+        """Read once more what a run read before: of the feed of that number, from where it stands to ``stop``.
+
+        Raises `XmlPunctError` if that is not there any more, or cannot be read.
+        """
+        feed = self._feeds[number]
+        assert isinstance(feed.reader, RangeReader)
+        parsed = feed.reader.read(MOST_BYTES, stop)
+        portion = Portion(feed, parsed)
+        if feed.cursor != stop:
+            if parsed is not None and parsed.error is not None:
+                raise parsed.error
+            raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
+        return portion
+
+    @property
+    def spooled(self) -> int:
+        """How many bytes have been read that are kept until `release`."""
+        return sum(f.reader.spooled for f in self._feeds if isinstance(f.reader, RangeReader))
+
+    def release(self) -> None:
+        """Drop what has been read of all spools."""
+        for feed in self._feeds:
+            if isinstance(feed.reader, RangeReader):
+                feed.reader.release()
+
+    def snapshot(self) -> tuple[list[Any], Frames]:
+        """Where all feeds stand, and the state of all operators."""
+        places = []
+        for feed in self._feeds:
+            assert isinstance(feed.reader, RangeReader)
+            places.append([feed.reader.cursor.to_json(), feed.reader.bytes_read, feed.done, feed.turn])
+        return places, self._pipeline.snapshot()
+
+    def restore(self, places: list[Any], state: Frames) -> None:
+        """Take what `snapshot` gave, and from the statistics the counters."""
+        for feed, (cursor, count, done, turn) in zip(self._feeds, places, strict=True):
+            assert isinstance(feed.reader, RangeReader)
+            feed.reader.cursor, feed.reader.bytes_read = Cursor.from_json(cursor), count
+            feed.done, feed.turn = done, turn
+        self._pipeline.restore(state)
+        saved = {o.id: asdict(o) for o in self.stats.operators}
+        for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True):
+            for name in Counters().counts() if operator.number in saved else ():
+                setattr(counters, name, saved[operator.number][name])
+        self._opened = self.stats.slices > 0
+
+    def close(self) -> None:
+        """Close all sources. What is idle now stays in the statistics."""
+        self._looked = 0.0
+        self._look_for_idle([f for f in self._feeds if not f.done])
+        for feed in self._feeds:
+            feed.reader.close()
+
+    def _ready(self, candidates: list[Feed]) -> list[Feed]:
+        """The candidates that need not be waited for; after a while, none."""
+
+        def ready() -> list[Feed]:
+            return [f for f in candidates if f.reader.is_ready()]
+
+        with self.bell:
+            found = ready()
+            if not found:
+                self._pace.pause()
+                found = self.bell.wait_for(ready, IDLE_SECONDS)
+        return found
+
+    def _waits(self) -> dict[int, int]:
+        """For each feed (by its id), how much that is retained waits for it."""
+        waits = self._pipeline.waits()
+        return {id(f): max(waits[i] for i, _ in f.streams) for f in self._feeds}
+
+    def _look_for_idle(self, candidates: list[Feed]) -> None:
+        """Put down, once in a while, which inputs hold others up."""
+        now = time.monotonic()
+        if now - self._looked < IDLE_SECONDS:
+            return
+        self._looked = now
+        silent = [(f, seconds) for f in candidates if (seconds := f.reader.silent) > IDLE_SECONDS]
+        waits = self._waits() if silent else {}
+        self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
+
+    def _push(self, feed: Feed, slices: list[Slice]) -> Slice:
+        results = [] if self._opened else [self._pipeline.open()]
+        self._opened = True
+        for (i, stream), given in zip(feed.streams, slices, strict=True):
+            if given:
+                results.append(self._pipeline.push(i, stream.taken(given)))
+        self.rejects += self._pipeline.rejects
+        self._pipeline.rejects.clear()
+        self.stats.slices += 1
+        self.stats.observe(
+            OperatorStats(**counters.counts(), id=operator.number, operator=operator.name)
+            for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True)
+        )
+        if self.ended:
+            return Slice(self.schema.empty())
+        result = concat(self.schema, results)
+        self.ended = has_end(result.punctuations)
+        if self.ended and not self._judges:
+            # Nothing will follow, whatever is still to be read: LIMIT has its rows, say.
+            for feed in self._feeds:
+                feed.done = True
+        return result
+
+    def _end(self, stream: Stream) -> Slice:
+        return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])
+
+    def _count(self, feed: Feed, parsed: Parsed) -> None:
+        found = zip(feed.streams, parsed.slices, parsed.rejects, parsed.overlooked, strict=True)
+        for (_, stream), part, rejects, overlooked in found:
+            counts = self.stats.inputs[stream.declared]
+            counts.take(part, len(rejects))
+            self.notices += self.stats.overlook(stream.declared, overlooked)
+            counts.bytes = sum(f.reader.bytes_read for f in self._feeds_of(stream.declared))
+            self.rejects += rejects
+
+    def _note_end(self, feed: Feed) -> None:
+        """Look what was overlooked of the inputs that end with a feed."""
+        for _, stream in feed.streams:
+            if all(f.done for f in self._feeds_of(stream.declared)):
+                self.notices += self.stats.end(stream.declared)
+
+    def _feeds_of(self, declared: str) -> list[Feed]:
+        """The feeds of a stream: one for each sender."""
+        return [f for f in self._feeds if declared in (s.declared for _, s in f.streams)]

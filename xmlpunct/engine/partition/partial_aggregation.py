@@ -1,0 +1,114 @@
+"""What of a fragment's first operators can be done at its edges, so that less goes over the exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from xmlpunct.engine.plan import (
+    Difference,
+    DupElim,
+    GroupBy,
+    Intersect,
+    Merge,
+    Node,
+    NotIn,
+    PartialDupElim,
+    PartialGroupBy,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Union,
+)
+from xmlpunct.engine.rule_options import EDGE_AGGREGATION, EDGE_DUPELIM, Rules
+from xmlpunct.engine.rules.drop_ignored import needs_each_once, repeats
+from xmlpunct.engine.rules.walk import plain
+from xmlpunct.expressions.program import can_fail
+from xmlpunct.operators import Aggregate
+
+
+def is_edge(node: Node) -> bool:
+    """Whether a part of a plan has no state, so that it runs inside the reader."""
+    return all(
+        isinstance(n, Scan | Select) or (isinstance(n, Project) and not n.derived) for n in node.walk()
+    )
+
+
+def with_edge_work(root: Node, numbers: Iterator[int], on: Rules) -> Node:
+    """The plan with partial operators on top of those of its edges where they are of use.
+
+    GroupBy(edge) -> GroupBy(PartialGroupBy(edge)), also through a merge and the upper halves of split projects; and a
+    PartialDupElim on an edge whose tuples go where duplicates make no difference. They keep nothing from slice to
+    slice, and let all punctuations pass that are of use behind the exchange, so nothing comes out later than without.
+    """
+
+    def work(node: Node, free: bool) -> Node:
+        """``free``: whether duplicates in the node's output make no difference."""
+        if EDGE_AGGREGATION in on and isinstance(node, GroupBy) and (sides := _sides(node)):
+            return _aggregated(node, sides, numbers)
+        inputs = []
+        for port, below in enumerate(node.inputs):
+            each_once = _each_once(node, port, free)
+            if not is_edge(below):
+                inputs.append(work(below, each_once))
+            elif each_once and EDGE_DUPELIM in on:
+                inputs.append(PartialDupElim(below, number=next(numbers)))
+            else:
+                inputs.append(below)
+        return node.over(inputs)
+
+    return root if is_edge(root) else work(root, False)
+
+
+def _each_once(node: Node, port: int, free: bool) -> bool:
+    """Whether duplicates that come in on a port make no difference."""
+    if isinstance(node, DupElim | Union | Intersect | Difference):
+        return True
+    if isinstance(node, GroupBy):
+        return needs_each_once(node)
+    if isinstance(node, SemiJoin) and port == 1:
+        return node.residual is None or not can_fail(node.residual)
+    if isinstance(node, NotIn) and port == 1:
+        return True
+    return free and repeats(node)
+
+
+def _sides(node: GroupBy) -> tuple[Node, ...]:
+    """The parts that a group-by reads, if it can go by partial aggregates that their edges make; else none."""
+    below = node.input
+    merged = type(below) is Merge and bool(node.keys)  # without keys, an exchange stands above the merge
+    sides = below.inputs if merged else (below,)
+    partial = not any(a.needs_values for a in node.aggregates) and bool(node.keys or node.aggregates)
+    return sides if partial and all(is_edge(_edge(side)) for side in sides) else ()
+
+
+def _edge(side: Node) -> Node:
+    """What is below the upper half of a split project."""
+    return side.input if isinstance(side, Project) and side.derived else side
+
+
+def _aggregated(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) -> Node:
+    below, whole = node.input, node.input.schema
+    # What a joint cover can be found over: null is closed by * alone.
+    kept = [a.name for a in whole if not a.nullable and a.name not in node.keys]
+    parts = []
+    for side in sides:
+        its = dict(zip(whole.names, side.schema.names, strict=True))
+        aggregates = tuple(replace(a, argument=a.argument and its[a.argument]) for a in node.aggregates)
+        keys, rest = ([its[name] for name in names] for names in (node.keys, kept))
+        parts.append(_ahead(side, keys, aggregates, rest, next(numbers)))
+    return replace(node, input=below.over(parts) if isinstance(below, Merge) else parts[0], whole=whole)
+
+
+def _ahead(
+    side: Node, keys: list[str], aggregates: tuple[Aggregate, ...], kept: list[str], number: int
+) -> Node:
+    """A part with a partial group-by over its edge; the upper half of a split project goes by the sources yet."""
+    derived = side.derived if isinstance(side, Project) and side.derived else ()
+    more = dict.fromkeys(name for _, e in derived for name in e.columns() if name not in (*keys, *kept))
+    part = PartialGroupBy(_edge(side), tuple(keys), aggregates, (*kept, *more), number=number)
+    if not derived:
+        return part
+    columns = plain(part, (name for name in part.schema.names if name not in more))
+    return Project(part, columns, derived, number=side.number)

@@ -1,0 +1,360 @@
+"""The SQL dialect: what sqlglot reads beyond standard SQL, and column lists as schemas.
+
+``CREATE STREAM name (column list) WITH (key = value, ...)`` becomes an ``exp.Create`` of kind STREAM whose
+``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from xmlpunct.engine.sql.nesting import InsideOut, check_depth
+from xmlpunct.errors import SchemaError, SqlError
+from xmlpunct.names import is_xml_name, read_path
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
+
+OPTIONS = ("source", "element", "connections", "follow")
+"""The keys that WITH (...) of a CREATE STREAM knows."""
+UNQUOTED = ("connections", "follow")
+"""Those whose values may stand without quotes: a number, true or false."""
+
+
+class PunctSQL(Dialect):
+    """Standard SQL, CREATE STREAM, and PATH in column lists."""
+
+    # Else an ORDER BY without NULLS would read as NULLS FIRST, as some databases have it.
+    NULL_ORDERING = "nulls_are_last"
+
+    class Parser(InsideOut):
+        def _parse_create(self) -> exp.Create | exp.Command:
+            start = self._prev
+            if not self._match_text_seq("STREAM"):
+                self._fail("only CREATE STREAM is known here")
+            name = self._parse_id_var() or self._fail("a stream needs a name")
+            if not self._match(TokenType.L_PAREN):
+                self._fail("the stream's column list is missing: (name TYPE, ...)")
+            columns = self._parse_csv(self._parse_stream_column)
+            self._match_r_paren()
+            schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
+            options = []
+            if self._match_text_seq("WITH"):
+                options = self._parse_wrapped_csv(self._parse_stream_option)
+            create = exp.Create(this=schema, kind="STREAM", properties=exp.Properties(expressions=options))
+            if self._match_text_seq("PUNCTUATE"):
+                create.meta["order"] = self._parse_access_order()
+            if self._curr and self._curr.token_type != TokenType.SEMICOLON:
+                self._fail("CREATE STREAM ends here, or goes on with WITH (...) or PUNCTUATE ORDER BY ...")
+            create.meta.update(start=start.start, end=self._prev.end)
+            return create
+
+        def _parse_access_order(self) -> dict[str, exp.Expr | None]:
+            """ORDER BY a [SLACK s] [FROM 'file' BY b] as its parts, by the names attribute, slack, file, by."""
+            if not self._match(TokenType.ORDER_BY):
+                self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
+            found: dict[str, exp.Expr | None] = {"attribute": self._parse_id_var() or self._fail("a column")}
+            slack = self._parse_unary() if self._match_text_seq("SLACK") else None
+            file = by = None
+            if self._match(TokenType.FROM):
+                file = self._parse_string() or self._fail("FROM wants the quoted path of a list of senders")
+                if not self._match_text_seq("BY"):
+                    self._fail("BY and the column that names the sender")
+                by = self._parse_id_var() or self._fail("a column")
+            return {**found, "slack": slack, "file": file, "by": by}
+
+        def _parse_stream_option(self) -> exp.Expr:
+            token = self._curr
+            key = self._parse_var(any_token=True)
+            if not key or key.name.lower() not in OPTIONS:
+                self._fail(f"an option of CREATE STREAM is one of {', '.join(OPTIONS)}", token)
+            if not self._match(TokenType.EQ):
+                self._fail("key = value")
+            value = self._parse_string()
+            plain = self._curr and self._curr.token_type in (
+                TokenType.NUMBER,
+                TokenType.TRUE,
+                TokenType.FALSE,
+            )
+            if value is None and plain and key.name.lower() in UNQUOTED:
+                self._advance()
+                value = exp.Literal.string(self._prev.text)
+            value = value or self._fail(f"{key.name} wants a quoted value")
+            option = exp.Property(this=exp.var(key.name.lower()), value=value)
+            option.meta.update(start=token.start, end=self._prev.end)
+            return option
+
+        def _parse_stream_column(self) -> exp.Expr:
+            token = self._curr
+            name = self._parse_id_var(any_token=True) or self._fail("a column's name")
+            kind = self._parse_types(schema=True) or self._fail("a column's type")
+            column = exp.ColumnDef(this=name, kind=kind)
+            column.meta.update(start=token.start, end=self._prev.end)
+            while self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
+                self._parse_stream_constraint(column)
+            return column
+
+        def _parse_stream_constraint(self, column: exp.ColumnDef) -> None:
+            if self._match_pair(TokenType.NOT, TokenType.NULL):
+                column.meta["not_null"] = True
+            elif self._match_text_seq("PATH"):
+                path = self._parse_string() or self._fail("PATH wants a quoted path: 'a/b' or '@id'")
+                column.meta["path"] = path
+            elif self._match_text_seq("CHECK"):
+                column.append("constraints", self._parse_wrapped(self._parse_disjunction))
+            else:
+                self._fail("a column has NOT NULL, PATH '...' and CHECK (...), nothing else")
+
+        def _parse_primary(self) -> exp.Expr | None:
+            """As sqlglot does; NULL, TRUE and FALSE too remember where they stand."""
+            token = self._curr
+            found: exp.Expr | None = super()._parse_primary()
+            if isinstance(found, exp.Null | exp.Boolean):
+                found.meta.update(start=token.start, end=token.end)
+            return found
+
+        def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
+            """As sqlglot does; the join remembers where it stands and whether a comma made it."""
+            token = self._curr
+            found: exp.Join | None = super()._parse_join(*args, **kwargs)
+            if found is not None:
+                comma = token.token_type is TokenType.COMMA
+                found.meta.update(start=token.start, end=self._prev.end, comma=comma)
+            return found
+
+        def _warn_unsupported(self) -> None:
+            """Say nothing: what becomes a Command is refused later, with its place."""
+
+        def _fail(self, message: str, token: Token | None = None) -> NoReturn:
+            self.raise_error(message, token or self._curr or self._prev)
+            raise AssertionError(message)  # not reached: errors are raised at once
+
+
+def parse_statements(sql: str) -> list[exp.Expr]:
+    """Read SQL into sqlglot's trees, one per statement. Raises `SqlError` with the place."""
+    dialect = PunctSQL()
+    try:
+        tokens = dialect.tokenize(sql)
+        _check_tokens(tokens, sql)
+        check_depth(tokens, sql)
+        return [s for s in dialect.parser().parse(tokens, sql) if s is not None]
+    except ParseError as error:
+        found = error.errors[0]
+        line, column = found.get("line") or 1, found.get("col") or 1
+        line_start = 0
+        for _ in range(line - 1):
+            line_start = sql.find("\n", line_start) + 1
+        end = line_start + column  # sqlglot's column is that of the token's last character
+        start = max(line_start, end - len(found.get("highlight") or ""))
+        raise SqlError(_plain(str(found.get("description") or error)), sql, start, end) from None
+    except TokenError:  # its own place is 50 characters wide; all that ended before is in pairs
+        start = max(sql.rfind(opening) for opening in ("'", '"', "/*", "$"))
+        raise SqlError("a quotation or a comment does not end", sql, max(start, 0), len(sql)) from None
+
+
+_BEFORE_LIST = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.DISTINCT, TokenType.FROM)
+_AFTER_LIST = (
+    TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY,
+    TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.UNION, TokenType.INTERSECT,
+    TokenType.EXCEPT, TokenType.JOIN, TokenType.ON, TokenType.USING, TokenType.SEMICOLON,
+)  # fmt: skip
+
+
+def _check_tokens(tokens: list[Token], sql: str) -> None:
+    """Refuse ``a,, b`` and ``a, FROM``, which sqlglot reads as if nothing were missing, and hints."""
+    for place, token in enumerate(tokens):
+        if token.token_type is TokenType.HINT:
+            raise SqlError("hints are not supported", sql, token.start, token.end + 1)
+        if token.token_type is TokenType.COMMA:
+            before = tokens[place - 1].token_type if place else TokenType.COMMA
+            after = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.COMMA
+            if before in _BEFORE_LIST or after in _AFTER_LIST:
+                raise SqlError("something is missing beside this comma", sql, token.start, token.end + 1)
+
+
+def _plain(message: str) -> str:
+    """A message of sqlglot's parser without its internals."""
+    if message.startswith("Required keyword") or "<Token" in message or "<class" in message:
+        return "something is missing here"
+    return message.replace("Invalid expression / Unexpected token", "this was not expected here")
+
+
+def place(node: exp.Expr) -> tuple[int | None, int | None]:
+    """Where a node stands in its SQL: character offsets, end exclusive; (None, None) if nobody knows."""
+    at: exp.Expr | None = node
+    while at is not None:
+        found = [n.meta for n in at.walk() if "start" in n.meta]
+        if found:
+            return min(m["start"] for m in found), max(m["end"] for m in found) + 1
+        at = at.parent
+    return None, None
+
+
+def refuse(reason: str, node: exp.Expr) -> NoReturn:
+    """Raise `SqlError` about a node; `about` adds the text."""
+    raise SqlError(reason, "", *place(node))
+
+
+@contextmanager
+def at(node: exp.Expr) -> Iterator[None]:
+    """Turn a ValueError raised inside into a `SqlError` about a node."""
+    try:
+        yield
+    except ValueError as error:
+        refuse(str(error), node)
+
+
+@contextmanager
+def about(sql: str) -> Iterator[None]:
+    """Give a `SqlError` raised inside the text its places refer to."""
+    try:
+        yield
+    except SqlError as error:
+        if error.sql:
+            raise
+        raise SqlError(error.reason, sql, error.start, error.end) from None
+
+
+def parse_columns(text: str) -> Schema:
+    """Read a column list without its parentheses (see `Schema.parse`)."""
+    head = "CREATE STREAM s ("
+    sql = f"{head}{text})"
+    try:
+        with about(sql):
+            (create,) = parse_statements(sql)
+            return schema_of(create)
+    except SqlError as error:
+        if error.start is None:
+            raise
+        start, end = (
+            max(0, min(at - len(head), len(text))) for at in (error.start, error.end or error.start)
+        )
+        raise SqlError(error.reason, text, start, end) from None
+    except ValueError:
+        raise SqlError("one column list, and nothing after it", text, 0, len(text)) from None
+
+
+def schema_of(create: exp.Expr) -> Schema:
+    """The schema of a CREATE STREAM."""
+    attributes = []
+    for column in create.this.expressions:
+        name, type_ = column.name, type_of(column.args["kind"])
+        path = _path_of(column)
+        domain: Pattern = WILDCARD
+        for condition in column.args.get("constraints") or ():
+            domain = pt.intersect(domain, _domain(condition, name, type_))
+        try:
+            attributes.append(Attribute(name, type_, not column.meta.get("not_null", False), path, domain))
+        except SchemaError as error:
+            refuse(str(error), column)
+    double = [a.name for i, a in enumerate(attributes) if a.name in {b.name for b in attributes[:i]}]
+    if double:
+        refuse(f"two columns are named {double[0]}", create)
+    return Schema.of(attributes)
+
+
+def _path_of(column: exp.Expr) -> str:
+    """Where a column's value stands. Raises `SqlError` for a path, or a name without one, that cannot be read."""
+    given: exp.Expr | None = column.meta.get("path")
+    if given is None and not is_xml_name(column.name):
+        refuse(f"no XML element can be named {column.name!r}: say with PATH where the value stands", column)
+    path = column.name if given is None else given.name
+    with at(given or column):
+        read_path(path)
+    return path
+
+
+_TYPES = {
+    "TEXT": STRING, "VARCHAR": STRING, "CHAR": STRING, "INT": INT, "BIGINT": INT, "DOUBLE": DOUBLE,
+    "BOOLEAN": BOOLEAN, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMP,
+}  # fmt: skip
+
+
+def type_of(kind: exp.Expr) -> Type:
+    """Our type for sqlglot's. Raises `SqlError` for one we do not have."""
+    name = kind.this.name if isinstance(kind, exp.DataType) else str(kind)
+    arguments = [int(p.name) for p in kind.expressions if p.name.isdigit()]
+    if name == "DECIMAL" and len(arguments) in (1, 2):
+        try:
+            return decimal(arguments[0], arguments[1] if len(arguments) == 2 else 0)
+        except ValueError as error:
+            refuse(str(error), kind)
+    if name not in _TYPES or kind.expressions:
+        known = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP"
+        refuse(f"no type {kind.sql()}: there are {known}", kind.parent or kind)
+    return _TYPES[name]
+
+
+def literal(node: exp.Expr, type_: Type) -> object:
+    """The value of a literal read as ``type_``; ValueError if it is none."""
+    sign = ""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Neg):
+        sign, node = "-", node.this
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):  # DATE '2026-01-01'
+        node = node.this
+    if isinstance(node, exp.Boolean):
+        return type_.accept(bool(node.this))
+    if not isinstance(node, exp.Literal):
+        raise ValueError(f"{node.sql()} is no literal")
+    text = sign + node.name
+    if type_ is TIMESTAMP and " " in text:
+        text = text.replace(" ", "T", 1)
+    return type_.parse(text)
+
+
+_MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE, exp.EQ: exp.EQ,
+}  # fmt: skip
+
+
+def _domain(node: exp.Expr, name: str, type_: Type) -> Pattern:
+    """The pattern of the values that satisfy a CHECK over one column."""
+    domain: Pattern = WILDCARD
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, exp.Paren):
+            waiting.append(part.this)
+        elif isinstance(part, exp.And):
+            waiting += [part.right, part.left]
+        else:
+            with at(part):
+                found = _domain_of(part, name, type_)
+            if found is None:
+                refuse(f"CHECK is BETWEEN, IN or comparisons of {name} with literals, joined by AND", part)
+            domain = pt.intersect(domain, found)
+    return domain
+
+
+def _domain_of(node: exp.Expr, name: str, type_: Type) -> Pattern | None:
+    def mine(side: exp.Expr) -> bool:
+        return isinstance(side, exp.Column) and side.name == name and not side.table
+
+    if isinstance(node, exp.Between) and mine(node.this):
+        low, high = literal(node.args["low"], type_), literal(node.args["high"], type_)
+        return pt.interval(type_, low, high, True, True)
+    if isinstance(node, exp.In) and mine(node.this) and node.expressions:
+        return pt.values(type_, [literal(e, type_) for e in node.expressions])
+    if type(node) in _MIRROR:
+        kind, column, value = type(node), node.this, node.expression
+        if mine(value):
+            kind, column, value = _MIRROR[kind], value, column
+        if not mine(column):
+            return None
+        bound = literal(value, type_)
+        if kind is exp.EQ:
+            return pt.constant(type_, bound)
+        if kind in (exp.LT, exp.LTE):
+            return pt.interval(type_, None, bound, False, kind is exp.LTE)
+        return pt.interval(type_, bound, None, kind is exp.GTE, False)
+    return EMPTY if isinstance(node, exp.Boolean) and not node.this else None

@@ -1,0 +1,259 @@
+"""Expressions as polars expressions over columns, each operand computed once.
+
+What an expression gives is two columns: its results, and the numbers of the reasons why a tuple has none (null
+where it has one). Results of failing tuples are arbitrary; nothing raises. An operand that SQL does not evaluate (a
+branch not taken, the right of AND where the left is false) cannot fail.
+
+A small expression becomes one polars expression. But a function may name an operand several times, and what is
+computed with its result may name that several times. So an operand that is too large to be repeated, or too deep for
+polars, is put into a column of its own first: in *stages*, each of which computes columns that later ones read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from xmlpunct.expressions.evaluation import FUNCTIONS, better, operands
+from xmlpunct.expressions.expression import Call, Column, Expression, Literal, inside_out
+
+REPEATED = 32
+"""What reads more columns than that is not repeated."""
+DEEPEST = 8
+"""No more calls than that stand inside each other in a polars expression."""
+NUMBER = pl.Int32()
+"""The type of the numbers of reasons."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A polars expression: the first stage that can compute it, and how many columns it reads, repeated ones too."""
+
+    expr: pl.Expr
+    stage: int = 0
+    size: int = 0
+
+
+@dataclass
+class Compiled:
+    """The results of an expression in which ``depth`` calls stand inside each other, and its errors.
+
+    ``error`` is None where the expression cannot fail.
+    """
+
+    value: Part
+    error: Part | None = None
+    depth: int = 0
+
+    @property
+    def parts(self) -> list[Part]:
+        return [self.value] if self.error is None else [self.value, self.error]
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+
+class Compiler:
+    """Compiles expressions: ``stages`` have the columns to compute by name, ``reasons`` what numbers stand for."""
+
+    def __init__(self, expressions: Sequence[Expression], taken: Iterable[str]) -> None:
+        self.stages: list[dict[str, Part]] = []
+        self.reasons: list[tuple[str, Call]] = []
+        self._columns: dict[Part, Part] = {}
+        self._taken = {*taken, *(name for e in expressions for name in e.columns())}
+        alike: dict[object, int] = {}  # expressions that are alike are compiled once
+        places: dict[int, int] = {}
+        different: list[tuple[Expression, list[int]]] = []
+        uses = Counter[int]()
+        for e in inside_out(expressions, operands):
+            args = [places[id(a)] for a in operands(e)]
+            key = (e.function, e.type, *args) if isinstance(e, Call) else e
+            places[id(e)] = alike.setdefault(key, len(different))
+            if places[id(e)] == len(different):
+                different.append((e, args))
+                uses.update(args)
+        made: list[Compiled] = []
+        for place, (e, args) in enumerate(different):
+            made.append(self._compile(e, [made[i] for i in args]))
+            if uses[place] > 1 and uses[place] * made[-1].size > REPEATED:
+                self._keep(made[-1])
+        self.compiled = [made[places[id(e)]] for e in expressions]
+
+    def _keep(self, found: Compiled) -> None:
+        """Put what an expression gives into columns."""
+        found.value, found.error = self.column(found.value), found.error and self.column(found.error)
+        found.depth = 0
+
+    def _compile(self, e: Expression, args: list[Compiled]) -> Compiled:
+        if isinstance(e, Column):
+            return Compiled(Part(pl.col(e.name), size=1))
+        if isinstance(e, Literal):
+            return Compiled(Part(pl.lit(e.value, dtype=e.type.dtype)))
+        if not isinstance(e, Call):
+            raise TypeError(f"{e!r} is no expression")
+        apply = _OTHERS.get(e.function, _strict)
+        found = self.sized(lambda: apply(self, e, args), args)
+        return found if found.size else _constant(found)
+
+    def sized(self, compile_: Callable[[], Compiled], args: Sequence[Compiled]) -> Compiled:
+        """What is compiled of operands, which become columns first where they are too large or too deep."""
+        found = compile_()
+        found.depth = 1 + max((a.depth for a in args), default=0)
+        if (found.size > REPEATED and found.size > sum(a.size for a in args)) or found.depth > DEEPEST:
+            for a in args:
+                self._keep(a)
+            found = compile_()
+            found.depth = 1
+        return found
+
+    def column(self, part: Part) -> Part:
+        """A part as a column, if it is neither one nor a constant."""
+        if not part.size or part.expr.meta.is_column():
+            return part
+        if part not in self._columns:
+            self.stages += [{} for _ in range(part.stage + 1 - len(self.stages))]
+            name = self.fresh()
+            self.stages[part.stage][name] = part
+            self._columns[part] = Part(pl.col(name), part.stage + 1, 1)
+        return self._columns[part]
+
+    def fresh(self) -> str:
+        """A name that no column has."""
+        number = len(self._taken)
+        while (name := f"${number}") in self._taken:
+            number += 1
+        self._taken.add(name)
+        return name
+
+    def failure(self, fails: pl.Expr, reason: str, call: Call) -> pl.Expr:
+        """The errors of a call that fails under a condition."""
+        self.reasons.append((reason, call))
+        return pl.when(fails).then(pl.lit(len(self.reasons) - 1, dtype=NUMBER))
+
+
+def made(expr: pl.Expr, of: Iterable[Compiled | Part]) -> Part:
+    """An expression made of others."""
+    parts = [p for o in of for p in (o.parts if isinstance(o, Compiled) else [o])]
+    return Part(expr, max((p.stage for p in parts), default=0), len(expr.meta.root_names()))
+
+
+def first(errors: Iterable[Part | None]) -> Part | None:
+    """The first of several errors, in the order of evaluation."""
+    known = [e for e in errors if e is not None]
+    return made(pl.coalesce([e.expr for e in known]), known) if len(known) > 1 else next(iter(known), None)
+
+
+def _constant(found: Compiled) -> Compiled:
+    """An expression without columns as its one result: polars does not broadcast all that gives one value."""
+    value = pl.select(found.value.expr.alias("value"))["value"]
+    error = None if found.error is None else pl.select(found.error.expr).item()
+    if error is not None:
+        return Compiled(Part(pl.lit(None, dtype=value.dtype)), Part(pl.lit(error, dtype=NUMBER)))
+    return Compiled(Part(pl.lit(value[0], dtype=value.dtype)))
+
+
+def _strict(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+    """A function that evaluates all its operands, in their order."""
+    found = FUNCTIONS[call.function](call, *(a.value.expr for a in args))
+    # of null there is no failure, only null; where an operand failed, its own reason comes first
+    known = [a.value.expr.is_not_null() for e, a in zip(operands(call), args, strict=True) if e.nullable]
+    own = [
+        made(compiler.failure(pl.all_horizontal(fails, *known), reason, call), args)
+        for fails, reason in found.failures
+    ]
+    return Compiled(made(found.value, args), first([*(a.error for a in args), *own]))
+
+
+def _extreme(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+    """The better one of each pair, and then of each pair of these: each names its two several times."""
+
+    def best(a: Compiled, b: Compiled) -> Compiled:
+        return compiler.sized(
+            lambda: Compiled(made(better(call.function, a.value.expr, b.value.expr), [a, b])), [a, b]
+        )
+
+    left = [Compiled(a.value, depth=a.depth) for a in args]
+    while len(left) > 1:
+        odd = left[len(left) - len(left) % 2 :]
+        left = [best(a, b) for a, b in zip(left[::2], left[1::2], strict=False)] + odd
+    return Compiled(left[0].value, first(a.error for a in args))
+
+
+# functions that do not evaluate every operand
+
+
+def _and(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+    value = made(pl.all_horizontal([a.value.expr for a in args]), args)
+    return Compiled(value, _until(compiler, args, [~a.value.expr for a in args]))
+
+
+def _or(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+    value = made(pl.any_horizontal([a.value.expr for a in args]), args)
+    return Compiled(value, _until(compiler, args, [a.value.expr for a in args]))
+
+
+def _coalesce(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+    value = made(pl.coalesce([a.value.expr for a in args]), args)
+    return Compiled(value, _until(compiler, args, [a.value.expr.is_not_null() for a in args]))
+
+
+def _case(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+    tests, results = args[:-1:2], [*args[1::2], args[-1]]
+    stops = [test.value.expr for test in tests]
+
+    def chosen(low: int, high: int) -> pl.Expr:
+        """The result of one of these branches, by halves, which are not deep."""
+        if high - low == 1:
+            return results[low].value.expr
+        middle = (low + high) // 2
+        early = pl.any_horizontal(stops[low:middle])
+        return pl.when(early).then(chosen(low, middle)).otherwise(chosen(middle, high))
+
+    errors: list[Guarded] = []
+    for place, (test, result) in enumerate(zip(tests, results, strict=False)):
+        errors += [(test.error, place, False), (result.error, place, True)]
+    errors.append((args[-1].error, len(tests), False))
+    return Compiled(made(chosen(0, len(results)), args), _guarded(compiler, tests, stops, errors))
+
+
+Guarded = tuple[Part | None, int, bool]
+"""The errors of an operand, which is evaluated if none of so many tests holds; and, if True, the next one does."""
+
+
+def _until(compiler: Compiler, args: Sequence[Compiled], stops: Sequence[pl.Expr]) -> Part | None:
+    """The errors of operands that are evaluated until one stops it."""
+    return _guarded(compiler, args, stops, [(a.error, i, False) for i, a in enumerate(args)])
+
+
+def _guarded(
+    compiler: Compiler, tests: Sequence[Compiled], stops: Sequence[pl.Expr], errors: Iterable[Guarded]
+) -> Part | None:
+    """The first of the errors of the operands that are evaluated. ``stops`` tells where tests hold."""
+    known = [(error, place, exact) for error, place, exact in errors if error is not None]
+    count = max((place + exact for _, place, exact in known), default=0)
+    if not count:
+        return first(error for error, _, _ in known)
+    places = [pl.when(stop).then(pl.lit(i, dtype=NUMBER)) for i, stop in enumerate(stops[:count])]
+    held = made(pl.coalesce(places).fill_null(count), tests[:count])
+    if held.size * len(known) > REPEATED:
+        held = compiler.column(held)
+    found = []
+    for error, place, exact in known:
+        evaluated = held.expr == place if exact else held.expr >= place
+        always = not (place or exact)
+        found.append(error if always else made(pl.when(evaluated).then(error.expr), [held, error]))
+    return first(found)
+
+
+_OTHERS: dict[str, Callable[[Compiler, Call, Sequence[Compiled]], Compiled]] = {
+    "GREATEST": _extreme,
+    "LEAST": _extreme,
+    "AND": _and,
+    "OR": _or,
+    "CASE": _case,
+    "COALESCE": _coalesce,
+}

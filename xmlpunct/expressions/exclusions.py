@@ -1,0 +1,127 @@
+"""What never comes: punctuations that a declared domain or a predicate makes true from the start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable
+from fractions import Fraction
+from functools import reduce
+
+from xmlpunct.expressions.evaluation import operands
+from xmlpunct.expressions.expression import COMPARISONS, Call, Column, Expression, Literal
+from xmlpunct.expressions.functions import is_number
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.pattern import EMPTY, Cut, Pattern
+from xmlpunct.punctuations.punctuation import Punctuation, combine
+from xmlpunct.schema import Schema
+from xmlpunct.types import BOOLEAN, DOUBLE, DecimalType, Type
+from xmlpunct.unrolled import unrolled
+
+GAPS, COMBINATIONS = 64, 256
+"""Of more gaps between values only the outermost are told; of more combinations nothing is."""
+
+
+def outside(schema: Schema, name: str, pattern: Pattern) -> list[Punctuation]:
+    """That no value of an attribute comes but null and those of a pattern."""
+    gaps = pt.complement(schema[name].type, pattern)
+    if len(gaps) > GAPS:
+        gaps = [gaps[0], gaps[-1]]
+    return [Punctuation.of(schema, **{name: gap}) for gap in gaps]
+
+
+def news(schema: Schema, punctuations: Iterable[Punctuation]) -> list[Punctuation]:
+    """Those that say more than the domains of a schema do, each once."""
+    return [
+        p
+        for p in dict.fromkeys(punctuations)
+        if all(a.reach(q) is not EMPTY for a, q in zip(schema, p.patterns, strict=True))
+    ]
+
+
+def never(schema: Schema, predicate: Expression, truth: bool = True) -> list[Punctuation]:
+    """Punctuations that match no tuple for which a predicate is true (or, without ``truth``, false).
+
+    What is compared with a constant says something, joined by AND, OR and NOT in whatever way; all else nothing.
+    """
+    return unrolled(lambda way: _never(schema, *way), (predicate, truth))
+
+
+Way = tuple[Expression, bool]
+"""A predicate, and which of its values is looked at."""
+
+
+def _never(
+    schema: Schema, predicate: Expression, truth: bool
+) -> Generator[Way, list[Punctuation], list[Punctuation]]:
+    if isinstance(predicate, Column) and predicate.type is BOOLEAN:
+        return outside(schema, predicate.name, pt.constant(BOOLEAN, truth))
+    if not isinstance(predicate, Call):
+        return []
+    name, args = predicate.function, predicate.args
+    if name == "NOT":
+        return (yield args[0], not truth)
+    if name in ("AND", "OR"):
+        ways = []
+        for argument in operands(predicate):
+            ways.append((yield argument, truth))
+        # a conjunction is true only if every part is, and false only if some part is
+        return [p for way in ways for p in way] if (name == "AND") == truth else reduce(_both, ways)
+    subject = args[0] if isinstance(args[0], Column) else args[-1]
+    if not isinstance(subject, Column):
+        return []
+    type_ = subject.type
+    if name == "IS NULL":
+        known = pt.interval(type_, None, None, False, False)
+        return [Punctuation.of(schema, **{subject.name: known})] if truth else []
+    found = _described(predicate, type_, subject is args[0]) if name in (*COMPARISONS, "IN") else None
+    if found is None:
+        return []
+    pattern, yes = found
+    if truth == yes:
+        return outside(schema, subject.name, pattern)
+    return [Punctuation.of(schema, **{subject.name: pattern})] if pattern is not EMPTY else []
+
+
+def _both(some: list[Punctuation], others: list[Punctuation]) -> list[Punctuation]:
+    """What one of some and one of others say alike."""
+    if len(some) * len(others) > COMBINATIONS:
+        return []
+    found = (combine(p, q) for p in some for q in others)
+    return list(dict.fromkeys(c for c in found if c is not None))
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _described(call: Call, type_: Type, forward: bool) -> tuple[Pattern, bool] | None:
+    """A comparison with constants as a pattern of values and whether it is true of these, or of the others."""
+    constants = call.args[1:] if forward else call.args[:-1]
+    places = [_places(type_, c) for c in constants]
+    known = [place for place in places if place is not None]
+    if len(known) < len(places):
+        return None
+    name = call.function if forward else _MIRRORED.get(call.function, call.function)
+    if name == "IN":
+        return pt.values(type_, (c.value for c in constants if isinstance(c, Literal))), True
+    first, _ = pt.ends(type_)
+    ((before, after),) = known
+    if name in ("<", ">="):
+        return pt.between(type_, first, before), name == "<"
+    if name in ("<=", ">"):
+        return pt.between(type_, first, after), name == "<="
+    return pt.between(type_, before, after), name in ("=", "IS NOT DISTINCT FROM")
+
+
+def _places(type_: Type, constant: Expression) -> tuple[Cut, Cut] | None:
+    """The places just before and just after a constant, among the values of a type. None: nobody can tell."""
+    if not isinstance(constant, Literal) or constant.value is None:
+        return None
+    value = constant.value
+    if constant.type == type_:
+        (found,) = pt.cuts(pt.constant(type_, value))
+        return found
+    numbers = is_number(type_) and is_number(constant.type)
+    if not numbers or type_ is DOUBLE or (constant.type is DOUBLE and not math.isfinite(value)):
+        return None
+    exact = Fraction(value) * 10 ** (type_.scale if isinstance(type_, DecimalType) else 0)
+    return (0, math.ceil(exact), 0), (0, math.floor(exact) + 1, 0)

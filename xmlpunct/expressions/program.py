@@ -1,0 +1,118 @@
+"""Expressions that are computed for data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import polars as pl
+
+from xmlpunct.expressions.compiler import Compiler, Part, first
+from xmlpunct.expressions.evaluation import FUNCTIONS
+from xmlpunct.expressions.expression import Call, Expression, inside_out
+
+
+class Results(NamedTuple):
+    """What a program gives for each tuple: a column for each expression, and the reason if one of them fails.
+
+    ``reasons`` is None where none does.
+    """
+
+    columns: pl.DataFrame
+    reasons: pl.Series | None
+
+
+class Program:
+    """Computes named expressions over the columns of data frames. A tuple's reason is that of the first that fails.
+
+    >>> from xmlpunct.expressions.expression import Column
+    >>> from xmlpunct.expressions.functions import call, number
+    >>> from xmlpunct.types import INT
+    >>> ratio = Program([("ratio", call("/", number("7"), Column(INT, False, "n")))])
+    >>> found = ratio.run(pl.DataFrame({"n": [2, -2, 0]}))
+    >>> found.columns["ratio"].to_list(), found.reasons.to_list()
+    ([3, -3, None], [None, None, 'division by zero: 7 / n'])
+    """
+
+    def __init__(self, columns: Iterable[tuple[str, Expression]]) -> None:
+        given = dict(columns)
+        compiler = Compiler(list(given.values()), given)
+        self._names, self._reasons, self._error = list(given), compiler.reasons, ""
+        results = {name: found.value for name, found in zip(given, compiler.compiled, strict=True)}
+        error = first(found.error for found in compiler.compiled)
+        if error is not None:
+            self._error = compiler.fresh()
+            results[self._error] = error
+        self._whole = any(part.size for part in results.values())
+        self._direct = [part.expr.alias(name) for name, part in results.items() if not part.stage]
+        staged = {name: part for name, part in results.items() if part.stage}
+        self._stages = _planned([*compiler.stages, staged]) if staged else []
+        self.simple = self._direct[0] if len(results) == 1 and not staged else None
+        """Its one expression as polars', if it is no more than that."""
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether it can fail on some tuple."""
+        return bool(self._error)
+
+    def run(self, tuples: pl.DataFrame) -> Results:
+        """What the expressions give for each of these tuples."""
+        frame = tuples
+        for stage in self._stages:
+            frame = frame.select(stage)
+        found = [*self._direct, *frame] if self._stages else self._direct
+        if self._whole:
+            results = tuples.select(found)
+        else:  # of constants alone select would make one row, whatever the number of tuples
+            results = tuples.with_columns(found).select([e.meta.output_name() for e in self._direct])
+        if not self._error:
+            return Results(results.select(self._names) if self._stages else results, None)
+        errors, results = results[self._error], results.select(self._names)
+        if errors.null_count() == len(errors):
+            return Results(results, None)
+        texts = {n: f"{self._reasons[n][0]}: {self._reasons[n][1]}" for n in errors.unique().drop_nulls()}
+        return Results(results, pl.Series([texts.get(n) for n in errors], dtype=pl.String))
+
+
+def _planned(stages: list[dict[str, Part]]) -> list[list[pl.Expr]]:
+    """For each stage what it computes of what is read later, and what it passes on to later ones."""
+    *before, last = stages
+    plan, read = [[part.expr.alias(name) for name, part in last.items()]], _read(last)
+    for stage in reversed(before):
+        computed = {name: part for name, part in stage.items() if name in read}
+        passed = [pl.col(name) for name in read if name not in stage]
+        plan.append([*passed, *(part.expr.alias(name) for name, part in computed.items())])
+        read = dict.fromkeys(name for name in read if name not in stage) | _read(computed)
+    return plan[::-1]
+
+
+def _read(stage: dict[str, Part]) -> dict[str, None]:
+    return dict.fromkeys(name for part in stage.values() for name in part.expr.meta.root_names())
+
+
+def compiled(expression: Expression) -> Program:
+    """The program of one expression, which is compiled once."""
+    found: Program | None = expression.__dict__.get("_program")
+    if found is None:
+        found = Program([("value", expression)])
+        if isinstance(expression, Call):  # of which pickle takes no more than its fields
+            expression.__dict__["_program"] = found
+    return found
+
+
+def can_fail(expression: Expression) -> bool:
+    """Whether evaluation can fail on some tuple (true also where nobody can tell)."""
+    for e in inside_out([expression]):
+        if isinstance(e, Call) and "_fails" not in e.__dict__:
+            e.__dict__["_fails"] = _fails(e)
+    return bool(expression.__dict__.get("_fails"))
+
+
+def _fails(call: Call) -> bool:
+    """The same of a call of whose arguments it is known."""
+    if call.constant:
+        return compiled(call).can_fail
+    if any(a.__dict__.get("_fails") for a in call.args):
+        return True
+    function = FUNCTIONS.get(call.function)
+    return function is not None and bool(function(call, *(pl.col("") for _ in call.args)).failures)

@@ -1,0 +1,251 @@
+"""Where the punctuations of several inputs meet: what all inputs have said together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import repeat
+from operator import or_
+from random import Random
+
+import polars as pl
+
+from xmlpunct.frames import Snapshot
+from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations.fused import Past
+from xmlpunct.punctuations.ownership import ALONE, Ownership
+from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
+from xmlpunct.punctuations.set import PunctuationSet, jointly_cover
+from xmlpunct.schema import Schema
+
+
+class Meeting:
+    """setCombine over several inputs' punctuations of one schema, as they come.
+
+    A punctuation is retained until what all inputs have said together covers it: combined with whatever may
+    still come, it would say nothing new. What was found is remembered only where it overlaps a retained one.
+    An input's end is retained until all have ended, whatever covers it: whoever waits for the end waits for
+    that punctuation itself. When they have, that is remembered, and nothing is to be said any more.
+
+    On several shards (`spread`) that a combination is covered by what was found is no reason not to say it, if it is
+    about this shard's values: other shards may be unable to say what covers it. So what is covered is remembered,
+    fused, unless it is owned itself; and after the end there is still something to say.
+
+    ``alike`` leaves out the combinations with two punctuations each of which constrains an attribute that the
+    other does not. Inputs that all say the same sooner or later lose nothing by it but haste, and are spared
+    the product of all that they say.
+    """
+
+    def __init__(self, schema: Schema, ports: int, alike: bool = False) -> None:
+        self.schema, self.alike = schema, alike
+        self.inputs = [PunctuationSet(schema) for _ in range(ports)]
+        """What each input has said and is retained."""
+        self.past = [Past(schema) for _ in range(ports)]
+        """On several shards, what of the rest each input has said that every shard has to say."""
+        self._found = PunctuationSet(schema)
+        self._everything = Punctuation.everything(schema)
+        self._ownership = ALONE
+        # Inputs mostly speak one after the other, in their order or against it.
+        self._order = Random(0).sample(range(ports), ports)
+
+    def spread(self, ownership: Ownership) -> None:
+        """Run on one of several shards. ``ownership`` is about what is found."""
+        self._ownership = ownership
+
+    def add(self, port: int, p: Punctuation) -> list[Punctuation]:
+        """Take a punctuation of an input; return its new combinations with one of each other input."""
+        mine, others = self.inputs[port], [self.inputs[i] for i in self._others(port)]
+        plain = not (p.is_everything or p.is_empty)
+        alone = plain and all(said.overlapping(p) == [p] for said in others)
+        if alone and not mine.overlapping(p) and not self._found.overlapping(p) and not self._adds(port, p):
+            # The usual case, made quick: now all have said just this, and nothing else is touched by it.
+            for said in others:
+                said.discard([p])
+            self._remember(range(len(self.inputs)), p)
+            return [p]
+        if self._ownership and plain and self._passes(port):
+            return self._pass(port, p)
+        if self.ended or not mine.add(p):
+            return []
+        found = [c for c in (*self._combine(port, p), *self._recall(port, p)) if c not in self._found]
+        if found:
+            self._forget(found)
+        elif len(self._found) and self._is_covered(self._found.overlapping(p), p):
+            self._drop(port, p)
+        return found
+
+    def update(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """`add` several of an input, each in its turn; what they combine to, each once."""
+        if self.ended and not self._ownership:
+            return []
+        if isinstance(punctuations, Bundle) and (found := self._as_one(port, punctuations)) is not None:
+            return found
+        return list(dict.fromkeys(c for p in punctuations for c in self.add(port, p)))
+
+    def _as_one(self, port: int, bundle: Bundle) -> Bundle | None:
+        """`update` in a column; None: they have to be looked at one by one."""
+        owns, recalls = self._ownership.owns(bundle), any(map(len, self.past))
+        if self._ownership and self._passes(port):
+            others = self._others(port)
+            if not owns and (recalls or any(len(self.inputs[i]) > 1 for i in others)):
+                return None
+            for i in others:
+                self.inputs[i].discard(bundle)
+            met, ports = bundle, [port]
+        elif not recalls and not len(self._found) and all(said.only(bundle.place) for said in self.inputs):
+            met, ports = self._update(port, bundle), list(range(len(self.inputs)))
+        else:
+            return None
+        if self._ownership and not owns:
+            for i in ports:
+                self.past[i].update(met)
+        return met
+
+    def _update(self, port: int, bundle: Bundle) -> Bundle:
+        """`update` where all that is retained is of the bundle's kind: a punctuation touches none but itself."""
+        fresh = self.inputs[port].update(bundle)
+        assert isinstance(fresh, Bundle)
+        met = fresh
+        for i, said in enumerate(self.inputs):
+            if i != port:
+                met = said.common(met)
+        for said in self.inputs:
+            said.discard(met)
+        return met
+
+    def _passes(self, port: int) -> bool:
+        """Whether all other inputs have ended, so that what this one says is said at once."""
+        return self.ended or all(self._everything in self.inputs[i] for i in self._others(port))
+
+    def _pass(self, port: int, p: Punctuation) -> list[Punctuation]:
+        """`add` on one of several shards, where all other inputs have ended. Nothing of it waits."""
+        found = [p, *self._adds(port, p)]
+        for i in self._others(port):
+            for h in self.inputs[i].overlapping(p):
+                if not h.is_everything and covers(p, h):
+                    self._drop(i, h)
+        self._remember([port], p)
+        return list(dict.fromkeys(found))
+
+    def _adds(self, port: int, p: Punctuation) -> list[Punctuation]:
+        """What is to be said on one of several shards beside ``p`` itself."""
+        if not self._ownership or self._ownership.owned(p):
+            return []
+        return [c for c in (*self._combine(port, p), *self._recall(port, p)) if c != p]
+
+    def _combine(self, port: int, p: Punctuation, recall: bool = False) -> list[Punctuation]:
+        """The combinations of ``p`` with one of each other input; ``alike``: of which any two are alike.
+
+        In whatever order they come, the same are found: so each is held against all that made a combination.
+        To ``recall`` is to take the past for retained.
+        """
+        found = {(p, frozenset([p.constrained])): None}
+        for i in self._others(port):
+            past = self.past[i] if recall else None
+            ended = [self._everything] if recall and self.ended else []
+            found = dict.fromkeys(
+                (c, kinds | {q.constrained} if self.alike else kinds)
+                for so_far, kinds in found
+                for q in (
+                    *self.inputs[i].overlapping(so_far),
+                    *(past.overlapping(so_far) if past is not None else ()),
+                    *ended,
+                )
+                if not self.alike or all(_nested(q.constrained, kind) for kind in kinds)
+                if (c := combine(so_far, q)) is not None
+            )
+            if not found:
+                break
+        return list(dict.fromkeys(c for c, _ in found))
+
+    def _recall(self, port: int, p: Punctuation) -> list[Punctuation]:
+        """The combinations of ``p`` with what is past that are about this shard's values."""
+        if not self._ownership or not any(self.past[i].overlapping(p) for i in self._others(port)):
+            return []
+        return [c for c in self._combine(port, p, recall=True) if self._ownership.owned(c)]
+
+    def _others(self, port: int) -> list[int]:
+        """The other inputs, in an order in which one that has not spoken comes early."""
+        return [i for i in self._order if i != port]
+
+    def _drop(self, port: int, p: Punctuation) -> None:
+        """Retain no longer what an input has said."""
+        self.inputs[port].discard([p])
+        self._remember([port], p)
+
+    def _remember(self, ports: Iterable[int], p: Punctuation) -> None:
+        """Put down what some inputs have said, and every shard has to say."""
+        if self._ownership and not p.is_everything and not self._ownership.owned(p):
+            for i in ports:
+                self.past[i].update([p])
+
+    def _forget(self, found: Iterable[Punctuation]) -> None:
+        """Remember what was found; drop what it covers, then what overlaps nothing that is retained."""
+        fresh = self._found.update(found)
+        doubtful = dict.fromkeys(fresh)
+        for c in fresh:
+            for i, said in enumerate(self.inputs):
+                for h in said.overlapping(c):
+                    if h.is_everything and not c.is_everything:
+                        continue  # all that was found overlaps it, and does not cover it
+                    pieces = self._found.overlapping(h)
+                    if self._is_covered(pieces, h):
+                        self._drop(i, h)
+                        doubtful.update(dict.fromkeys(pieces))
+        self._found.discard(
+            c for c in doubtful if not c.is_everything and not any(map(self._touches, self.inputs, repeat(c)))
+        )
+
+    @property
+    def ended(self) -> bool:
+        """Whether all inputs have ended."""
+        return self._everything in self._found
+
+    def waits(self, retained: pl.DataFrame | None = None) -> list[int]:
+        """For each input, how many retained tuples others have closed and it has not.
+
+        Without tuples: how many punctuations of the others wait for it to say the like.
+        """
+        if retained is None:
+            waiting = sum(map(len, self.inputs))
+            return [waiting - len(said) for said in self.inputs]
+        masks = [said.mask(retained) if len(said) else None for said in self.inputs]
+        known = [mask for mask in masks if mask is not None]
+        if not known:
+            return [0] * len(masks)
+        some = reduce(or_, known)
+        return [int((some if mask is None else some & ~mask).sum()) for mask in masks]
+
+    def _touches(self, said: PunctuationSet, c: Punctuation) -> bool:
+        """Whether what was found overlaps what an input has retained; on several shards its end does not count."""
+        return any(not (self._ownership and h.is_everything) for h in said.overlapping(c))
+
+    def _is_covered(self, pieces: list[Punctuation], p: Punctuation) -> bool:
+        return p in pieces if p.is_everything else jointly_cover(pieces, p)
+
+    @property
+    def held(self) -> int:
+        """How many punctuations are retained."""
+        return 0 if self.ended else sum(map(len, self.inputs)) + sum(map(len, self.past))
+
+    def snapshot(self) -> Snapshot:
+        """What is retained, for a checkpoint."""
+        frames = {f"said{i}": said.snapshot() for i, said in enumerate(self.inputs)}
+        frames |= {f"past{i}": past.snapshot() for i, past in enumerate(self.past)}
+        return frames | {"found": self._found.snapshot()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take what a snapshot retained."""
+
+        def load(name: str) -> PunctuationSet:
+            return PunctuationSet.restored(self.schema, snapshot[name])
+
+        self.inputs = [load(f"said{i}") for i in range(len(self.inputs))]
+        self._found = load("found")
+        for i, past in enumerate(self.past):
+            past.restore(snapshot[f"past{i}"])
+
+
+def _nested(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
+    """Whether one of two punctuations' constrained attributes are among the other's."""
+    return set(some).issubset(others) or set(some).issuperset(others)

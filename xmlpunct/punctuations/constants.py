@@ -1,0 +1,198 @@
+"""Punctuations of constants in the same attributes, found and matched by hashing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
+
+import polars as pl
+
+from xmlpunct.frames import join
+from xmlpunct.punctuations.bundle import Bundle, can_bundle, column, single
+from xmlpunct.punctuations.pattern import WILDCARD, Constant
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine
+from xmlpunct.schema import Schema
+from xmlpunct.types import DOUBLE, Value
+
+Key = Value | Tuple
+"""What members are found by: their constant, or their constants if there are several."""
+
+FEW = 8
+"""If there are more than so many punctuations per tuple, tuples are looked up, else the two are joined."""
+LITTLE = 100
+"""So few tuples are looked up, however many punctuations there are."""
+VERY_FEW = 4
+"""With so few punctuations, tuples are compared with one after the other."""
+
+
+class Constants:
+    """Punctuations of ``schema`` with constants at ``places``, no more.
+
+    Those that come in bundles are made when somebody asks for them.
+
+    >>> s = Schema.parse("item INT, buyer STRING")
+    >>> closed = Constants(s, [0])
+    >>> for item in (1, 2, 5):
+    ...     closed.add((item,), Punctuation.of(s, item=item))
+    >>> closed.mask(s.frame([(1, "A"), (3, "B"), (5, "A")])).to_list()
+    [True, False, True]
+    """
+
+    def __init__(self, schema: Schema, places: Sequence[int]) -> None:
+        self.schema, self.places = schema, tuple(places)
+        self._types = [schema.attributes[i].type for i in places]
+        self._names = [schema.names[i] for i in places]
+        self._alone = len(self.places) == 1
+        self._members: dict[Key, Punctuation | None] = {}
+        self._parts: dict[tuple[int, ...], dict[Tuple, dict[Punctuation, None]]] = {}
+        self._frame: pl.DataFrame | None = None
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __contains__(self, p: Punctuation) -> bool:
+        return p.constants is not None and self._key(p.constants) in self._members
+
+    def _key(self, constants: Tuple) -> Key:
+        return constants[0] if self._alone else constants
+
+    def __iter__(self) -> Iterator[Punctuation]:
+        return (self._member(key) for key in list(self._members))
+
+    def bundle(self) -> Bundle | None:
+        """All of them in a column, if there can be one."""
+        if not self._alone or not can_bundle(self._types[0]):
+            return None
+        return self._bundle(list(self._members))
+
+    def _bundle(self, keys: list[Key]) -> Bundle:
+        """Some of them, by their keys."""
+        made = [p for key in keys if (p := self._members[key]) is not None]
+        return Bundle.of_keys(self.schema, self.places[0], keys, made if len(made) == len(keys) else None)
+
+    def _member(self, key: Key) -> Punctuation:
+        found = self._members[key]
+        if found is None:
+            found = self._members[key] = single(self.schema, self.places[0], key)
+        return found
+
+    def extend(self, bundle: Bundle) -> Bundle:
+        """Take the punctuations of a bundle; those that are new."""
+        self._frame = None
+        self._parts = {}
+        if self._members:
+            fresh = [key for key in bundle.keys if key not in self._members]
+            bundle = bundle if len(fresh) == len(bundle) else bundle.of(fresh)
+        self._members.update(dict.fromkeys(bundle.keys))
+        return bundle
+
+    def common(self, bundle: Bundle) -> Bundle:
+        """Those of a bundle that are in."""
+        known = [key for key in bundle.keys if key in self._members]
+        return bundle if len(known) == len(bundle) else bundle.of(known)
+
+    def remove(self, bundle: Bundle) -> None:
+        """Take out the punctuations of a bundle; those that are not in are passed over."""
+        self._frame = None
+        self._parts = {}
+        if len(bundle) == len(self._members) and all(key in self._members for key in bundle.keys):
+            self._members = {}
+        for key in bundle.keys if self._members else ():
+            self._members.pop(key, None)
+
+    def add(self, constants: Tuple, p: Punctuation) -> None:
+        """Take a punctuation and its `Punctuation.constants`."""
+        self._frame = None
+        self._members[self._key(constants)] = p
+        for places, found in self._parts.items():
+            found.setdefault(p.keys(places), {})[p] = None
+
+    def discard(self, constants: Tuple, p: Punctuation) -> None:
+        """Take out a punctuation that is in."""
+        self._frame = None
+        del self._members[self._key(constants)]
+        for places, found in self._parts.items():
+            alike = found[p.keys(places)]
+            del alike[p]
+            if not alike:
+                del found[p.keys(places)]
+
+    def overlapping(self, p: Punctuation) -> list[Punctuation]:
+        """Those that some tuple could match together with ``p``."""
+        if p.constrained == self.places and p.constants is not None:
+            known, key = self.places, p.constants
+        else:
+            known = tuple([i for i in self.places if isinstance(p.patterns[i], Constant)])
+            key = p.keys(known)
+        if known == self.places:
+            return [self._member(self._key(key))] if self._key(key) in self._members else []
+        near = self._part(known).get(key, {}) if known else self
+        if all(p.patterns[i] is WILDCARD for i in self.places if i not in known):
+            return list(near)
+        return [q for q in near if combine(p, q) is not None]
+
+    def mask(self, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple, whether it matches any of them."""
+        if tuples.height <= LITTLE or len(self._members) > FEW * tuples.height:
+            keys = self._keys(tuples.select(self._names))
+            return pl.Series([key in self._members for key in keys], dtype=pl.Boolean)
+        frame = self._constants()
+        if self._alone:
+            column, constants = tuples[self._names[0]], frame.to_series()
+            if len(constants) > VERY_FEW:
+                hit = column.is_in(constants.implode())
+            else:
+                hit = reduce(or_, (column == constants[i : i + 1] for i in range(len(constants))))
+            return hit.fill_null(False) if column.null_count() else hit
+        rows = tuples.select(self._names).with_row_index("$row")
+        found = join(rows, frame, self._names, "semi")["$row"]
+        hit = pl.Series("hit", [False]).new_from_index(0, tuples.height)
+        return hit.scatter(found, True) if found.len() else hit
+
+    def matched(self, tuples: pl.DataFrame) -> list[Punctuation]:
+        """Those that some tuple matches."""
+        return [self._member(key) for key in self._matched(tuples)]
+
+    def unmatched(self, tuples: pl.DataFrame) -> Bundle | None:
+        """Those that no tuple matches in a column, if there can be one."""
+        if not self._alone or not can_bundle(self._types[0]):
+            return None
+        stuck = set(self._matched(tuples))
+        return self._bundle([key for key in self._members if key not in stuck])
+
+    def _matched(self, tuples: pl.DataFrame) -> list[Key]:
+        """The constants of those that some tuple matches."""
+        values = tuples.select(self._names).unique()
+        if len(self._members) <= FEW * values.height:
+            values = join(values, self._constants(), self._names, "semi")
+        return [key for key in self._keys(values) if key in self._members]
+
+    def _keys(self, values: pl.DataFrame) -> list[Key]:
+        """What to look tuples up by."""
+        if DOUBLE not in self._types:
+            return values.to_series().to_list() if self._alone else list(values.rows())
+        return [
+            self._key(tuple([None if v is None else t.key(v) for t, v in zip(self._types, row, strict=True)]))
+            for row in values.iter_rows()
+        ]
+
+    def _constants(self) -> pl.DataFrame:
+        if self._frame is None:
+            if self._alone and can_bundle(self._types[0]):
+                self._frame = column(self.schema, self.places[0], self._members).to_frame()
+            else:
+                self._frame = pl.DataFrame(
+                    pl.Series(name, [p.patterns[i].value for p in self], dtype=type_.dtype)  # type: ignore[attr-defined]
+                    for i, name, type_ in zip(self.places, self._names, self._types, strict=True)
+                )
+        return self._frame
+
+    def _part(self, places: tuple[int, ...]) -> dict[Tuple, dict[Punctuation, None]]:
+        """The members by what they say of some of the attributes."""
+        if places not in self._parts:
+            found: dict[Tuple, dict[Punctuation, None]] = {}
+            for p in self:
+                found.setdefault(p.keys(places), {})[p] = None
+            self._parts[places] = found
+        return self._parts[places]

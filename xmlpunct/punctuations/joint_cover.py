@@ -1,0 +1,260 @@
+"""Punctuations taken together: the first value that they leave open, and what they close by all of them.
+
+Both are asked of a *grid*. Along each attribute (an `Axis`) the bounds of all patterns cut the values that can
+occur into cells, and a pattern matches a cell as a whole or not at all. So a finite search decides about all
+values, whatever their number. Sets of patterns are sets of bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from operator import and_
+
+import polars as pl
+
+from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations.fused import Fused, Part, Past, Row
+from xmlpunct.punctuations.ownership import ALONE, Ownership
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Cut
+from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
+from xmlpunct.punctuations.set import PunctuationSet, jointly_cover
+from xmlpunct.schema import Attribute, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Values between two places, all of which the same parts contain (the bits of ``rows``); or null."""
+
+    low: Cut | None
+    high: Cut | None
+    rows: int
+
+
+class Axis:
+    """The cells of one attribute, in an order of its values, given the part of it that each row has."""
+
+    def __init__(
+        self, attribute: Attribute, parts: Sequence[Part], descending: bool = False, nulls_first: bool = False
+    ) -> None:
+        self.attribute, self.descending, self.nulls_first = attribute, descending, nulls_first
+        allowed = Part.of(attribute, attribute.domain).intervals
+        turns: dict[Cut, int] = {}
+        nulls, space = 0, 1 << len(parts)
+        for cut in (cut for interval in allowed for cut in interval):
+            turns[cut] = turns.get(cut, 0) ^ space
+        for i, part in enumerate(parts):
+            nulls |= part.null << i
+            for low, high in part.intervals:
+                turns[low] = turns.get(low, 0) ^ (1 << i)
+                turns[high] = turns.get(high, 0) ^ (1 << i)
+        self.cells: list[Cell] = []
+        marks, rows = sorted(turns), 0
+        for low, high in pairwise(marks):
+            rows ^= turns[low]
+            if rows & space:
+                self.cells.append(Cell(low, high, rows ^ space))
+        if descending:
+            self.cells.reverse()
+        if attribute.nullable:
+            self.cells.insert(0 if nulls_first else len(self.cells), Cell(None, None, nulls))
+        self.closed = -1
+        """The rows that have every cell."""
+        for cell in self.cells:
+            self.closed &= cell.rows
+
+
+def first_open(axes: Sequence[Axis], rows: int) -> list[int] | None:
+    """The first place of the grid, in lexicographic order, that none of ``rows`` has; None: they have all.
+
+    It is a path of cells, one per axis; where it ends early, the rest does not matter, for no row is left.
+    """
+    if not axes:
+        return None if rows else []
+    rest = -1
+    for axis in axes[1:]:
+        rest &= axis.closed
+    for place, cell in enumerate(axes[0].cells):
+        left = rows & cell.rows
+        if left & rest:
+            continue
+        below = first_open(axes[1:], left) if left else []
+        if below is not None:
+            return [place, *below]
+    return None
+
+
+class JointCover:
+    """What punctuations say about some attributes alone, having closed all ``dropped`` ones, by themselves or together.
+
+    ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` together close hour 5 once they cover the domain of sid. A punctuation
+    is retained until those that were found cover what it could still contribute to.
+
+    On several shards (`spread`) what was found, and every shard has to say, is remembered, fused: what it says about
+    this shard's values is said when these are named, since other shards may not get so far.
+    """
+
+    def __init__(self, schema: Schema, dropped: Iterable[int]) -> None:
+        self.schema, self._dropped = schema, tuple(dropped)
+        self._nullable = tuple(i for i in self._dropped if schema.attributes[i].nullable)
+        self._open = Fused(schema)
+        self._found = PunctuationSet(schema)
+        self._past = Past(schema)
+        self._ownership = ALONE
+
+    def spread(self, ownership: Ownership) -> None:
+        """Run on one of several shards. ``ownership`` is about what comes in, and what is found."""
+        self._ownership = ownership
+
+    def add(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """Take punctuations; return those that are now known, each with ``*`` for all dropped attributes."""
+        if (
+            isinstance(punctuations, Bundle)
+            and punctuations.place not in self._dropped
+            and not len(self._open)
+        ):
+            if self._ownership and not self._ownership.owns(punctuations):
+                self._past.update(punctuations)
+            return punctuations
+        found: dict[Punctuation, None] = {}
+        attributes = self.schema.attributes
+        for p in self._closing_null(punctuations):
+            said = [i for i in self._dropped if p.patterns[i] is not WILDCARD]
+            if not said and not len(self._open) and not self._ownership:  # the usual case
+                found[p] = None
+                continue
+            open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
+            patterns = [
+                WILDCARD if i in self._dropped and i not in open_places else q
+                for i, q in enumerate(p.patterns)
+            ]
+            whole = Punctuation(self.schema, patterns)
+            if not open_places:
+                fresh = [whole]
+            elif any(a.reach(q) is EMPTY for a, q in zip(attributes, p.patterns, strict=True)):
+                continue  # it is about no tuple that can come
+            else:
+                row = self._open.add(whole, open_places[0])
+                fresh = [c for c in self._closures(row) if c not in self._found]
+            found.update(dict.fromkeys(fresh))
+            if self._ownership:
+                found.update(dict.fromkeys(self._recall(p, fresh)))
+            self._forget(fresh)
+        return list(found)
+
+    def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
+        """What the past says about the values that ``p`` names, and what was found now about those named before."""
+        owned, lifted = self._ownership.owned, self._lifted(p)
+        found = []
+        if owned(lifted) and lifted not in fresh:
+            found = [combine(lifted, q) for q in self._past.overlapping(lifted)]
+        new = [q for q in fresh if not owned(q)]
+        if new:
+            outlines = [self._lifted(self._open.outline(row)) for row in self._open]
+            found += [combine(named, q) for named in filter(owned, outlines) for q in new]
+            self._past.update(new)
+        return [c for c in found if c is not None]
+
+    def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """Those with ``*`` wherever null may be: nothing else closes that, and whoever has it needs no others."""
+        if isinstance(punctuations, Bundle) and punctuations.place in self._nullable:
+            return []
+        for i in self._nullable:
+            punctuations = [p for p in punctuations if p.patterns[i] is WILDCARD]
+        return punctuations
+
+    def _closures(self, new: Row) -> list[Punctuation]:
+        """The largest punctuations that ``new`` and others close together."""
+        outline = self._lifted(self._open.outline(new))
+        rows, outlines = [new], [outline]
+        for row in self._open:
+            if row != new and combine(outline, other := self._lifted(self._open.outline(row))) is not None:
+                rows.append(row)
+                outlines.append(other)
+        attributes = self.schema.attributes
+        axes = []
+        for i in self._dropped:
+            parts = [self._open.part(row, i) for row in rows]
+            if not _spans(attributes[i], parts):
+                return []
+            axes.append(Axis(attributes[i], parts))
+        everything = (1 << len(rows)) - 1
+        if first_open(axes, everything) is not None:
+            return []
+        found: list[Punctuation] = []
+        seen: set[tuple[Punctuation, int]] = set()
+
+        def search(kept: Punctuation, chosen: int) -> None:
+            """Choose a row for the first place that the chosen ones leave open, and go on."""
+            if (kept, chosen) in seen or any(covers(c, kept) for c in found) or len(seen) > _PATIENCE:
+                return
+            seen.add((kept, chosen))
+            path = first_open(axes, chosen)
+            if path is None:
+                found.append(kept)
+                return
+            path += [0] * (len(axes) - len(path))
+            there = reduce(and_, (axis.cells[c].rows for axis, c in zip(axes, path, strict=True)), everything)
+            ways = []
+            for i, other in enumerate(outlines):
+                if there >> i & 1 and (both := combine(kept, other)) is not None:
+                    if both == kept:  # it costs nothing, so no other way is better
+                        ways = [(both, i)]
+                        break
+                    ways.append((both, i))
+            for both, i in ways:
+                search(both, chosen | 1 << i)
+
+        search(outline, 1)
+        return [c for c in found if not any(c is not d and covers(d, c) for d in found)]
+
+    def _lifted(self, p: Punctuation) -> Punctuation:
+        """``p`` with ``*`` for all dropped attributes."""
+        return Punctuation(
+            self.schema, [WILDCARD if i in self._dropped else q for i, q in enumerate(p.patterns)]
+        )
+
+    def _forget(self, fresh: list[Punctuation]) -> None:
+        """Remember what was found as long as it overlaps what is retained; drop what it covers."""
+        if not len(self._open):
+            return
+        self._found.update(fresh)
+        for row in list(self._open):
+            outline = self._lifted(self._open.outline(row))
+            touched = any(combine(c, outline) is not None for c in fresh)
+            if touched and jointly_cover(self._found.overlapping(outline), outline):
+                self._open.discard([row])
+        outlines = [self._open.outline(row) for row in self._open]
+        self._found.discard(
+            [c for c in self._found if all(combine(c, outline) is None for outline in outlines)]
+        )
+
+    def __len__(self) -> int:
+        return len(self._open) + len(self._found) + len(self._past)
+
+    def snapshot(self) -> dict[str, pl.DataFrame]:
+        """What is retained, for a checkpoint."""
+        found = {"open": self._open.snapshot(), "found": self._found.snapshot()}
+        return found | {"past": self._past.snapshot()}
+
+    def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
+        """Take what a snapshot retained."""
+        self._open = Fused.restored(self.schema, snapshot["open"])
+        self._found = PunctuationSet.restored(self.schema, snapshot["found"])
+        self._past.restore(snapshot["past"])
+
+
+_PATIENCE = 10_000
+"""How many choices are tried for a cover. Giving up loses a promise, never the truth."""
+
+
+def _spans(attribute: Attribute, parts: Sequence[Part]) -> bool:
+    """A quick no: whether the first and the last allowed value are among the parts at all."""
+    low, high = (
+        Part.of(attribute, attribute.domain).intervals[0][0],
+        Part.of(attribute, attribute.domain).intervals[-1][1],
+    )
+    pieces = [part.intervals for part in parts if part.intervals]
+    return any(p[0][0] <= low for p in pieces) and any(p[-1][1] >= high for p in pieces)

@@ -1,0 +1,254 @@
+"""Punctuations, and the functions of the paper's Section 3 over them.
+
+A punctuation is one pattern for each attribute of a stream. It says: no later tuple matches me.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import polars as pl
+
+from xmlpunct.errors import PatternError
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Constant, Pattern
+from xmlpunct.punctuations.text import parse_pattern, split_patterns
+from xmlpunct.schema import Schema
+from xmlpunct.types import SPACE, Value
+
+
+class Punctuation:
+    """One pattern per attribute of ``schema``. Equal to another when the (canonical) patterns are."""
+
+    __slots__ = ("_constants", "_constrained", "_hash", "patterns", "schema")
+
+    def __init__(self, schema: Schema, patterns: Sequence[Pattern]) -> None:
+        self.schema, self.patterns = schema, tuple(patterns)
+        self._hash: int | None = None
+        self._constrained: tuple[int, ...] | None = None
+        self._constants: Tuple | None = None
+
+    @classmethod
+    def parse(cls, schema: Schema, text: str) -> Punctuation:
+        """Read ``<p1, p2, ...>``, one pattern for each attribute in order.
+
+        Raises `PatternError`.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> print(Punctuation.parse(s, "<*, [17,20)>"))
+        <*, [17,19]>
+        """
+        body = text.strip(SPACE)
+        if body[:1] != "<" or body[-1:] != ">" or len(body) < 2:
+            raise PatternError("a punctuation stands between < and >", text, 0)
+        lead = text.index("<") + 1
+        pieces = split_patterns(body[1:-1])
+        if len(pieces) != len(schema):
+            raise PatternError(f"{len(pieces)} patterns for {len(schema)} attributes", text, lead)
+        found = []
+        for attribute, (position, piece) in zip(schema, pieces, strict=True):
+            try:
+                if not piece:
+                    raise PatternError('nothing: write "" for the empty string', piece, 0, attribute.name)
+                found.append(parse_pattern(attribute.type, piece, attribute.name))
+            except PatternError as error:
+                place = lead + position + error.position
+                raise PatternError(error.reason, text, place, attribute.name) from None
+        return cls(schema, found)
+
+    @classmethod
+    def of(cls, schema: Schema, **patterns: object) -> Punctuation:
+        """A punctuation that constrains the attributes named, each by a pattern's text or by a value.
+
+        Raises `SchemaError` for an attribute the schema lacks, `PatternError` for a wrong pattern.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> print(Punctuation.of(s, hour="[17,20)"), Punctuation.of(s, hour=5))
+        <*, [17,19]> <*, 5>
+        """
+        found: list[Pattern] = [WILDCARD] * len(schema)
+        for name, given in patterns.items():
+            place = schema.index(name)
+            type_ = schema.attributes[place].type
+            if isinstance(given, str):
+                found[place] = parse_pattern(type_, given, name)
+            elif isinstance(given, Pattern):
+                found[place] = given
+            else:
+                try:
+                    found[place] = pt.constant(type_, given)
+                except ValueError as error:
+                    raise PatternError(str(error), str(given), 0, name) from None
+        return cls(schema, found)
+
+    @classmethod
+    def everything(cls, schema: Schema) -> Punctuation:
+        """``<*, ..., *>``: no later tuple at all, the end of the stream."""
+        return cls(schema, (WILDCARD,) * len(schema))
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every pattern is ``*``: the end of the stream."""
+        return not self.constrained
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no tuple can match, since one pattern is empty."""
+        return EMPTY in self.patterns
+
+    @property
+    def constrained(self) -> tuple[int, ...]:
+        """The places of the attributes whose pattern is not ``*``."""
+        if self._constrained is None:
+            self._look()
+        return self._constrained  # type: ignore[return-value]
+
+    @property
+    def constants(self) -> Tuple | None:
+        """What to compare the attributes constrained with, if all by constants and there are any; else None."""
+        if self._constrained is None:
+            self._look()
+        return self._constants
+
+    def _look(self) -> None:
+        """Find out about the patterns, once."""
+        places, keys = [], []
+        for i, p in enumerate(self.patterns):
+            if p is not WILDCARD:
+                places.append(i)
+                if isinstance(p, Constant):
+                    keys.append(p.type.key(p.value))
+        self._constrained = tuple(places)
+        self._constants = tuple(keys) if keys and len(keys) == len(places) else None
+
+    def keys(self, places: Iterable[int]) -> Tuple:
+        """The keys of the constants at some places."""
+        return tuple([p.type.key(p.value) for i in places if isinstance(p := self.patterns[i], Constant)])
+
+    def rebase(self, schema: Schema, places: Iterable[int | None]) -> Punctuation:
+        """A punctuation of another schema: for each of its attributes the pattern at a place, or ``*``."""
+        return Punctuation(schema, [WILDCARD if i is None else self.patterns[i] for i in places])
+
+    def as_dict(self) -> dict[str, str]:
+        """The texts of the patterns that are not ``*``, by attribute."""
+        return {a.name: str(p) for a, p in zip(self.schema, self.patterns, strict=True) if p is not WILDCARD}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Punctuation) and self.patterns == other.patterns
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self.patterns)
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"<{', '.join(map(str, self.patterns))}>"
+
+    def __repr__(self) -> str:
+        return f"Punctuation({self})"
+
+    def __reduce__(self) -> Any:
+        return (Punctuation, (self.schema, self.patterns))
+
+
+Tuple = tuple[Value, ...]
+"""A tuple of a stream: one value per attribute, in schema order."""
+
+
+def match(t: Tuple, p: Punctuation) -> bool:
+    """Whether tuple ``t`` belongs to the tuples that ``p`` describes.
+
+    >>> s = Schema.parse("sid STRING, hour INT")
+    >>> match(("S1", 18), Punctuation.parse(s, "<*, [17,20)>"))
+    True
+    """
+    return all(pattern.matches(value) for pattern, value in zip(p.patterns, t, strict=True))
+
+
+def nomatch(t: Tuple, p: Punctuation) -> bool:
+    """Table 1: not `match`."""
+    return not match(t, p)
+
+
+def combine(p: Punctuation, q: Punctuation) -> Punctuation | None:
+    """The punctuation that describes what both do; None (the paper's psi) if no tuple is in both.
+
+    ``match(t, combine(p, q))`` if and only if ``match(t, p) and match(t, q)``.
+    """
+    found = []
+    for a, b in zip(p.patterns, q.patterns, strict=True):
+        both = pt.intersect(a, b)
+        if both is EMPTY:
+            return None
+        found.append(both)
+    return Punctuation(p.schema, found)
+
+
+def covers(p: Punctuation, q: Punctuation) -> bool:
+    """Whether ``p`` matches every tuple that ``q`` matches (and that the schema allows).
+
+    Exact where the constrained attributes are of discrete types.
+    """
+    outside = (
+        a.domain is not WILDCARD and a.reach(b) is EMPTY for a, b in zip(p.schema, q.patterns, strict=True)
+    )
+    if q.is_empty or any(outside):
+        return True
+    for attribute, a, b in zip(p.schema, p.patterns, q.patterns, strict=True):
+        if a is not WILDCARD and not pt.covers(a, b):
+            reach = attribute.reach(b)
+            if reach is b or not pt.covers(a, reach):
+                return False
+    return True
+
+
+# Table 1 of the paper, by its names in our spelling
+
+
+def set_match(t: Tuple, ps: Iterable[Punctuation]) -> bool:
+    """Whether ``t`` matches any of ``ps``."""
+    return any(match(t, p) for p in ps)
+
+
+def set_nomatch(t: Tuple, ps: Iterable[Punctuation]) -> bool:
+    """Whether ``t`` matches none of ``ps``."""
+    return not set_match(t, ps)
+
+
+def set_match_ts(ts: Iterable[Tuple], ps: Sequence[Punctuation]) -> list[Tuple]:
+    """The tuples of ``ts`` that match any of ``ps``."""
+    return [t for t in ts if set_match(t, ps)]
+
+
+def set_nomatch_ts(ts: Iterable[Tuple], ps: Sequence[Punctuation]) -> list[Tuple]:
+    """The tuples of ``ts`` that match none of ``ps``."""
+    return [t for t in ts if set_nomatch(t, ps)]
+
+
+def set_nomatch_ps(ts: Sequence[Tuple], ps: Iterable[Punctuation]) -> list[Punctuation]:
+    """The punctuations of ``ps`` that no tuple of ``ts`` matches."""
+    return [p for p in ps if not any(match(t, p) for t in ts)]
+
+
+def set_combine(ps1: Iterable[Punctuation], ps2: Sequence[Punctuation]) -> list[Punctuation]:
+    """All combinations of one of ``ps1`` and one of ``ps2`` that are not psi."""
+    return [c for p in ps1 for q in ps2 if (c := combine(p, q)) is not None]
+
+
+# Columns of punctuations: how they travel and rest
+
+
+def to_frame(schema: Schema, punctuations: Iterable[Punctuation]) -> pl.DataFrame:
+    """Punctuations as a data frame of pattern texts, a column per attribute."""
+    rows = [[str(p) for p in punctuation.patterns] for punctuation in punctuations]
+    return pl.DataFrame(rows, schema=dict.fromkeys(schema.names, pl.String()), orient="row")
+
+
+def from_frame(schema: Schema, frame: pl.DataFrame) -> list[Punctuation]:
+    """The inverse of `to_frame`."""
+    types = [a.type for a in schema]
+    return [
+        Punctuation(schema, [parse_pattern(t, text) for t, text in zip(types, row, strict=True)])
+        for row in frame.iter_rows()
+    ]
