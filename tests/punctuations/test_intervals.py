@@ -1,0 +1,153 @@
+"""The interval set against brute force: over a domain of values that tells all sets of these patterns apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import POOLS, Pool
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.intervals import IntervalSet
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, Type, Value, decimal
+
+WIDE = decimal(38, 2)
+
+
+@st.composite
+def patterns(draw: st.DrawFn, pool: Pool) -> Pattern:
+    constants = st.sampled_from(pool.constants)
+    kind = draw(st.sampled_from(["constant", "list", "range", "empty"]))
+    if kind == "constant":
+        return pt.constant(pool.type, draw(constants))
+    if kind == "list":
+        return pt.values(pool.type, draw(st.lists(constants, max_size=4)))
+    if kind == "empty":
+        return pt.EMPTY
+    low, high = (draw(st.none() | constants) for _ in range(2))
+    return pt.interval(pool.type, low, high, draw(st.booleans()), draw(st.booleans()))
+
+
+@st.composite
+def drawn(draw: st.DrawFn, count: int) -> tuple[Pool, list[list[Pattern]]]:
+    pool = draw(st.sampled_from(POOLS))
+    return pool, [draw(st.lists(patterns(pool), max_size=5)) for _ in range(count)]
+
+
+def have(pool: Pool, pieces: Sequence[Pattern]) -> list[bool]:
+    return [any(p.matches(v) for p in pieces) for v in pool.domain]
+
+
+def held(pool: Pool, found: IntervalSet) -> list[bool]:
+    """What a set has, asked in each of the ways that there are, which must agree."""
+    one_by_one = [v in found for v in pool.domain]
+    column = pl.Series([None, *pool.domain, None], dtype=pool.type.dtype)
+    assert found.mask(column).to_list() == [False, *one_by_one, False]
+    assert have(pool, found.patterns()) == one_by_one
+    assert [any(p.matches(v) for p in found) for v in pool.domain] == one_by_one
+    return one_by_one
+
+
+@given(drawn(1))
+def test_it_has_what_was_added(case: tuple[Pool, list[list[Pattern]]]) -> None:
+    pool, (pieces,) = case
+    assert held(pool, IntervalSet(pool.type, pieces)) == have(pool, pieces)
+
+
+@given(drawn(2))
+def test_what_is_removed_is_gone_and_nothing_else(case: tuple[Pool, list[list[Pattern]]]) -> None:
+    pool, (pieces, gone) = case
+    found = IntervalSet(pool.type, pieces)
+    for pattern in gone:
+        found.remove(pattern)
+    expected = [was and not out for was, out in zip(have(pool, pieces), have(pool, gone), strict=True)]
+    assert held(pool, found) == expected
+
+
+@given(drawn(2), st.data())
+def test_it_covers_what_it_has_all_of(case: tuple[Pool, list[list[Pattern]]], data: st.DataObject) -> None:
+    pool, (pieces, _) = case
+    found, asked = IntervalSet(pool.type, pieces), data.draw(patterns(pool))
+    inside = held(pool, found)
+    assert found.covers(asked) == all(
+        has for v, has in zip(pool.domain, inside, strict=True) if asked.matches(v)
+    )
+
+
+@given(drawn(2))
+def test_intersection_and_complement(case: tuple[Pool, list[list[Pattern]]]) -> None:
+    pool, (some, others) = case
+    one, other = IntervalSet(pool.type, some), IntervalSet(pool.type, others)
+    both = [a and b for a, b in zip(have(pool, some), have(pool, others), strict=True)]
+    assert held(pool, one & other) == both
+    assert held(pool, ~one) == [not a for a in have(pool, some)]
+    assert ~~one == one
+    assert ~one & one == IntervalSet(pool.type)
+
+
+@given(drawn(1), st.randoms())
+def test_equal_sets_have_equal_intervals(case: tuple[Pool, list[list[Pattern]]], rng: object) -> None:
+    pool, (pieces,) = case
+    shuffled = list(pieces)
+    rng.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert IntervalSet(pool.type, pieces) == IntervalSet(pool.type, [*shuffled, *pieces])
+
+
+@given(drawn(1))
+def test_no_interval_touches_the_next(case: tuple[Pool, list[list[Pattern]]]) -> None:
+    pool, (pieces,) = case
+    intervals = IntervalSet(pool.type, pieces).intervals()
+    assert all(low < high for low, high in intervals)
+    assert all(before[1] < after[0] for before, after in pairwise(intervals))
+
+
+@given(drawn(1))
+def test_a_column_is_added_as_its_values_are(case: tuple[Pool, list[list[Pattern]]]) -> None:
+    pool, (pieces,) = case
+    values = [v for v, has in zip(pool.domain, have(pool, pieces), strict=True) if has]
+    found = IntervalSet(pool.type)
+    found.add_values(pl.Series([None, *values], dtype=pool.type.dtype))
+    assert held(pool, found) == have(pool, [pt.constant(pool.type, v) for v in values])
+
+
+@pytest.mark.parametrize("type_", [INT, BOOLEAN, DATE, DOUBLE, STRING, WIDE, decimal(18, 0)])
+def test_everything_is_one_interval_and_has_the_ends(type_: Type) -> None:
+    every = IntervalSet.everything(type_)
+    assert len(every) == 1
+    assert not len(~every)
+    ends: list[Value] = [v for v in (type_.lowest, type_.highest) if v is not None]
+    assert all(end in every for end in ends)
+    assert None not in every
+    assert not every.covers(WILDCARD)
+    for end in ends:
+        every.remove(pt.constant(type_, end))
+    assert not any(end in every for end in ends)
+    assert every.mask(pl.Series(ends, dtype=type_.dtype)).to_list() == [False] * len(ends)
+
+
+def test_nan_is_above_infinity_and_negative_zero_is_zero() -> None:
+    top = IntervalSet(DOUBLE, [pt.constant(DOUBLE, NAN), pt.constant(DOUBLE, 0.0)])
+    column = pl.Series([NAN, -NAN, float("inf"), -0.0, 0.0, 5e-324])
+    assert top.mask(column).to_list() == [True, True, False, True, True, False]
+
+
+def test_null_is_refused() -> None:
+    with pytest.raises(ValueError, match="null"):
+        IntervalSet(INT).add(WILDCARD)
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        (lambda p: pt.interval(INT, -p.high, -p.low, True, True), "[-9,-8] [-3,-1]"),
+        (lambda p: pt.EMPTY, "{}"),
+    ],
+)
+def test_an_image_is_the_set_of_the_images(of: Callable[[Pattern], Pattern], expected: str) -> None:
+    found = IntervalSet(INT, [pt.interval(INT, 1, 3, True, True), pt.interval(INT, 8, 9, True, True)])
+    assert str(found.image(of, INT)) == expected

@@ -1,0 +1,376 @@
+"""The interval set: some values of one type, as disjoint intervals in ascending order.
+
+Whatever is known of a set of values stands on it: what a stream has promised about an attribute, whether several
+patterns together cover a domain, what they leave open, and what closed values say of values computed from them.
+The set is always *fused*: no interval touches the next, so two sets are equal if and only if their intervals are,
+and a stream that closes hour after hour is one interval, however it said so.
+
+An interval runs from one *cut* to another, where a cut is a place between two neighbouring values. Of *numbered*
+types, whose ordinals fit 64 bits (INT, DATE, TIMESTAMP, BOOLEAN, DECIMAL of up to 18 digits), two int64 arrays hold
+the first and the last ordinal of each interval, so that a million of them are added and searched at once. Of the
+others (DOUBLE, STRING, longer DECIMAL) two lists hold the cuts. Null belongs to no interval.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from xmlpunct.arrow import booleans, integers
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.pattern import EMPTY, Cut, Pattern, Wildcard
+from xmlpunct.types import DATE, DOUBLE, DecimalType, Type, Value
+
+Ordinals = NDArray[np.int64]
+Interval = tuple[Cut, Cut]
+
+_EPOCH = 719163
+"""The ordinal of the day that polars counts from."""
+
+
+class IntervalSet:
+    """A set of values of ``type``.
+
+    >>> from xmlpunct.types import INT
+    >>> hours = IntervalSet(INT, [pt.interval(INT, 17, 20, True, False), pt.constant(INT, 5)])
+    >>> print(hours)
+    5 [17,19]
+    """
+
+    __slots__ = ("_firsts", "_highs", "_lasts", "_lows", "_new", "_numbered", "_values", "type")
+
+    def __init__(self, type_: Type, patterns: Iterable[Pattern] = ()) -> None:
+        self.type, self._numbered = type_, is_numbered(type_)
+        self._firsts, self._lasts = np.empty(0, np.int64), np.empty(0, np.int64)
+        """Of a numbered type: the ordinals with which each interval begins and ends."""
+        self._new: list[tuple[int, int]] = []
+        self._values: list[Ordinals] = []
+        """Further intervals, and single ordinals, that are yet to be fused with those."""
+        self._lows: list[Cut] = []
+        self._highs: list[Cut] = []
+        """Of another type: the cuts at which each interval begins and ends."""
+        for pattern in patterns:
+            self.add(pattern)
+
+    @classmethod
+    def everything(cls, type_: Type) -> IntervalSet:
+        """All values of a type.
+
+        >>> from xmlpunct.types import BOOLEAN
+        >>> print(IntervalSet.everything(BOOLEAN))
+        (,)
+        """
+        return cls(type_, [pt.interval(type_, None, None, False, False)])
+
+    @classmethod
+    def of_intervals(cls, type_: Type, intervals: Iterable[Interval]) -> IntervalSet:
+        """The set of some intervals, each from one cut to another.
+
+        >>> from xmlpunct.types import INT
+        >>> print(IntervalSet.of_intervals(INT, pt.cuts(pt.values(INT, [5, 6, 9]))))
+        [5,6] 9
+        """
+        made = cls(type_)
+        for low, high in intervals:
+            made._add(low, high)
+        return made
+
+    # Changing
+
+    def add(self, pattern: Pattern) -> None:
+        """Add the values that a pattern describes. ValueError for ``*``, which describes null too.
+
+        >>> from xmlpunct.types import INT
+        >>> hours = IntervalSet(INT)
+        >>> for hour in (17, 19, 18):
+        ...     hours.add(pt.constant(INT, hour))
+        >>> print(hours)
+        [17,19]
+        """
+        if isinstance(pattern, Wildcard):
+            raise ValueError("* describes null, which belongs to no interval")
+        for low, high in pt.cuts(pattern):
+            self._add(low, high)
+
+    def _add(self, low: Cut, high: Cut) -> None:
+        if self._numbered:
+            self._new.append((low[1], high[1] - 1))
+            return
+        first, last = bisect_left(self._highs, low), bisect_right(self._lows, high)
+        if first < last:  # it touches some, which become one with it
+            low, high = min(low, self._lows[first]), max(high, self._highs[last - 1])
+        self._lows[first:last], self._highs[first:last] = [low], [high]
+
+    def add_values(self, column: pl.Series) -> None:
+        """Add the values of a column, nulls left out.
+
+        >>> from xmlpunct.types import INT
+        >>> hours = IntervalSet(INT)
+        >>> hours.add_values(pl.Series([3, 1, None, 2]))
+        >>> print(hours)
+        [1,3]
+        """
+        known = column.drop_nulls() if column.null_count() else column
+        if self._numbered:
+            if len(known):
+                self._values.append(_ordinals(self.type, known))
+            return
+        for value in known.unique():
+            self.add(pt.constant(self.type, value))
+
+    def remove(self, pattern: Pattern) -> None:
+        """Take out the values that a pattern describes.
+
+        >>> from xmlpunct.types import INT
+        >>> hours = IntervalSet.everything(INT)
+        >>> hours.remove(pt.values(INT, [5, 7]))
+        >>> print(hours)
+        (,4] 6 [8,)
+        """
+        rest = self & ~IntervalSet(self.type, [pattern])
+        self._firsts, self._lasts = rest.bounds if self._numbered else (self._firsts, self._lasts)
+        self._lows, self._highs = rest._lows, rest._highs
+
+    def forget(self, count: int) -> None:
+        """Take out the lowest intervals.
+
+        >>> from xmlpunct.types import INT
+        >>> hours = IntervalSet(INT, [pt.values(INT, [5, 7, 9])])
+        >>> hours.forget(2)
+        >>> print(hours)
+        9
+        """
+        if self._numbered:
+            firsts, lasts = self.bounds
+            self._firsts, self._lasts = firsts[count:], lasts[count:]
+        del self._lows[:count], self._highs[:count]
+
+    # Asking
+
+    @property
+    def bounds(self) -> tuple[Ordinals, Ordinals]:
+        """Of a numbered type: the first and the last ordinals of the intervals, int64, in ascending order.
+
+        >>> from xmlpunct.types import INT
+        >>> [array.tolist() for array in IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).bounds]
+        [[5, 7], [5, 8]]
+        """
+        if self._new or self._values:
+            self._fuse()
+        return self._firsts, self._lasts
+
+    def intervals(self) -> list[Interval]:
+        """The intervals, each from one cut to another.
+
+        >>> from xmlpunct.types import DOUBLE
+        >>> IntervalSet(DOUBLE, [pt.interval(DOUBLE, 1, 2, True, False)]).intervals()
+        [((0, (False, 1.0), 0), (0, (False, 2.0), 0))]
+        """
+        if not self._numbered:
+            return list(zip(self._lows, self._highs, strict=True))
+        pairs = zip(*(bound.tolist() for bound in self.bounds), strict=True)
+        return [((0, first, 0), (0, last + 1, 0)) for first, last in pairs]
+
+    def patterns(self) -> list[Pattern]:
+        """The intervals as constants and ranges, in ascending order.
+
+        >>> from xmlpunct.types import INT
+        >>> IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).patterns()
+        [<Constant 5>, <Range [7,8]>]
+        """
+        return [pt.between(self.type, low, high) for low, high in self.intervals()]
+
+    def covers(self, pattern: Pattern) -> bool:
+        """Whether every value that a pattern describes is in the set. Never so for ``*``.
+
+        >>> from xmlpunct.types import INT
+        >>> hours = IntervalSet(INT, [pt.values(INT, [5, 7, 8])])
+        >>> hours.covers(pt.values(INT, [5, 8])), hours.covers(pt.interval(INT, 5, 8, True, True))
+        (True, False)
+        """
+        if isinstance(pattern, Wildcard):
+            return False
+        return all(self._has(low, high) for low, high in pt.cuts(pattern))
+
+    def _has(self, low: Cut, high: Cut) -> bool:
+        if self._numbered:
+            firsts, lasts = self.bounds
+            at = int(firsts.searchsorted(low[1], side="right")) - 1
+            return at >= 0 and int(lasts[at]) >= high[1] - 1
+        at = bisect_right(self._lows, low) - 1
+        return at >= 0 and self._highs[at] >= high
+
+    def mask(self, column: pl.Series) -> pl.Series:
+        """For each value of a column, whether it is in the set.
+
+        >>> from xmlpunct.types import DOUBLE
+        >>> warm = IntervalSet(DOUBLE, [pt.interval(DOUBLE, 20, None, False, False)])
+        >>> warm.mask(pl.Series([20.0, 20.5, float("nan"), None])).to_list()
+        [False, True, True, False]
+        """
+        if not len(self):
+            return pl.Series([False]).new_from_index(0, len(column))
+        if self._numbered:
+            values, (firsts, lasts) = _ordinals(self.type, column), self.bounds
+        else:
+            values, firsts, lasts = _ranked(self.type, column, self._lows, self._highs)
+        at = np.searchsorted(firsts, values, side="right") - 1
+        inside = (at >= 0) & (values <= lasts[np.maximum(at, 0)])
+        return booleans(inside & column.is_not_null().to_numpy() if column.null_count() else inside)
+
+    def __contains__(self, value: Value) -> bool:
+        """Whether a value is in the set; null never is.
+
+        >>> from xmlpunct.types import INT
+        >>> 18 in IntervalSet(INT, [pt.interval(INT, 17, 20, True, False)])
+        True
+        """
+        return value is not None and self.covers(pt.constant(self.type, value))
+
+    def __iter__(self) -> Iterator[Pattern]:
+        """The intervals as patterns.
+
+        >>> from xmlpunct.types import BOOLEAN
+        >>> list(IntervalSet(BOOLEAN, [pt.constant(BOOLEAN, True)]))
+        [<Constant true>]
+        """
+        return iter(self.patterns())
+
+    def __len__(self) -> int:
+        """How many intervals there are.
+
+        >>> from xmlpunct.types import INT
+        >>> len(IntervalSet(INT, [pt.values(INT, [5, 7, 8])]))
+        2
+        """
+        return len(self.bounds[0]) if self._numbered else len(self._lows)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether two sets have the same values.
+
+        >>> from xmlpunct.types import INT
+        >>> IntervalSet(INT, [pt.constant(INT, 1), pt.constant(INT, 2)]) == IntervalSet(INT, [pt.values(INT, [1, 2])])
+        True
+        """
+        if not isinstance(other, IntervalSet):
+            return NotImplemented
+        return self.type == other.type and self.intervals() == other.intervals()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self)) or str(EMPTY)
+
+    # Sets made of others
+
+    def __and__(self, other: IntervalSet) -> IntervalSet:
+        """The values that both have.
+
+        >>> from xmlpunct.types import INT
+        >>> print(IntervalSet(INT, [pt.values(INT, [1, 2, 5])]) & IntervalSet(INT, [pt.values(INT, [2, 3, 5])]))
+        2 5
+        """
+        mine, theirs, both = self.intervals(), other.intervals(), list[Interval]()
+        i = j = 0
+        while i < len(mine) and j < len(theirs):
+            low, high = max(mine[i][0], theirs[j][0]), min(mine[i][1], theirs[j][1])
+            if low < high:
+                both.append((low, high))
+            if mine[i][1] < theirs[j][1]:
+                i += 1
+            else:
+                j += 1
+        return IntervalSet.of_intervals(self.type, both)
+
+    def __invert__(self) -> IntervalSet:
+        """The complement: the values that it does not have.
+
+        >>> from xmlpunct.types import STRING
+        >>> print(~IntervalSet(STRING, [pt.constant(STRING, "b")]))
+        (,b) (b,)
+        """
+        bottom, top = pt.ends(self.type)
+        marks = [bottom, *(cut for interval in self.intervals() for cut in interval), top]
+        gaps = [gap for gap in list(pairwise(marks))[::2] if gap[0] < gap[1]]
+        return IntervalSet.of_intervals(self.type, gaps)
+
+    def image(self, of: Callable[[Pattern], Pattern], type_: Type) -> IntervalSet:
+        """The set of the images of its intervals, of another type.
+
+        >>> from xmlpunct.types import INT
+        >>> seconds = IntervalSet(INT, [pt.interval(INT, 0, 7199, True, True)])
+        >>> print(seconds.image(lambda p: pt.interval(INT, p.low // 3600, p.high // 3600, True, True), INT))
+        [0,1]
+        """
+        return IntervalSet(type_, map(of, self))
+
+    def _fuse(self) -> None:
+        """Take in what is new."""
+        new = np.array(self._new, np.int64).reshape(-1, 2)
+        firsts = np.concatenate((self._firsts, new[:, 0], *self._values))
+        lasts = np.concatenate((self._lasts, new[:, 1], *self._values))
+        self._new, self._values = [], []
+        order = np.argsort(firsts, kind="stable")
+        firsts, reached = firsts[order], np.maximum.accumulate(lasts[order])
+        # What begins behind a gap begins an interval; none but the first begins at the lowest ordinal of all.
+        apart = (firsts[1:] > reached[:-1]) & (firsts[1:] - 1 > reached[:-1])
+        begins = np.concatenate(([True], apart))
+        self._firsts, self._lasts = firsts[begins], reached[np.append(begins[1:], True)]
+
+
+def is_numbered(type_: Type) -> bool:
+    """Whether the ordinals of a type fit 64 bits.
+
+    >>> from xmlpunct.types import INT, STRING, decimal
+    >>> is_numbered(INT), is_numbered(decimal(18, 2)), is_numbered(decimal(19, 2)), is_numbered(STRING)
+    (True, True, False, False)
+    """
+    return type_.discrete and not (isinstance(type_, DecimalType) and type_.precision > 18)
+
+
+def _ordinals(type_: Type, column: pl.Series) -> Ordinals:
+    """The ordinals of the values of a numbered type; anything for nulls."""
+    numbers = column.to_physical().cast(pl.Int64)
+    values: Ordinals = (numbers.fill_null(0) if numbers.null_count() else numbers).to_numpy()
+    return values + _EPOCH if type_ is DATE else values
+
+
+def _ranked(
+    type_: Type, column: pl.Series, lows: list[Cut], highs: list[Cut]
+) -> tuple[Ordinals, Ordinals, Ordinals]:
+    """Values, and the intervals between cuts, as numbers in the same order.
+
+    The values at which there are cuts have odd numbers, what lies between two of them has the even one between.
+    """
+    beyond = type_.ordinal(type_.highest) + 1 if type_.discrete else None
+    keys = sorted({cut[1] for cut in (*lows, *highs) if cut[0] == 0} - {beyond})
+    values_at = (
+        [type_.at(key) for key in keys]
+        if type_.discrete
+        else [pt.value_at(type_, (0, key, 0)) for key in keys]
+    )
+    marks = pl.Series(values_at, dtype=type_.dtype)
+    if type_ is DOUBLE:
+        column, marks = (_in_total_order(values) for values in (column, marks))
+    known = column.fill_null(marks[0]) if column.null_count() and len(marks) else column
+    values = marks.search_sorted(known, side="left").to_numpy().astype(np.int64)
+    values += marks.search_sorted(known, side="right").to_numpy()
+
+    def number(cut: Cut) -> int:
+        side, key, after = cut
+        return (side > 0) * (2 * len(keys) + 1) if side else 2 * bisect_left(keys, key) + 1 + after
+
+    firsts = np.array([number(low) for low in lows], np.int64)
+    return values, firsts, np.array([number(high) - 1 for high in highs], np.int64)
+
+
+def _in_total_order(column: pl.Series) -> pl.Series:
+    """DOUBLEs as integers in the same order, of which NaN is the greatest."""
+    # polars takes + 0.0 for nothing, and so keeps -0.
+    bits = (column.fill_nan(float("nan")).to_numpy() + 0.0).view(np.int64)
+    return integers("", np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
