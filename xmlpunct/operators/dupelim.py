@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.frames import Snapshot
+from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.table import Table
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -26,13 +26,13 @@ class DupElim(Operator):
 
     def __init__(self, schema: Schema) -> None:
         super().__init__((schema,), schema)
-        self._seen = Table(schema.empty())
+        self._seen = Arrangement(schema, schema.names)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        return self._seen.add(tuples)
+        return self._seen.insert(tuples)
 
     def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        self._seen.purge(PunctuationSet(self.schema, punctuations).mask(self._seen.frame))
+        self._seen.remove(self._seen.matching(PunctuationSet(self.schema, punctuations)))
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         return punctuations

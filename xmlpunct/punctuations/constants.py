@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
+from typing import Any
 
 import polars as pl
 
@@ -47,6 +48,26 @@ class Constants:
         self._members: dict[Key, Punctuation | None] = {}
         self._parts: dict[tuple[int, ...], dict[Tuple, dict[Punctuation, None]]] = {}
         self._frame: pl.DataFrame | None = None
+
+    constant = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that they constrain."""
+        return tuple(self._names)
+
+    def constants(self) -> pl.DataFrame:
+        """The constants, a row for each punctuation."""
+        return self._constants()
+
+    def at(self, places: Iterable[int]) -> list[Punctuation]:
+        """Those at some places of `constants`."""
+        keys = list(self._members)
+        return [self._member(keys[i]) for i in places]
+
+    def may_match(self, bounds: Callable[[str], tuple[Any, Any]]) -> bool:
+        """Whether a tuple within bounds, given by attribute, may match any."""
+        return True
 
     def __len__(self) -> int:
         return len(self._members)

@@ -8,10 +8,11 @@ attributes, are gone through one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import chain
 from operator import and_, or_
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -52,6 +53,61 @@ def match_expression(p: Punctuation) -> pl.Expr:
     """A polars expression: whether a tuple matches the punctuation."""
     tests = [pattern_expression(p.schema.names[i], p.patterns[i]) for i in p.constrained]
     return reduce(and_, tests, pl.lit(True))
+
+
+class Group(Protocol):
+    """Punctuations that constrain the same attributes."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes."""
+
+    @property
+    def constant(self) -> bool:
+        """Whether each is of constants alone."""
+
+    def constants(self) -> pl.DataFrame:
+        """The constants, a row each."""
+
+    def at(self, places: Iterable[int]) -> list[Punctuation]:
+        """Those at some places of `constants`."""
+
+    def may_match(self, bounds: Callable[[str], tuple[Any, Any]]) -> bool:
+        """Whether a tuple within bounds, given by attribute, may match any."""
+
+    def mask(self, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple, whether it matches any."""
+
+    def matched(self, tuples: pl.DataFrame) -> list[Punctuation]:
+        """Those that some tuple matches."""
+
+
+class Lists:
+    """Punctuations of other forms, gone through one by one."""
+
+    names: tuple[str, ...] = ()
+    constant = False
+
+    def __init__(self, schema: Schema, members: Iterable[Punctuation]) -> None:
+        self.schema, self.members = schema, list(members)
+
+    def constants(self) -> pl.DataFrame:
+        raise NotImplementedError
+
+    def at(self, places: Iterable[int]) -> list[Punctuation]:
+        raise NotImplementedError
+
+    def may_match(self, bounds: Callable[[str], tuple[Any, Any]]) -> bool:
+        return True
+
+    def mask(self, tuples: pl.DataFrame) -> pl.Series:
+        tests = reduce(or_, map(match_expression, self.members))
+        return tuples.with_columns(tests.alias("$hit"))["$hit"]
+
+    def matched(self, tuples: pl.DataFrame) -> list[Punctuation]:
+        tests = [match_expression(p).any().alias(str(i)) for i, p in enumerate(self.members)]
+        found = tuples.select(tests).row(0)
+        return [p for p, hit in zip(self.members, found, strict=True) if hit]
 
 
 class PunctuationSet:
@@ -213,6 +269,11 @@ class PunctuationSet:
     def restored(cls, schema: Schema, frame: pl.DataFrame) -> PunctuationSet:
         """The inverse of `snapshot`: the same set."""
         return cls(schema, loaded(schema, frame))
+
+    def groups(self) -> list[Group]:
+        """What is held, in groups that can be looked for in an index or a page of tuples."""
+        found: list[Group] = [*self._indexes()]
+        return [*found, Lists(self.schema, self._lists)] if self._lists else found
 
     def _indexes(self) -> list[Constants | Spans]:
         found: list[Constants | Spans] = [*self._constants.values(), *self._spans.values()]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from xmlpunct.arrow import booleans
 from xmlpunct.frames import join
-from xmlpunct.punctuations.pattern import WILDCARD, Constant, Cut, Range, cuts
+from xmlpunct.punctuations.pattern import WILDCARD, Constant, Cut, Range, constant, cuts
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine
 from xmlpunct.schema import Schema
 
@@ -45,6 +46,16 @@ class Ends:
         del self.members[number]
         del self._lows[bisect_left(self._lows, (low, number))]
         del self._highs[bisect_left(self._highs, (high, number))]
+
+    @property
+    def lowest(self) -> Cut:
+        """Where the first of them begins."""
+        return self._lows[0][0]
+
+    @property
+    def highest(self) -> Cut:
+        """Where the last of them ends."""
+        return self._highs[-1][0]
 
     def near(self, low: Cut, high: Cut) -> list[Punctuation]:
         """At least those that overlap an interval: all that begin before its end, or end after its begin."""
@@ -98,6 +109,30 @@ class Spans:
         self._numbers: dict[Punctuation, int] = {}
         self._next = 0
         self._cached: Grid | None = None
+
+    constant = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that they constrain."""
+        return tuple(self.schema.names[i] for i in (*self.equal, self.place))
+
+    def constants(self) -> pl.DataFrame:
+        """There are none."""
+        raise NotImplementedError
+
+    def at(self, places: Iterable[int]) -> list[Punctuation]:
+        """There are none."""
+        raise NotImplementedError
+
+    def may_match(self, bounds: Callable[[str], tuple[Any, Any]]) -> bool:
+        """Whether a tuple within bounds, given by attribute, may match any."""
+        low, high = bounds(self.schema.names[self.place])
+        if low is None:
+            return False
+        type_ = self.schema.attributes[self.place].type
+        first, last = cuts(constant(type_, low))[0][0], cuts(constant(type_, high))[0][1]
+        return any(ends.lowest < last and ends.highest > first for ends in self._at.values())
 
     @staticmethod
     def form(p: Punctuation) -> tuple[tuple[int, ...], int] | None:

@@ -1,0 +1,54 @@
+"""The index of an arrangement, compiled and as sorted runs: both as a dictionary of lists."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from xmlpunct.operators import hash_index
+from xmlpunct.operators.hash_index import HashIndex, SortedRuns
+
+KINDS = [HashIndex, SortedRuns] if hash_index.USE_COMPILED else [SortedRuns]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(20))
+def test_it_finds_what_a_dictionary_of_lists_holds(kind: type[HashIndex | SortedRuns], seed: int) -> None:
+    rng = random.Random(seed)
+    index, model, number = kind(), defaultdict[int, list[int]](list), 0
+    spread, stride = (
+        rng.choice([3, 20, 1000, 2**58]),
+        rng.choice([1, 64]),
+    )  # a stride makes neighbours in the table
+    for _ in range(30):
+        hashes = np.array([stride * rng.randrange(spread) for _ in range(rng.randrange(30))], np.uint64)
+        rows = np.arange(number, number + len(hashes))
+        number += len(hashes)
+        index.add(hashes, rows)
+        for h, row in zip(hashes.tolist(), rows.tolist(), strict=True):
+            model[h].append(row)
+        held = [(h, row) for h, listed in model.items() for row in listed]
+        gone = rng.sample(held, rng.randrange(len(held) + 1)) if rng.random() < 0.6 else []
+        index.remove(
+            np.array([h for h, _ in gone] + [7], np.uint64), np.array([row for _, row in gone] + [10**9])
+        )
+        for h, row in gone:
+            model[h].remove(row)
+        asked = np.array([*hashes.tolist(), stride * rng.randrange(spread)], np.uint64)
+        places, found = index.probe(asked)
+        assert list(zip(places.tolist(), found.tolist(), strict=True)) == [
+            (place, row) for place, h in enumerate(asked.tolist()) for row in model[h]
+        ]
+        assert len(index) == sum(map(len, model.values()))
+
+
+@pytest.mark.skipif(not hash_index.USE_COMPILED, reason="there was no C compiler")
+def test_what_is_no_list_of_numbers_is_refused() -> None:
+    index = hash_index._Compiled()
+    with pytest.raises(ValueError, match="a hash for each row"):
+        index.add(np.zeros(2, np.uint64), np.zeros(1, np.int64))
+    with pytest.raises(ValueError, match="a hash for each row"):
+        index.remove(np.zeros(1, np.uint32), np.zeros(1, np.int32))

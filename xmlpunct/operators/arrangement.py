@@ -1,0 +1,357 @@
+"""The arrangement: the tuples that an operator retains, indexed by key and by what punctuations close.
+
+Rows are numbered as they come and lie in *pages*, data frames that do not change. An index finds the rows of a key;
+further ones, made when the first punctuation of constants asks for them, the rows of the attributes that it
+constrains. Each page knows the least and the greatest value of an attribute that ranges constrain. So a slice costs
+what it holds, not what is retained.
+
+A row that goes is only marked; a page is written anew once most of its rows are gone, so what is done for one slice
+is never more than a few pages. Pages that did not change are the same objects in the next snapshot.
+"""
+
+from __future__ import annotations
+
+import secrets
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from xmlpunct.operators.hash_index import Hashes, Rows, hash_index
+from xmlpunct.punctuations.set import Group, PunctuationSet
+from xmlpunct.schema import Schema
+
+PAGE_ROWS = 2**17
+"""How many rows a page has at most, so that writing one anew takes some milliseconds."""
+BLOCK_ROWS = 2**12
+"""How many rows of a page are compared with ranges if any of them may match."""
+SCANNED_ROWS = 4096
+"""With so few rows, comparing all of them costs less than an index (`benchmarks/scaling.py --only state`)."""
+_SEED = secrets.randbits(63)
+"""Of the hashes, which are never stored: nobody can choose keys that collide."""
+_NONE = np.empty(0, np.int64)
+
+
+class Page:
+    """Some rows, in the order of their numbers: ``first``, ``first + 1``... or, where some are missing, ``numbers``."""
+
+    __slots__ = ("_bounds", "_marks", "dead", "first", "frame", "last", "live", "numbers")
+
+    def __init__(self, frame: pl.DataFrame, first: int, numbers: Rows | None = None) -> None:
+        self.frame, self.numbers = frame, numbers
+        self.first = first if numbers is None else int(numbers[0])
+        self.last = first + frame.height - 1 if numbers is None else int(numbers[-1])
+        self.live = frame.height
+        self.dead: NDArray[np.bool_] | None = None
+        self._bounds: dict[str, list[tuple[Any, Any]]] = {}
+        self._marks: pl.DataFrame | None = None
+
+    def places(self, rows: Rows) -> Rows:
+        """Where rows of this page stand in its frame."""
+        return rows - self.first if self.numbers is None else np.searchsorted(self.numbers, rows)
+
+    @property
+    def rows(self) -> Rows:
+        """The numbers of the live rows."""
+        numbers = np.arange(self.first, self.last + 1) if self.numbers is None else self.numbers
+        return numbers if self.dead is None else numbers[~self.dead]
+
+    @property
+    def alive(self) -> pl.DataFrame:
+        """The live rows."""
+        return self.frame if self.dead is None else self.frame.filter(pl.Series(~self.dead))
+
+    def near(self, group: Group) -> Iterator[tuple[pl.DataFrame, Rows]]:
+        """The blocks of which a row may match a group, without what is gone, and the numbers of their rows."""
+        for block in range(-(-self.frame.height // BLOCK_ROWS)):
+
+            def bounds(name: str, block: int = block) -> tuple[Any, Any]:
+                return self._bounds_of(name)[block]
+
+            if group.may_match(bounds):
+                at = slice(block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS)
+                tuples = self.frame[at]
+                rows = np.arange(self.first + at.start, self.first + at.start + tuples.height)
+                rows = rows if self.numbers is None else self.numbers[at]
+                if self.dead is None or not self.dead[at].any():
+                    yield tuples, rows
+                elif not self.dead[at].all():
+                    there = ~self.dead[at]
+                    yield tuples.filter(pl.Series(there)), rows[there]
+
+    def _bounds_of(self, name: str) -> list[tuple[Any, Any]]:
+        """By block the least and the greatest value of an attribute, as they were at first; None: there is none."""
+        if name not in self._bounds:
+            column = self.frame[name]
+            blocks = [column[at : at + BLOCK_ROWS] for at in range(0, len(column), BLOCK_ROWS)]
+            self._bounds[name] = [_bounds(block) for block in blocks]
+        return self._bounds[name]
+
+    def mark(self, rows: Rows) -> None:
+        """Let some live rows go."""
+        if self.dead is None:
+            self.dead = np.zeros(self.frame.height, np.bool_)
+        self.dead[self.places(rows)] = True
+        self.live -= len(rows)
+        self._marks = None
+
+    @property
+    def marks(self) -> pl.DataFrame | None:
+        """Which rows are gone, as a data frame: the same one until more go."""
+        if self._marks is None and self.dead is not None:
+            self._marks = pl.DataFrame({"dead": self.dead})
+        return self._marks
+
+
+class Index:
+    """The rows of an arrangement by the values of some columns."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self._index = hash_index()
+
+    def hashes(self, tuples: pl.DataFrame) -> Hashes:
+        """The hashes of tuples that have the columns."""
+        if not self.names:
+            return np.zeros(tuples.height, np.uint64)
+        keys = tuples if tuples.columns == self.names else tuples.select(self.names)
+        return keys.hash_rows(_SEED).to_numpy()
+
+    def add(self, tuples: pl.DataFrame, rows: Rows) -> None:
+        """Add tuples, with their numbers."""
+        self._index.add(self.hashes(tuples), rows)
+
+    def remove(self, tuples: pl.DataFrame, rows: Rows) -> None:
+        """Take out tuples, with their numbers."""
+        self._index.remove(self.hashes(tuples), rows)
+
+    def candidates(self, tuples: pl.DataFrame) -> tuple[Rows, Rows]:
+        """All pairs of a place in ``tuples`` and a row of the same hash."""
+        return self._index.probe(self.hashes(tuples))
+
+
+class Arrangement:
+    """Tuples of ``schema`` by the columns ``key``. Nulls are equal, NaN equals itself.
+
+    >>> s = Schema.parse("sid STRING, hour INT")
+    >>> seen = Arrangement(s, ["sid", "hour"])
+    >>> seen.insert(s.frame([("S1", 5), ("S2", 5), ("S1", 5)])).rows()
+    [('S1', 5), ('S2', 5)]
+    >>> seen.insert(s.frame([("S1", 5), ("S1", 6)])).rows()
+    [('S1', 6)]
+    >>> from xmlpunct.punctuations.punctuation import Punctuation
+    >>> seen.remove(seen.matching(PunctuationSet(s, [Punctuation.of(s, hour=5)]))).rows()
+    [('S1', 5), ('S2', 5)]
+    >>> seen.frame.rows()
+    [('S1', 6)]
+    """
+
+    def __init__(self, schema: Schema, key: Sequence[str]) -> None:
+        self.schema, self.key = schema, tuple(key)
+        self._pages: list[Page] = []
+        self._next = 0
+        self._indexes = {self.key: Index(self.key)}
+        self._whole: pl.DataFrame | None = schema.empty()
+
+    @property
+    def height(self) -> int:
+        """How many tuples are retained."""
+        return sum(page.live for page in self._pages)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All tuples, in the order in which they came."""
+        if self._whole is None:
+            frames = [page.alive for page in self._pages]
+            self._whole = pl.concat(frames) if frames else self.schema.empty()
+        return self._whole
+
+    # Adding
+
+    def append(self, tuples: pl.DataFrame) -> None:
+        """Add tuples."""
+        if not tuples.height:
+            return
+        rows = np.arange(self._next, self._next + tuples.height)
+        for index in self._indexes.values():
+            index.add(tuples, rows)
+        for at in range(0, tuples.height, PAGE_ROWS):
+            part = tuples[at : at + PAGE_ROWS] if tuples.height > PAGE_ROWS else tuples
+            self._pages.append(Page(part, self._next + at))
+        self._next += tuples.height
+        self._whole = None
+        self._join_pages()
+
+    def insert(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        """Add the tuples whose key is not there yet, each key once; return them."""
+        fresh = tuples.unique(self.key, maintain_order=True, keep="first") if self.key else tuples.head(1)
+        places, _ = self.probe(fresh)
+        if len(places):
+            new = np.ones(fresh.height, np.bool_)
+            new[places] = False
+            fresh = fresh.filter(pl.Series(new))
+        self.append(fresh)
+        return fresh
+
+    def _join_pages(self) -> None:
+        """Join the last pages until each is at least twice as large as the next, or as large as may be."""
+        while len(self._pages) > 1:
+            before, last = self._pages[-2:]
+            if before.live >= 2 * last.live or before.live + last.live > PAGE_ROWS:
+                return
+            frame = pl.concat([before.alive, last.alive], rechunk=True)
+            rows = np.concatenate((before.rows, last.rows))
+            self._pages[-2:] = [_page(frame, rows)]
+
+    # Finding
+
+    def probe(self, tuples: pl.DataFrame, on: Sequence[str] | None = None) -> tuple[Rows, Rows]:
+        """All pairs of a place in ``tuples`` and a row with the same key, by place, then by row.
+
+        ``tuples`` have the columns ``on`` (the key's own names unless given) in the key's order.
+        """
+        names = list(self.key if on is None else on)
+        keys = tuples if tuples.columns == names or not names else tuples.select(names)
+        if names != list(self.key):
+            keys = keys.rename(dict(zip(names, self.key, strict=True)))
+        return self._equal(keys, self._indexes[self.key])
+
+    def _equal(self, keys: pl.DataFrame, index: Index) -> tuple[Rows, Rows]:
+        """The pairs of an index that are equal indeed."""
+        places, rows = index.candidates(keys)
+        if not len(rows) or not index.names:
+            return places, rows
+        mine, theirs = keys[places], self.take(rows, index.names)
+        if mine.equals(theirs):
+            return places, rows
+        tests = [mine[name].eq_missing(theirs[name]) for name in index.names]
+        same = np.logical_and.reduce([test.to_numpy() for test in tests])
+        return places[same], rows[same]
+
+    def take(self, rows: Rows, names: Sequence[str] | None = None) -> pl.DataFrame:
+        """The tuples of some rows, in their order; of their columns only ``names`` if given."""
+        columns = self.schema.names if names is None else names
+        if not len(rows):
+            return self.schema.empty().select(columns)
+        firsts = [page.first for page in self._pages]
+        low = bisect_right(firsts, int(rows.min())) - 1
+        if low + 1 == len(firsts) or int(rows.max()) < firsts[low + 1]:
+            page = self._pages[low]
+            return page.frame.select(columns)[page.places(rows)]
+        at = np.searchsorted(np.array(firsts), rows, side="right") - 1
+        order = np.argsort(at, kind="stable")
+        cuts = np.flatnonzero(np.diff(at[order])) + 1
+        parts = []
+        for some in np.split(order, cuts):
+            page = self._pages[int(at[some[0]])]
+            parts.append(page.frame.select(columns)[page.places(rows[some])])
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        return pl.concat(parts, rechunk=True)[back]
+
+    def matching(self, closed: PunctuationSet) -> Rows:
+        """The rows that match any of some punctuations, in order."""
+        found = [rows for group in closed.groups() for rows in self._matching(group)]
+        return _NONE if not found else found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+
+    def _matching(self, group: Group) -> list[Rows]:
+        """The rows that match a group, in pieces."""
+        if (index := self._index_of(group)) is not None:
+            _, rows = self._equal(group.constants(), index)
+            return [np.sort(rows)]
+        near = [part for page in self._pages for part in page.near(group)]
+        return [rows[group.mask(tuples).to_numpy()] for tuples, rows in near]
+
+    def blocked(self, waiting: PunctuationSet) -> PunctuationSet:
+        """Those of some punctuations that a tuple matches."""
+        found = PunctuationSet(waiting.schema)
+        for group in waiting.groups():
+            if (index := self._index_of(group)) is not None:
+                constants = group.constants()
+                places, _ = self._equal(constants, index)
+                found.update(group.at(np.unique(places)))
+            else:
+                for page in self._pages:
+                    for tuples, _ in page.near(group):
+                        found.update(group.matched(tuples))
+        return found
+
+    def _index_of(self, group: Group) -> Index | None:
+        """The index of the attributes that a group of constants constrains, made if it is worth it."""
+        names = group.names
+        if names in self._indexes:
+            return self._indexes[names] if group.constant else None
+        if not group.constant or self.height <= SCANNED_ROWS:
+            return None
+        index = self._indexes[names] = Index(names)
+        for page in self._pages:
+            index.add(page.alive, page.rows)
+        return index
+
+    # Removing
+
+    def remove(self, rows: Rows) -> pl.DataFrame:
+        """Let some rows go, which are in order and each once; return their tuples."""
+        gone = self.take(rows)
+        if not len(rows):
+            return gone
+        for index in self._indexes.values():
+            index.remove(gone, rows)
+        firsts = np.array([page.first for page in self._pages])
+        at = np.searchsorted(firsts, rows, side="right") - 1
+        for number in np.unique(at).tolist():
+            page = self._pages[number]
+            page.mark(rows[at == number])
+            if 0 < 2 * page.live < page.frame.height:
+                self._pages[number] = _page(page.alive, page.rows)
+        self._pages = [page for page in self._pages if page.live]
+        self._whole = None
+        return gone
+
+    def clear(self) -> None:
+        """Let all rows go."""
+        self._pages, self._whole = [], self.schema.empty()
+        self._indexes = {self.key: Index(self.key)}
+
+    # Checkpoints
+
+    def snapshot(self, name: str) -> dict[str, pl.DataFrame]:
+        """The pages, each under a name of its own that begins with ``name``, and which rows are gone."""
+        found = {}
+        for page in self._pages:
+            found[f"{name}.{page.first}"] = page.frame
+            if page.marks is not None:
+                found[f"{name}.{page.first}.dead"] = page.marks
+        return found
+
+    def restore(self, name: str, snapshot: Mapping[str, pl.DataFrame]) -> None:
+        """Take the tuples of a snapshot."""
+        self.clear()
+        lead = f"{name}."
+        keys = [key.removeprefix(lead) for key in snapshot if key.startswith(lead)]
+        for first in sorted(int(key) for key in keys if key.isdecimal()):
+            page = Page(snapshot[f"{lead}{first}"], first)
+            dead = snapshot.get(f"{lead}{first}.dead")
+            if dead is not None:
+                page.mark(page.rows[dead.to_series().to_numpy()])
+            self._pages.append(page)
+            self._indexes[self.key].add(page.alive, page.rows)
+            self._next = page.last + 1
+        self._whole = None
+
+
+def _bounds(column: pl.Series) -> tuple[Any, Any]:
+    """The least and the greatest value of a column; NaN is the greatest."""
+    if column.dtype.is_float() and column.is_nan().any():
+        least = column.fill_nan(None).min()
+        return float("nan") if least is None else least, float("nan")
+    return column.min(), column.max()
+
+
+def _page(frame: pl.DataFrame, rows: Rows) -> Page:
+    """A page of rows with these numbers."""
+    whole = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
+    return Page(frame, int(rows[0]), None if whole else rows)
