@@ -68,7 +68,7 @@ def closed(t: Tuple, ps: PunctuationSet) -> bool:
 @pytest.mark.parametrize("seed", range(12))
 def test_it_holds_finds_and_loses_what_a_list_does(key: tuple[str, ...], seed: int) -> None:
     rng = random.Random(seed)
-    held, model = Arrangement(SCHEMA, key), list[Tuple]()
+    held, model = Arrangement(SCHEMA.empty(), key), list[Tuple]()
     at = [SCHEMA.index(name) for name in key]
 
     def key_of(t: Tuple) -> tuple[object, ...]:
@@ -108,13 +108,13 @@ def test_it_holds_finds_and_loses_what_a_list_does(key: tuple[str, ...], seed: i
         assert held.height == len(model)
         assert listed(held.frame) == [tuple(map(plain, t)) for t in model]
         if rng.random() < 0.2:
-            again = Arrangement(SCHEMA, key)
+            again = Arrangement(SCHEMA.empty(), key)
             again.restore("it", unpack(pack(held.snapshot("it"))) | held.snapshot("its"))
             held = again
 
 
 def test_what_did_not_change_is_the_same_in_the_next_snapshot() -> None:
-    held = Arrangement(SCHEMA, ("n",))
+    held = Arrangement(SCHEMA.empty(), ("n",))
     for start in range(0, 400, 5):
         held.append(SCHEMA.frame((i, 0.0, "a") for i in range(start, start + 5)))
     before = held.snapshot("it")
@@ -123,7 +123,7 @@ def test_what_did_not_change_is_the_same_in_the_next_snapshot() -> None:
     after = held.snapshot("it")
     kept = sum(frame.height for name, frame in after.items() if before.get(name) is frame)
     assert kept >= 300
-    again = Arrangement(SCHEMA, ("n",))
+    again = Arrangement(SCHEMA.empty(), ("n",))
     again.restore("it", after)
     assert {name for name in again.snapshot("it") if after[name] is again.snapshot("it")[name]} >= {
         name for name in after if not name.endswith(".dead")
@@ -131,7 +131,7 @@ def test_what_did_not_change_is_the_same_in_the_next_snapshot() -> None:
 
 
 def test_pages_are_written_anew_once_most_of_their_rows_are_gone() -> None:
-    held = Arrangement(SCHEMA, ("n",))
+    held = Arrangement(SCHEMA.empty(), ("n",))
     held.append(SCHEMA.frame((i, 0.0, "a") for i in range(40)))
     held.remove(np.arange(0, 30))
     (page,) = held.snapshot("it").values()

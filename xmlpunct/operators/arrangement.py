@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from xmlpunct.operators.hash_index import Hashes, Rows, hash_index
 from xmlpunct.punctuations.set import Group, PunctuationSet
-from xmlpunct.schema import Schema
 
 PAGE_ROWS = 2**17
 """How many rows a page has at most, so that writing one anew takes some milliseconds."""
@@ -134,10 +133,10 @@ class Index:
 
 
 class Arrangement:
-    """Tuples of ``schema`` by the columns ``key``. Nulls are equal, NaN equals itself.
+    """Tuples with the columns of ``empty``, by the columns ``key``. Nulls are equal, NaN equals itself.
 
-    >>> s = Schema.parse("sid STRING, hour INT")
-    >>> seen = Arrangement(s, ["sid", "hour"])
+    >>>     >>> s = Schema.parse("sid STRING, hour INT")
+    >>> seen = Arrangement(s.empty(), s.names)
     >>> seen.insert(s.frame([("S1", 5), ("S2", 5), ("S1", 5)])).rows()
     [('S1', 5), ('S2', 5)]
     >>> seen.insert(s.frame([("S1", 5), ("S1", 6)])).rows()
@@ -149,12 +148,12 @@ class Arrangement:
     [('S1', 6)]
     """
 
-    def __init__(self, schema: Schema, key: Sequence[str]) -> None:
-        self.schema, self.key = schema, tuple(key)
+    def __init__(self, empty: pl.DataFrame, key: Sequence[str]) -> None:
+        self.empty, self.key = empty, tuple(key)
         self._pages: list[Page] = []
         self._next = 0
         self._indexes = {self.key: Index(self.key)}
-        self._whole: pl.DataFrame | None = schema.empty()
+        self._whole: pl.DataFrame | None = empty
 
     @property
     def height(self) -> int:
@@ -166,7 +165,7 @@ class Arrangement:
         """All tuples, in the order in which they came."""
         if self._whole is None:
             frames = [page.alive for page in self._pages]
-            self._whole = pl.concat(frames) if frames else self.schema.empty()
+            self._whole = pl.concat(frames) if frames else self.empty
         return self._whole
 
     # Adding
@@ -195,6 +194,24 @@ class Arrangement:
             fresh = fresh.filter(pl.Series(new))
         self.append(fresh)
         return fresh
+
+    def merge(self, fresh: pl.DataFrame, aggregations: Sequence[pl.Expr], apart: bool = False) -> None:
+        """Add rows, and make one row of all of a key: its other columns by ``aggregations`` over theirs.
+
+        ``apart`` says that each of the fresh ones has a key to itself.
+
+        >>> sums = Arrangement(pl.DataFrame(schema={"k": pl.Int64, "n": pl.Int64}), ["k"])
+        >>> for k in (1, 2, 1):
+        ...     sums.merge(pl.DataFrame({"k": [k], "n": [1]}), [pl.col("n").sum()])
+        >>> sums.frame.rows()
+        [(2, 1), (1, 2)]
+        """
+        _, rows = self.probe(fresh)
+        if len(rows):
+            fresh = pl.concat([self.remove(np.unique(rows)), fresh])
+        if len(rows) or not apart:
+            fresh = fresh.group_by(self.key, maintain_order=True).agg(aggregations)
+        self.append(fresh)
 
     def _join_pages(self) -> None:
         """Join the last pages until each is at least twice as large as the next, or as large as may be."""
@@ -233,9 +250,9 @@ class Arrangement:
 
     def take(self, rows: Rows, names: Sequence[str] | None = None) -> pl.DataFrame:
         """The tuples of some rows, in their order; of their columns only ``names`` if given."""
-        columns = self.schema.names if names is None else names
+        columns = self.empty.columns if names is None else list(names)
         if not len(rows):
-            return self.schema.empty().select(columns)
+            return self.empty.select(columns)
         firsts = [page.first for page in self._pages]
         low = bisect_right(firsts, int(rows.min())) - 1
         if low + 1 == len(firsts) or int(rows.max()) < firsts[low + 1]:
@@ -313,7 +330,7 @@ class Arrangement:
 
     def clear(self) -> None:
         """Let all rows go."""
-        self._pages, self._whole = [], self.schema.empty()
+        self._pages, self._whole = [], self.empty
         self._indexes = {self.key: Index(self.key)}
 
     # Checkpoints

@@ -26,7 +26,7 @@ class DupElim(Operator):
 
     def __init__(self, schema: Schema) -> None:
         super().__init__((schema,), schema)
-        self._seen = Arrangement(schema, schema.names)
+        self._seen = Arrangement(schema.empty(), schema.names)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._seen.insert(tuples)

@@ -8,8 +8,8 @@ import polars as pl
 
 from xmlpunct.frames import Snapshot, join
 from xmlpunct.operators.aggregate import Accumulator, Aggregate, accumulators
+from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.table import Table
 from xmlpunct.punctuations.bundle import rebased
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
@@ -54,8 +54,9 @@ class GroupBy(Operator):
         self._plain = [a for a in found if not a.aggregate.needs_values]
         self._distinct = [a for a in found if a.aggregate.needs_values]
         self._arguments = sorted({str(a.aggregate.argument) for a in self._distinct})
-        self._groups = self._aggregate(whole.empty(), self._plain)
-        self._values = {a: Table(self._pairs(whole.empty(), a)) for a in self._arguments}
+        self._groups = Arrangement(self._aggregate(whole.empty(), self._plain), self._names)
+        pairs = {a: self._pairs(whole.empty(), a) for a in self._arguments}
+        self._values = {a: Arrangement(empty, empty.columns) for a, empty in pairs.items()}
         self._released = False
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
         self._closed = PunctuationSet(self._keys)
@@ -69,35 +70,31 @@ class GroupBy(Operator):
             fresh = tuples.select(*self._by, *(e for a in self._plain for e in a.received()))
         else:
             fresh = self._aggregate(tuples, self._plain)
-        if self._partial or self._groups.height:
-            parts = pl.concat([self._groups, fresh])
-            merges = [e for a in self._plain for e in a.merges()]
-            fresh = parts.group_by(self._names, maintain_order=True).agg(merges)
-        self._groups = fresh
+        merges = [e for a in self._plain for e in a.merges()]
+        self._groups.merge(fresh, merges, apart=not self._partial)
         for argument, seen in self._values.items():
-            seen.add(self._pairs(tuples, argument))
+            seen.insert(self._pairs(tuples, argument))
         return self.schema.empty()
 
     def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         closed = self._closed = self._close(punctuations)
         if not len(closed) or (self._released and not len(self._keys)):
             return self.schema.empty()
-        hit = closed.mask(self._groups)
-        groups, self._groups = self._groups.filter(hit), without(self._groups, hit)
+        groups = self._groups.remove(self._groups.matching(closed))
         if not len(self._keys):
             self._released = True
             if not groups.height:  # the one group exists even if no tuple came
                 row = {"$all": 0} | {k: v for a in self._plain for k, v in a.empty().items()}
-                groups = pl.DataFrame([row], schema=self._groups.schema)
+                groups = pl.DataFrame([row], schema=self._groups.empty.schema)
         for a in self._distinct:
-            groups = self._with_distinct(groups, a)
+            groups = self._with_distinct(groups, a, closed)
         return self._finish(groups)
 
     def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         closed = self._closed
         if len(closed):
             for seen in self._values.values():
-                seen.purge(closed.mask(seen.frame))
+                seen.remove(seen.matching(closed))
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         places = [i if i < len(self._keys) else None for i in range(len(self.schema))]
@@ -120,12 +117,12 @@ class GroupBy(Operator):
         """The (group, value) pairs of some tuples."""
         return tuples.select(*self._by, pl.col(argument).alias("$value"))
 
-    def _with_distinct(self, groups: pl.DataFrame, a: Accumulator) -> pl.DataFrame:
-        """Some groups with the partial columns of a DISTINCT aggregate."""
+    def _with_distinct(self, groups: pl.DataFrame, a: Accumulator, closed: PunctuationSet) -> pl.DataFrame:
+        """The groups that are closed, with the partial columns of a DISTINCT aggregate."""
         argument = str(a.aggregate.argument)
-        values = self._values[argument].frame.rename(
-            {"$value": argument} if argument not in self._keys else {}
-        )
+        seen = self._values[argument]
+        values = seen.take(seen.matching(closed))
+        values = values if argument in self._keys else values.rename({"$value": argument})
         if argument in self._keys:  # the group's own key: the pair repeats it
             values = values.drop("$value")
         found = values.group_by(self._names).agg(a.partials())
@@ -157,7 +154,7 @@ class GroupBy(Operator):
 
     def snapshot(self) -> Snapshot:
         state = {f"joint.{k}": v for k, v in self._joint.snapshot().items()}
-        state |= {"groups": self._groups, "released": pl.DataFrame({"released": [self._released]})}
+        state |= {**self._groups.snapshot("groups"), "released": pl.DataFrame({"released": [self._released]})}
         for argument, seen in self._values.items():
             state |= seen.snapshot(f"values.{argument}")
         return state
@@ -166,7 +163,7 @@ class GroupBy(Operator):
         self._joint.restore(
             {k.removeprefix("joint."): v for k, v in snapshot.items() if k.startswith("joint.")}
         )
-        self._groups = snapshot["groups"]
+        self._groups.restore("groups", snapshot)
         self._released = snapshot["released"].item()
         for argument, seen in self._values.items():
             seen.restore(f"values.{argument}", snapshot)
