@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
 from xmlpunct.frames import Snapshot
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.operators.table import Table
+from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.bundle import Bundle, distinct, has_end, rebased
 from xmlpunct.punctuations.fused import Past
 from xmlpunct.punctuations.ownership import Ways
@@ -23,7 +26,7 @@ from xmlpunct.slice import without
 
 PRESERVED = {"inner": (), "left": (LEFT,), "right": (RIGHT,), "full": (LEFT, RIGHT)}
 """For each kind of join the sides whose tuples come out without a partner too."""
-_ID, _MATCHED = "$id", "$matched"
+_ID = "$id"
 
 
 class Join(Operator):
@@ -62,12 +65,19 @@ class Join(Operator):
         super().__init__((left, right), Schema.of([*sides[LEFT], *sides[RIGHT]]))
         self._places = [self._origins(side) for side in (LEFT, RIGHT)]
         self._residual = residual
-        self._next_id = 0
-        self._stored = [Table(self._marked(port, side.empty())) for port, side in enumerate((left, right))]
-        self._pending = [PunctuationSet(left), PunctuationSet(right)]
+        self._stored = [
+            Arrangement(side.empty(), self.keys.names[port]) for port, side in enumerate((left, right))
+        ]
+        self._paired = [
+            Arrangement(side.empty(), self.keys.names[port]) for port, side in enumerate((left, right))
+        ]
+        """Of a preserved side, the stored tuples that have found a partner."""
+        self._pending = [Pending(left), Pending(right)]
         self._ended = [False, False]
         self._closed: Sequence[Punctuation] = ()
         """What the slice at hand closes, as punctuations over k."""
+        self._leaving: list[Rows] = []
+        """What of the other input's tuples it lets go."""
         self._met: list[tuple[Punctuation, Punctuation]] = []
         self._past = [Past(left), Past(right)]
         """On several shards, what has been said of a preserved side that every shard has to say."""
@@ -79,61 +89,70 @@ class Join(Operator):
     # Tuples
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        mine, others = self._stored[port], self._stored[1 - port]
         null = self.keys.has_null(port, tuples)
-        fresh = self._marked(port, without(tuples, null))
-        pairs = self._pairs(*((fresh, others.frame) if port == LEFT else (others.frame, fresh)))
-        fresh = self._mark(port, fresh, pairs)
-        marked = self._mark(1 - port, others.frame, pairs)
-        if marked is not others.frame:
-            others.change(marked[_MATCHED] & ~others.frame[_MATCHED], marked)
+        fresh = without(tuples, null)
+        found, matched, partners = list[pl.DataFrame](), np.zeros(fresh.height, np.bool_), list[Rows]()
+        for others in self._tuples(1 - port):
+            places, rows = others.probe(fresh, self.keys.names[port])
+            pairs, passed = self._pairs(port, fresh[places], others.take(rows))
+            found.append(pairs)
+            matched[places[passed]] = True
+            partners.append(rows[passed])
+        if self._preserved[1 - port]:
+            self._paired[1 - port].append(self._stored[1 - port].remove(np.unique(partners[0])))
         closed = self.keys.closed_by(1 - port, port, fresh)
-        mine.append(without(fresh, closed))
-        found = [pairs.select(self.schema.names)]
-        if self._preserved[port]:
-            found.append(self._with_nulls(port, tuples.filter(null)))
-            found.append(self._with_nulls(port, fresh.filter(closed & ~fresh[_MATCHED])))
-        return pl.concat(found)
+        if not self._preserved[port]:
+            self._stored[port].append(without(fresh, closed))
+            return pl.concat(found)
+        alone = pl.Series(~matched)
+        self._stored[port].append(fresh.filter(~closed & alone))
+        self._paired[port].append(fresh.filter(~closed & ~alone))
+        left_alone = (tuples.filter(null), fresh.filter(closed & alone))
+        return pl.concat([*found, *(self._with_nulls(port, part) for part in left_alone)])
 
     def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         other = 1 - port
         self._closed = self.keys.closings(port, punctuations)
+        gone = PunctuationSet(self.inputs[other], self.keys.moved(self._closed, self.inputs[other], other))
+        self._leaving = [stored.matching(gone) for stored in self._tuples(other)]
         if not self._preserved[other]:
             return self.schema.empty()
-        stored = self._stored[other].frame
-        closed = self.keys.among(self._closed, other, stored)
-        return self._with_nulls(other, stored.filter(closed & ~stored[_MATCHED]))
+        return self._with_nulls(other, self._stored[other].take(self._leaving[0]))
 
     def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        others = self._stored[1 - port]
-        others.purge(self.keys.among(self._closed, 1 - port, others.frame))
+        other = 1 - port
+        for stored, rows in zip(self._tuples(other), self._leaving, strict=True):
+            self._pending[other].lose(stored.remove(rows))
         # What is closed on both sides is forgotten next, and still combines with these punctuations.
         self._met = self._meet(port, punctuations) if self._preserved[port] else []
         self.keys.add(port, self._closed)
         self._ended[port] |= has_end(punctuations)
-        self._pending[port].update(punctuations)
+        self._pending[port].add(punctuations)
+
+    def _tuples(self, side: int) -> list[Arrangement]:
+        """What is stored of an input: where it is preserved, first what has no partner yet."""
+        return [self._stored[side], self._paired[side]] if self._preserved[side] else [self._stored[side]]
 
     # Punctuations
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         found = []
         for side in (LEFT, RIGHT):
-            free = self._pending[side].unmatched(self._stored[side].frame)
+            free = self._pending[side].free(self._tuples(side))
             found.append(self._said(side, free))
-            self._pending[side].discard(free)
             if self.ownership and self._preserved[side]:
                 self._past[side].update(self._unowned(side, free))
         for side in (LEFT, RIGHT):
             if self._preserved[side]:
                 found.append(self._said(side, self._halves(side, port)))
-        if self.kind == "full" and all(self._ended) and not any(s.height for s in self._stored):
+        if self.kind == "full" and all(self._ended) and not self.rows:
             over = [Punctuation.everything(self.schema)]
             return distinct([*found, over]) if self.ownership else over
         return distinct(found)
 
     def _halves(self, side: int, port: int) -> Sequence[Punctuation]:
         """What is new in a preserved side's punctuations combined with what the other has closed."""
-        pending = self._pending[side]
+        pending = self._pending[side].waiting
         if port == side:
             return [c for p, c in self._met if p in pending or self._alone_says(side, c, p)]
         fresh, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
@@ -198,33 +217,15 @@ class Join(Operator):
 
     # Rows
 
-    def _marked(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        """Tuples with a number each and a mark whether they have found a partner."""
-        if not self._preserved[port]:
-            return tuples
-        numbers = pl.Series(
-            _ID + str(port), range(self._next_id, self._next_id + tuples.height), dtype=pl.Int64
-        )
-        self._next_id += tuples.height
-        return tuples.with_columns(numbers, pl.lit(False).alias(_MATCHED))
-
-    def _mark(self, port: int, tuples: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-        if not self._preserved[port] or not pairs.height:
-            return tuples
-        identity = _ID + str(port)
-        partner = tuples[identity].is_in(pairs[identity].implode())
-        return tuples.with_columns((pl.col(_MATCHED) | partner).alias(_MATCHED))
-
-    def _pairs(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-        pairs = self.keys.pairs(
-            *(side.drop(_MATCHED) if _MATCHED in side else side for side in (left, right))
-        )
-        if self._residual is not None or self.kind != "inner":
-            right_keys = zip(*self.keys.names, strict=True)
-            pairs = pairs.with_columns(pl.col(k).alias(name) for k, name in right_keys)
-        if self._residual is not None:
-            pairs = self.passing(pairs, compiled(self._residual))
-        return pairs
+    def _pairs(self, port: int, mine: pl.DataFrame, others: pl.DataFrame) -> tuple[pl.DataFrame, Rows]:
+        """The pairs of tuples of equal k, place by place, that satisfy the residual, and their places."""
+        left, right = (mine, others) if port == LEFT else (others, mine)
+        pairs = left.hstack([column for column in right.get_columns() if column.name not in left.columns])
+        passed = np.arange(pairs.height)
+        if self._residual is not None and pairs.height:
+            pairs = self.passing(pairs.with_row_index(_ID), compiled(self._residual))
+            passed = pairs[_ID].to_numpy().astype(np.int64)
+        return pairs.select(self.schema.names), passed
 
     def _with_nulls(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """A preserved side's tuples with nulls for the other side."""
@@ -238,33 +239,32 @@ class Join(Operator):
     # State
 
     def waits(self) -> list[int]:
-        return [s.height for s in reversed(self._stored)]
+        stored = [a.height + b.height for a, b in zip(self._stored, self._paired, strict=True)]
+        return stored[::-1]
 
     @property
     def rows(self) -> int:
-        return sum(s.height for s in self._stored)
+        return sum(s.height for s in (*self._stored, *self._paired))
 
     @property
     def held(self) -> int:
         return self.keys.meeting.held + sum(map(len, self._pending)) + sum(map(len, self._past))
 
     def snapshot(self) -> Snapshot:
-        left, right = (stored.snapshot(f"stored{i}") for i, stored in enumerate(self._stored))
+        found = dict[str, pl.DataFrame]()
+        for i, (stored, paired) in enumerate(zip(self._stored, self._paired, strict=True)):
+            found |= stored.snapshot(f"stored{i}") | paired.snapshot(f"paired{i}")
         pending = {f"pending{i}": p.snapshot() for i, p in enumerate(self._pending)}
-        flags = pl.DataFrame(
-            {"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]], "id": [self._next_id]}
-        )
+        flags = pl.DataFrame({"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]]})
         pending |= {f"remembered{i}": past.snapshot() for i, past in enumerate(self._past)}
-        return {**left, **right, **pending, **self.keys.meeting.snapshot(), "flags": flags}
+        return {**found, **pending, **self.keys.meeting.snapshot(), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
-        for i, stored in enumerate(self._stored):
-            stored.restore(f"stored{i}", snapshot)
-        self._pending = [
-            PunctuationSet.restored(schema, snapshot[f"pending{i}"]) for i, schema in enumerate(self.inputs)
-        ]
+        for i, pending in enumerate(self._pending):
+            self._stored[i].restore(f"stored{i}", snapshot)
+            self._paired[i].restore(f"paired{i}", snapshot)
+            pending.restore(snapshot[f"pending{i}"])
         self.keys.meeting.restore(snapshot)
         for i, past in enumerate(self._past):
             past.restore(snapshot[f"remembered{i}"])
-        left, right, self._next_id = snapshot["flags"].row(0)
-        self._ended = [left, right]
+        self._ended = list(snapshot["flags"].row(0))

@@ -1,0 +1,77 @@
+"""Punctuations that wait until no retained tuple matches them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.schema import Schema
+
+
+class Pending:
+    """The paper's setNomatchPs over what is retained, asked only for what a slice touches.
+
+    A punctuation is blocked by a tuple that matches it, and a tuple that comes later cannot free it. So those to
+    look at are the new ones, and those that a tuple matched which went.
+
+    >>> s = Schema.parse("item INT, price INT")
+    >>> bids = Arrangement(s.empty(), ["item"])
+    >>> bids.append(s.frame([(1, 10), (2, 20)]))
+    >>> pending = Pending(s)
+    >>> pending.add([Punctuation.of(s, item=1), Punctuation.of(s, item=3)])
+    >>> [str(p) for p in pending.free([bids])]
+    ['<3, *>']
+    >>> pending.lose(bids.remove(bids.matching(PunctuationSet(s, [Punctuation.of(s, item=1)]))))
+    >>> [str(p) for p in pending.free([bids])]
+    ['<1, *>']
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.waiting = PunctuationSet(schema)
+        """Those that wait, and those that nobody has looked at yet."""
+        self._fresh: list[Sequence[Punctuation]] = []
+        self._gone: list[pl.DataFrame] = []
+
+    def add(self, punctuations: Sequence[Punctuation]) -> None:
+        """Take new ones."""
+        self._fresh.append(self.waiting.update(punctuations))
+
+    def lose(self, tuples: pl.DataFrame) -> None:
+        """Take note that tuples are retained no longer."""
+        if tuples.height and len(self.waiting):
+            self._gone.append(tuples)
+
+    def free(self, retained: Sequence[Arrangement]) -> Sequence[Punctuation]:
+        """Those that no retained tuple matches any more. They wait no longer."""
+        fresh, gone = self._fresh, self._gone
+        self._fresh, self._gone = [], []
+        if not any(arrangement.height for arrangement in retained):
+            free = self.waiting.all()
+        else:
+            asked = PunctuationSet(self.waiting.schema)
+            for punctuations in fresh:
+                asked.update(punctuations)
+            for tuples in gone:
+                for group in self.waiting.groups():
+                    asked.update(group.matched(tuples))
+            for arrangement in retained:
+                asked.discard(arrangement.blocked(asked).all())
+            free = asked.all()
+        self.waiting.discard(free)
+        return free
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def snapshot(self) -> pl.DataFrame:
+        """Those that wait, for a checkpoint."""
+        return self.waiting.snapshot()
+
+    def restore(self, frame: pl.DataFrame) -> None:
+        """The inverse of `snapshot`."""
+        self.waiting = PunctuationSet.restored(self.waiting.schema, frame)
+        self._fresh, self._gone = [], []
