@@ -81,10 +81,10 @@ def test_it_holds_finds_and_loses_what_a_list_does(key: tuple[str, ...], seed: i
                 held.append(fresh)
                 model += fresh.rows()
             case 1:
-                seen, new = set(map(key_of, model)), list[Tuple]()
+                seen, new = set(listed(SCHEMA.frame(model))), list[Tuple]()
                 for t in fresh.rows():
-                    if key_of(t) not in seen:
-                        seen.add(key_of(t))
+                    if tuple(map(plain, t)) not in seen:
+                        seen.add(tuple(map(plain, t)))
                         new.append(t)
                 assert listed(held.insert(fresh)) == [tuple(map(plain, t)) for t in new]
                 model += new

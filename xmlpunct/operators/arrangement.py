@@ -20,8 +20,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from xmlpunct.arrow import booleans
 from xmlpunct.operators.hash_index import Hashes, Rows, hash_index
 from xmlpunct.punctuations.set import Group, PunctuationSet
+from xmlpunct.slice import without
 
 PAGE_ROWS = 2**17
 """How many rows a page has at most, so that writing one anew takes some milliseconds."""
@@ -61,7 +63,7 @@ class Page:
     @property
     def alive(self) -> pl.DataFrame:
         """The live rows."""
-        return self.frame if self.dead is None else self.frame.filter(pl.Series(~self.dead))
+        return self.frame if self.dead is None else self.frame.filter(booleans(~self.dead))
 
     def near(self, group: Group) -> Iterator[tuple[pl.DataFrame, Rows]]:
         """The blocks of which a row may match a group, without what is gone, and the numbers of their rows."""
@@ -79,7 +81,7 @@ class Page:
                     yield tuples, rows
                 elif not self.dead[at].all():
                     there = ~self.dead[at]
-                    yield tuples.filter(pl.Series(there)), rows[there]
+                    yield tuples.filter(booleans(there)), rows[there]
 
     def _bounds_of(self, name: str) -> list[tuple[Any, Any]]:
         """By block the least and the greatest value of an attribute, as they were at first; None: there is none."""
@@ -185,13 +187,12 @@ class Arrangement:
         self._join_pages()
 
     def insert(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """Add the tuples whose key is not there yet, each key once; return them."""
-        fresh = tuples.unique(self.key, maintain_order=True, keep="first") if self.key else tuples.head(1)
-        places, _ = self.probe(fresh)
-        if len(places):
-            new = np.ones(fresh.height, np.bool_)
-            new[places] = False
-            fresh = fresh.filter(pl.Series(new))
+        """Add the tuples that are not there yet, each once; return them."""
+        fresh = tuples.unique(maintain_order=True, keep="first")
+        if self._pages:
+            found = np.zeros(fresh.height, np.bool_)
+            found[self._equal(fresh, self._index(tuple(fresh.columns)))[0]] = True
+            fresh = without(fresh, booleans(found))
         self.append(fresh)
         return fresh
 
@@ -235,6 +236,12 @@ class Arrangement:
         if names != list(self.key):
             keys = keys.rename(dict(zip(names, self.key, strict=True)))
         return self._equal(keys, self._indexes[self.key])
+
+    def has(self, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple, whether one of the same key is retained."""
+        found = np.zeros(tuples.height, np.bool_)
+        found[self.probe(tuples)[0]] = True
+        return booleans(found)
 
     def _equal(self, keys: pl.DataFrame, index: Index) -> tuple[Rows, Rows]:
         """The pairs of an index that are equal indeed."""
@@ -299,14 +306,17 @@ class Arrangement:
     def _index_of(self, group: Group) -> Index | None:
         """The index of the attributes that a group of constants constrains, made if it is worth it."""
         names = group.names
-        if names in self._indexes:
-            return self._indexes[names] if group.constant else None
-        if not group.constant or self.height <= SCANNED_ROWS:
+        if not group.constant or (names not in self._indexes and self.height <= SCANNED_ROWS):
             return None
-        index = self._indexes[names] = Index(names)
-        for page in self._pages:
-            index.add(page.alive, page.rows)
-        return index
+        return self._index(names)
+
+    def _index(self, names: tuple[str, ...]) -> Index:
+        """The index of some columns, made if there is none."""
+        if names not in self._indexes:
+            index = self._indexes[names] = Index(names)
+            for page in self._pages:
+                index.add(page.alive, page.rows)
+        return self._indexes[names]
 
     # Removing
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from xmlpunct.operators.join_keys import LEFT, RIGHT
-from xmlpunct.operators.set_operation import SetOperation, rest
+from xmlpunct.operators.set_operation import SetOperation
 from xmlpunct.punctuations.bundle import renamed
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.slice import without
 
 
 class Difference(SetOperation):
@@ -28,10 +30,11 @@ class Difference(SetOperation):
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            self._stored[LEFT].discard(tuples)
+            _, had = self._stored[LEFT].probe(tuples)
+            self.lose(LEFT, np.unique(had))
             self.store(RIGHT, tuples)
             return self.schema.empty()
-        alone = rest(tuples, self._stored[RIGHT].frame)
+        alone = without(tuples, self._stored[RIGHT].has(tuples))
         self.store(LEFT, alone)
         return alone.filter(self.closed_by(RIGHT, alone))
 
@@ -39,5 +42,5 @@ class Difference(SetOperation):
         if port == LEFT:
             return self.schema.empty()
         named = PunctuationSet(self.schema, renamed(punctuations, self.schema))
-        waiting = self._stored[LEFT].frame
-        return self._output.step(0, waiting.filter(named.mask(waiting)))
+        waiting = self._stored[LEFT]
+        return self._output.step(0, waiting.take(waiting.matching(named)))

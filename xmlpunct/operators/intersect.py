@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.operators.set_operation import SetOperation, common
+from xmlpunct.operators.set_operation import SetOperation
 
 
 class Intersect(SetOperation):
@@ -18,6 +18,6 @@ class Intersect(SetOperation):
     name = "intersect"
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        found = common(tuples, self._stored[1 - port].frame)
+        found = tuples.filter(self._stored[1 - port].has(tuples))
         self.store(port, tuples)
         return found

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
+from xmlpunct.arrow import booleans
 from xmlpunct.frames import Snapshot
+from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.punctuations.bundle import has_end
+from xmlpunct.operators.pending import Pending
+from xmlpunct.punctuations.bundle import has_end, rebased
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.slice import without
 
 
 class NotIn(Operator):
@@ -34,54 +39,79 @@ class NotIn(Operator):
         super().__init__((left, right), left)
         self.keys = JoinKeys((left, right), [(left_column, right_column)])
         self._column, self._right_column = left_column, right_column
-        self._waiting = left.empty()
-        self._values = right.empty().select(right_column)
-        self._pending = PunctuationSet(left)
+        self._value_schema = Schema.of([right[right_column]])
+        self._waiting = Arrangement(left.empty(), [left_column])
+        self._values = Arrangement(right.empty().select(right_column), [right_column])
+        self._pending = Pending(left)
         self._empty, self._ended = True, False
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            self._empty = False
             fresh = tuples.select(self._right_column)
-            self._waiting = self._possible(self._waiting, fresh)
-            fresh = fresh.filter(~self.keys.closed_by(LEFT, RIGHT, fresh))
-            values = pl.concat([self._values, fresh]).unique(maintain_order=True)
-            unknown = values.filter(pl.col(self._right_column).is_null())
-            self._values = unknown if unknown.height else values
+            self._exclude(fresh)
+            self._store(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
             return self.schema.empty()
-        possible = tuples if self._empty else self._possible(tuples, self._values)
+        possible = tuples if self._empty else self._possible(tuples)
         if self._ended:
             return possible
-        self._waiting = pl.concat([self._waiting, possible])
+        self._waiting.append(possible)
         return self.schema.empty()
+
+    def _exclude(self, fresh: pl.DataFrame) -> None:
+        """Let the left tuples go that cannot pass beside these values."""
+        if fresh.to_series().has_nulls():
+            self._pending.lose(self._waiting.frame)
+            self._waiting.clear()
+        first, self._empty = self._empty, False
+        values = pl.concat([fresh, self._null]) if first else fresh
+        _, rows = self._waiting.probe(values, [self._right_column])
+        self._pending.lose(self._waiting.remove(np.unique(rows)))
+
+    def _store(self, fresh: pl.DataFrame) -> None:
+        """Retain values, or if one of them is null, that alone."""
+        if self._is_unknown or fresh.to_series().has_nulls():
+            self._values.clear()
+            fresh = self._null
+        self._values.insert(fresh)
+
+    def _possible(self, left: pl.DataFrame) -> pl.DataFrame:
+        """The left tuples that the values of a right side which is not empty do not exclude."""
+        if self._is_unknown:
+            return left.clear()
+        known = left.filter(pl.col(self._column).is_not_null())
+        found = np.zeros(known.height, np.bool_)
+        found[self._values.probe(known, [self._column])[0]] = True
+        return without(known, booleans(found))
+
+    @property
+    def _null(self) -> pl.DataFrame:
+        """A null among the values."""
+        return self._values.empty.clear(1)
+
+    @property
+    def _is_unknown(self) -> bool:
+        """Whether a null is among the values."""
+        return bool(self._values.height) and bool(self._values.has(self._null).item())
 
     def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         if port == RIGHT and has_end(punctuations):
             self._ended = True
-            return self._waiting
+            return self._waiting.frame
         return self.schema.empty()
 
     def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         if self._ended:
-            self._waiting = self.schema.empty()
+            self._pending.lose(self._waiting.frame)
+            self._waiting.clear()
         closed = self.keys.closings(port, punctuations)
         if port == LEFT:
-            self._pending.update(punctuations)
-            self._values = self._values.filter(~self.keys.among(closed, RIGHT, self._values))
+            self._pending.add(punctuations)
+            of_values = rebased(closed, self._value_schema, [0])
+            self._values.remove(self._values.matching(PunctuationSet(self._value_schema, of_values)))
         self.keys.add(port, closed)
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        free = self._pending.unmatched(self._waiting)
-        self._pending.discard(free)
-        return free
-
-    def _possible(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-        """The left tuples that the values of a right side which is not empty do not exclude."""
-        values = right[self._right_column]
-        if values.has_nulls():
-            return left.clear()
-        known = left.filter(pl.col(self._column).is_not_null())
-        return known.filter(~known[self._column].is_in(values.implode()))
+        return self._pending.free([self._waiting])
 
     def waits(self) -> list[int]:
         return [self._values.height, self._waiting.height]
@@ -95,12 +125,13 @@ class NotIn(Operator):
         return len(self._pending) + self.keys.meeting.held
 
     def snapshot(self) -> Snapshot:
-        state = {"waiting": self._waiting, "values": self._values, **self.keys.meeting.snapshot()}
+        state = self._waiting.snapshot("waiting") | self._values.snapshot("values")
         flags = pl.DataFrame({"empty": [self._empty], "ended": [self._ended]})
-        return {**state, "pending": self._pending.snapshot(), "flags": flags}
+        return {**state, **self.keys.meeting.snapshot(), "pending": self._pending.snapshot(), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
-        self._waiting, self._values = snapshot["waiting"], snapshot["values"]
-        self._pending = PunctuationSet.restored(self.schema, snapshot["pending"])
+        self._waiting.restore("waiting", snapshot)
+        self._values.restore("values", snapshot)
+        self._pending.restore(snapshot["pending"])
         self._empty, self._ended = snapshot["flags"].row(0)
         self.keys.meeting.restore(snapshot)

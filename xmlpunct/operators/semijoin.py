@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
+from xmlpunct.arrow import booleans
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
 from xmlpunct.frames import Snapshot
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.operators.table import Table
-from xmlpunct.punctuations.bundle import distinct
+from xmlpunct.operators.pending import Pending
+from xmlpunct.punctuations.bundle import distinct, rebased
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
@@ -50,8 +54,12 @@ class SemiJoin(Operator):
         self._residual = residual
         needed = set(residual.columns()) if residual is not None else set[str]()
         self._columns = [n for n in right.names if n in needed or n in self.keys.names[RIGHT]] or [_ANY]
-        self._waiting, self._partners = Table(left.empty()), Table(self._needed(right.empty()))
-        self._pending = [PunctuationSet(left), PunctuationSet(self.keys.schema)]
+        self._needed = Schema.of(right[n] for n in self._columns if n != _ANY)
+        self._waiting = Arrangement(left.empty(), self.keys.names[LEFT])
+        self._partners = Arrangement(self._partner(right.empty()), self.keys.names[RIGHT])
+        self._pending, self._partnered = Pending(left), Pending(self._needed)
+        """Punctuations of the left input, and of the right one's k, that wait."""
+        self._leaving: Rows = np.empty(0, np.int64)
         self._closed: Sequence[Punctuation] = ()
         """What the slice at hand closes, as punctuations over k."""
 
@@ -63,58 +71,67 @@ class SemiJoin(Operator):
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
 
     def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        found = self._has_partner(tuples, self._partners.frame)
-        decided = self.keys.has_null(LEFT, tuples) | self.keys.closed_by(RIGHT, LEFT, tuples)
-        self._waiting.append(tuples.filter(~found & ~decided))
-        return tuples.filter(~found & decided if self.anti else found)
+        places, rows = self._partners.probe(tuples, self.keys.names[LEFT])
+        found = np.zeros(tuples.height, np.bool_)
+        found[places[self._passing(tuples[places], self._partners.take(rows))]] = True
+        has_partner, null = booleans(found), self.keys.has_null(LEFT, tuples)
+        decided = null | self.keys.closed_by(RIGHT, LEFT, tuples)
+        self._waiting.append(tuples.filter(~has_partner & ~decided))
+        return tuples.filter(~has_partner & decided if self.anti else has_partner)
 
     def _from_right(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = self._needed(tuples.filter(~self.keys.has_null(RIGHT, tuples))).unique(maintain_order=True)
-        found = self._has_partner(self._waiting.frame, fresh)
-        passed = self.schema.empty() if self.anti else self._waiting.frame.filter(found)
-        self._waiting.purge(found)
-        self._partners.add(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
-        return passed
+        fresh = self._partner(without(tuples, self.keys.has_null(RIGHT, tuples))).unique(maintain_order=True)
+        places, rows = self._waiting.probe(fresh, self.keys.names[RIGHT])
+        found = np.unique(rows[self._passing(self._waiting.take(rows), fresh[places])])
+        passed = self._waiting.remove(found)
+        self._pending.lose(passed)
+        self._partners.insert(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
+        return self.schema.empty() if self.anti else passed
 
-    def _needed(self, right: pl.DataFrame) -> pl.DataFrame:
+    def _partner(self, right: pl.DataFrame) -> pl.DataFrame:
         """What finds partners: some columns, or if it needs none, that there is a tuple at all."""
         return right.with_columns(pl.lit(True).alias(_ANY)).select(self._columns)
 
+    def _passing(self, left: pl.DataFrame, right: pl.DataFrame) -> Rows:
+        """The places of the pairs of a left and a right tuple that satisfy the residual."""
+        if self._residual is None or not left.height:
+            return np.arange(left.height)
+        right = right.drop(name for name in right.columns if name in left.columns)
+        pairs = left.hstack(right.get_columns()).with_row_index(_ID)
+        return self.passing(pairs, compiled(self._residual))[_ID].to_numpy().astype(np.int64)
+
     def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         self._closed = self.keys.closings(port, punctuations)
-        if port == LEFT or not self.anti:
+        if port == LEFT:
             return self.schema.empty()
-        waiting = self._waiting.frame
-        return waiting.filter(self.keys.among(self._closed, LEFT, waiting))
+        closed = self.keys.moved(self._closed, self.schema, LEFT)
+        self._leaving = self._waiting.matching(PunctuationSet(self.schema, closed))
+        return self._waiting.take(self._leaving) if self.anti else self.schema.empty()
 
     def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         if port == LEFT:
-            self._partners.purge(self.keys.among(self._closed, RIGHT, self._partners.frame))
-            self._pending[LEFT].update(punctuations)
+            gone = PunctuationSet(self._needed, self._of_partners(self._closed))
+            self._partnered.lose(self._partners.remove(self._partners.matching(gone)))
+            self._pending.add(punctuations)
         else:
-            self._waiting.purge(self.keys.among(self._closed, LEFT, self._waiting.frame))
+            self._pending.lose(self._waiting.remove(self._leaving))
             if not self.anti:
-                self._pending[RIGHT].update(self._closed)
+                self._partnered.add(self._of_partners(self._closed))
         self.keys.add(port, self._closed)
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        free = self._pending[LEFT].unmatched(self._waiting.frame)
-        self._pending[LEFT].discard(free)
-        if not self.anti:
-            gone = self._pending[RIGHT].unmatched(self.keys.named(RIGHT, self._partners.frame))
-            self._pending[RIGHT].discard(gone)
-            return distinct([free, self.keys.moved(gone, self.schema, LEFT)])
-        return free
+        free = self._pending.free([self._waiting])
+        if self.anti:
+            return free
+        names = dict(zip(*self.keys.names, strict=True))
+        places = [self._needed.index(names[name]) if name in names else None for name in self.schema.names]
+        return distinct([free, rebased(self._partnered.free([self._partners]), self.schema, places)])
 
-    def _has_partner(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.Series:
-        """For each left tuple, whether some right one is its partner."""
-        numbered = left.with_row_index(_ID)
-        pairs = self.keys.pairs(numbered, right)
-        if self._residual is not None:
-            right_keys = zip(*self.keys.names, strict=True)
-            pairs = pairs.with_columns(pl.col(k).alias(name) for k, name in right_keys)
-            pairs = self.passing(pairs, compiled(self._residual))
-        return numbered[_ID].is_in(pairs[_ID].implode())
+    def _of_partners(self, over: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """Punctuations over k as ones of what finds partners."""
+        keys = self.keys.names[RIGHT]
+        places = [keys.index(name) if name in keys else None for name in self._needed.names]
+        return rebased(over, self._needed, places)
 
     def waits(self) -> list[int]:
         return [self._partners.height, self._waiting.height]
@@ -125,18 +142,16 @@ class SemiJoin(Operator):
 
     @property
     def held(self) -> int:
-        return self.keys.meeting.held + sum(map(len, self._pending))
+        return self.keys.meeting.held + len(self._pending) + len(self._partnered)
 
     def snapshot(self) -> Snapshot:
-        pending = {f"pending{i}": p.snapshot() for i, p in enumerate(self._pending)}
+        pending = {"pending": self._pending.snapshot(), "partnered": self._partnered.snapshot()}
         waiting, partners = self._waiting.snapshot("waiting"), self._partners.snapshot("partners")
         return {**waiting, **partners, **pending, **self.keys.meeting.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
         self._waiting.restore("waiting", snapshot)
         self._partners.restore("partners", snapshot)
-        self._pending = [
-            PunctuationSet.restored(schema, snapshot[f"pending{i}"])
-            for i, schema in enumerate((self.schema, self.keys.schema))
-        ]
+        self._pending.restore(snapshot["pending"])
+        self._partnered.restore(snapshot["partnered"])
         self.keys.meeting.restore(snapshot)

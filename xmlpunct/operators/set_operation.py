@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot, join
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.dupelim import DupElim
+from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.merge import merged
-from xmlpunct.operators.table import Table
+from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.alignment import Meeting
 from xmlpunct.punctuations.bundle import distinct, renamed
 from xmlpunct.punctuations.ownership import Ways
@@ -32,9 +34,9 @@ class SetOperation(Operator):
 
     def __init__(self, left: Schema, right: Schema) -> None:
         super().__init__((left, right), merged((left, right)))
-        self._stored = [Table(self.schema.empty()), Table(self.schema.empty())]
+        self._stored = [Arrangement(self.schema.empty(), self.schema.names) for _ in (LEFT, RIGHT)]
         self._meeting = Meeting(self.schema, 2)
-        self._pending = {side: PunctuationSet(self.schema) for side in self.pending_sides}
+        self._pending = {side: Pending(self.schema) for side in self.pending_sides}
         self._output = DupElim(self.schema)
         self._promised: Sequence[Punctuation] = ()
 
@@ -56,21 +58,22 @@ class SetOperation(Operator):
 
     def store(self, port: int, tuples: pl.DataFrame) -> None:
         """Retain an input's tuples, but those that the other input has closed."""
-        self._stored[port].add(without(tuples, self.closed_by(1 - port, tuples)))
+        self._stored[port].insert(without(tuples, self.closed_by(1 - port, tuples)))
+
+    def lose(self, port: int, rows: Rows) -> None:
+        """Retain some of an input's tuples no longer."""
+        gone = self._stored[port].remove(rows)
+        if port in self._pending:
+            self._pending[port].lose(gone)
 
     def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
         named = renamed(punctuations, self.schema)
-        others = self._stored[1 - port]
-        others.purge(PunctuationSet(self.schema, named).mask(others.frame))
+        self.lose(1 - port, self._stored[1 - port].matching(PunctuationSet(self.schema, named)))
         both = self._meeting.update(port, named)
         if port in self._pending:
-            self._pending[port].update(named)
-        said = [both]
-        for side, pending in self._pending.items():
-            free = pending.unmatched(self._stored[side].frame)
-            pending.discard(free)
-            said.append(free)
-        self._promised = distinct(said)
+            self._pending[port].add(named)
+        free = (pending.free([self._stored[side]]) for side, pending in self._pending.items())
+        self._promised = distinct([both, *free])
         # What is promised decides what duplicate elimination may forget, so it is known before prop.
         self._output.keep(0, self._promised)
 
@@ -96,17 +99,7 @@ class SetOperation(Operator):
     def restore(self, snapshot: Snapshot) -> None:
         for i, stored in enumerate(self._stored):
             stored.restore(f"stored{i}", snapshot)
-        for side in self._pending:
-            self._pending[side] = PunctuationSet.restored(self.schema, snapshot[f"pending{side}"])
+        for side, pending in self._pending.items():
+            pending.restore(snapshot[f"pending{side}"])
         self._meeting.restore(snapshot)
         self._output.restore(snapshot)
-
-
-def common(tuples: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """The tuples that are among others."""
-    return join(tuples, others, tuples.columns, "semi", nulls_equal=True, order="left")
-
-
-def rest(tuples: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """The tuples that are not among others."""
-    return join(tuples, others, tuples.columns, "anti", nulls_equal=True, order="left")
