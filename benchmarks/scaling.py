@@ -9,6 +9,9 @@
 - ``tuples``: the warehouse query over more and more tuples of as many hours.
 - ``equality``, ``pairs``, ``ranges``: the set that an operator holds its punctuations in, with more and more of them:
   one per item, one per pair of values, and overlapping ranges. They come in slices, each of which is also matched.
+- ``state``: operators that retain more and more tuples: CPU per slice of 100 tuples and a punctuation that
+  closes as many. With 4,000,000 retained a slice takes at most 2.5 times as long as with 10,000 (a join 3 times); the
+  sizes are ``--retained``.
 - ``output``: writing more and more results.
 - ``shards``: the auction on Spark with more shards; only if ``--shards`` names how many.
 
@@ -24,11 +27,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import common
+import polars as pl
 
 LOCAL = ("--engine", "local")
 SLICE = 1000
 """Punctuations and tuples per slice, where a set is measured by itself."""
-TARGETS = {"equality_exponent": 1.05, "items_exponent": 1.05, "stream_time_per_tuple": 1.1}
+STEP = 100
+"""Tuples per slice, where what an operator retains is measured by itself."""
+TARGETS = {
+    "equality_exponent": 1.05,
+    "items_exponent": 1.05,
+    "stream_time_per_tuple": 1.1,
+    "state_largest_against_smallest": {"join": 3, "others": 2.5},
+}
 SPREAD = 1_000_003
 """A stride that is prime to all sizes below it, so that values do not come in their order."""
 
@@ -132,6 +143,58 @@ def held(given: Any, schema: str, say: Callable[[int, int], dict[str, object]], 
     return fitted(points)
 
 
+def state(given: Any) -> dict[str, Any]:
+    """CPU milliseconds per slice of an operator that retains more and more tuples, and as many after the slice."""
+    from xmlpunct.operators import Aggregate, Difference, DupElim, GroupBy, Join, SemiJoin
+    from xmlpunct.operators.driver import run
+    from xmlpunct.operators.iterator import Operator
+    from xmlpunct.punctuations.punctuation import Punctuation
+    from xmlpunct.schema import Schema
+    from xmlpunct.slice import Slice
+
+    left, right = Schema.parse("item INT NOT NULL, v INT"), Schema.parse("of INT NOT NULL, w INT")
+    made: dict[str, Callable[[], Operator]] = {
+        "dupelim": lambda: DupElim(left),
+        "group-by": lambda: GroupBy(left, ["item"], [Aggregate("SUM", "v", False, "total")]),
+        "join": lambda: Join(left, right, [("item", "of")]),
+        "semijoin": lambda: SemiJoin(left, right, [("item", "of")]),
+        "difference": lambda: Difference(left, right),
+    }
+
+    def tuples(schema: Schema, at: int, count: int, v: int) -> pl.DataFrame:
+        items = pl.int_range(at, at + count, eager=True)
+        values = items * 7 + v
+        return pl.DataFrame(dict(zip(schema.names, (items, values), strict=True)))
+
+    def closes(schema: Schema, at: int) -> list[Punctuation]:
+        return [Punctuation.of(schema, **{schema.names[0]: f"[{at},{at + STEP - 1}]"})]
+
+    found: dict[str, Any] = {}
+    for name, make in made.items():
+        points: list[Point] = []
+        for n in given.retained:
+            operator, ports = make(), len(make().inputs)
+            for at in range(0, n, 200_000):
+                run(operator, 0, Slice(tuples(left, at, min(200_000, n - at), 0)))
+            times = []
+            for i in range(given.slices):
+                closed, new = i * STEP, n + i * STEP
+                slices = [(0, Slice(tuples(left, new, STEP, 0)))]
+                if ports == 2:  # as many find a partner, or not, and leave
+                    slices.append((1, Slice(tuples(right, closed, STEP, 1), closes(right, closed))))
+                slices.append((0, Slice(left.empty(), closes(left, closed))))
+                began = time.process_time()
+                for port, part in slices:
+                    run(operator, port, part)
+                times.append(time.process_time() - began)
+            points.append(
+                {"n": n, "cpu_ms": round(1000 * statistics.median(times), 3), "rows": operator.rows}
+            )
+        smallest, largest = points[0]["cpu_ms"], points[-1]["cpu_ms"]
+        found[name] = {"points": points, "largest_against_smallest": round(largest / smallest, 2)}
+    return found
+
+
 def output(given: Any) -> dict[str, Any]:
     """Write more and more tuples; how many bytes a second that makes, and how many one takes in memory."""
     from xmlpunct.firehose import writer_for
@@ -161,6 +224,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="measure these alone")
     parser.add_argument("--bids", type=int, default=2000, help="bids of the shortest stream")
     parser.add_argument("--most", type=int, default=100_000, help="the largest number of punctuations held")
+    sizes = (10_000, 100_000, 1_000_000, 4_000_000)
+    parser.add_argument(
+        "--retained", type=int, nargs="+", default=sizes, help="tuples that an operator retains"
+    )
+    parser.add_argument("--slices", type=int, default=60, help="slices to measure with each of these")
     parser.add_argument("--shards", type=int, nargs="*", default=[], help="numbers of shards to try on Spark")
     given = parser.parse_args()
     warehouse = common.SAMPLES / "warehouse.sql"
@@ -188,6 +256,7 @@ def main() -> None:
             given, "a INT, b INT", lambda i, n: {"a": f"[{i},{i + n // 10}]"}, given.most // 10
         ),
     }
+    benchmarks["state"] = lambda: state(given)
     benchmarks["output"] = lambda: output(given)
     if given.shards:
         benchmarks["shards"] = lambda: grown(given, given.shards, sharded)
@@ -199,6 +268,8 @@ def main() -> None:
 
 def draw(axes: Any, found: dict[str, dict[str, Any]]) -> None:
     for name, figures in found.items():
+        if "points" not in figures:
+            continue
         ns, seconds = ([p[what] for p in figures["points"]] for what in ("n", "seconds"))
         label = f"{name}, e = {figures['exponent']}" if "exponent" in figures else name
         (drawn,) = axes.loglog(ns, seconds, "o", label=label)

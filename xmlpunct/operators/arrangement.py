@@ -35,6 +35,9 @@ _SEED = secrets.randbits(63)
 """Of the hashes, which are never stored: nobody can choose keys that collide."""
 _NONE = np.empty(0, np.int64)
 
+Bounds = tuple[Any, Any]
+"""The least and the greatest of some values, of which NaN is the greatest; None if all are null."""
+
 
 class Page:
     """Some rows, in the order of their numbers: ``first``, ``first + 1``... or, where some are missing, ``numbers``."""
@@ -47,7 +50,7 @@ class Page:
         self.last = first + frame.height - 1 if numbers is None else int(numbers[-1])
         self.live = frame.height
         self.dead: NDArray[np.bool_] | None = None
-        self._bounds: dict[str, list[tuple[Any, Any]]] = {}
+        self._bounds: dict[tuple[str, int | None], Bounds] = {}
         self._marks: pl.DataFrame | None = None
 
     def places(self, rows: Rows) -> Rows:
@@ -67,29 +70,30 @@ class Page:
 
     def near(self, group: Group) -> Iterator[tuple[pl.DataFrame, Rows]]:
         """The blocks of which a row may match a group, without what is gone, and the numbers of their rows."""
-        for block in range(-(-self.frame.height // BLOCK_ROWS)):
+        if not group.may_match(self._bounds_of):
+            return
+        for at in range(0, self.frame.height, BLOCK_ROWS):
 
-            def bounds(name: str, block: int = block) -> tuple[Any, Any]:
-                return self._bounds_of(name)[block]
+            def bounds(name: str, at: int = at) -> Bounds:
+                return self._bounds_of(name, at)
 
             if group.may_match(bounds):
-                at = slice(block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS)
-                tuples = self.frame[at]
-                rows = np.arange(self.first + at.start, self.first + at.start + tuples.height)
-                rows = rows if self.numbers is None else self.numbers[at]
-                if self.dead is None or not self.dead[at].any():
+                tuples = self.frame[at : at + BLOCK_ROWS]
+                rows = np.arange(self.first + at, self.first + at + tuples.height)
+                rows = rows if self.numbers is None else self.numbers[at : at + BLOCK_ROWS]
+                there = None if self.dead is None else ~self.dead[at : at + BLOCK_ROWS]
+                if there is None or there.all():
                     yield tuples, rows
-                elif not self.dead[at].all():
-                    there = ~self.dead[at]
+                elif there.any():
                     yield tuples.filter(booleans(there)), rows[there]
 
-    def _bounds_of(self, name: str) -> list[tuple[Any, Any]]:
-        """By block the least and the greatest value of an attribute, as they were at first; None: there is none."""
-        if name not in self._bounds:
-            column = self.frame[name]
-            blocks = [column[at : at + BLOCK_ROWS] for at in range(0, len(column), BLOCK_ROWS)]
-            self._bounds[name] = [_bounds(block) for block in blocks]
-        return self._bounds[name]
+    def _bounds_of(self, name: str, block: int | None = None) -> Bounds:
+        """The least and the greatest value of an attribute, of the page or a block, gone rows included."""
+        found = self._bounds.get((name, block))
+        if found is None:
+            column = self.frame[name] if block is None else self.frame[name][block : block + BLOCK_ROWS]
+            found = self._bounds[name, block] = _bounds(column)
+        return found
 
     def mark(self, rows: Rows) -> None:
         """Let some live rows go."""
@@ -370,8 +374,7 @@ class Arrangement:
         self._whole = None
 
 
-def _bounds(column: pl.Series) -> tuple[Any, Any]:
-    """The least and the greatest value of a column; NaN is the greatest."""
+def _bounds(column: pl.Series) -> Bounds:
     if column.dtype.is_float() and column.is_nan().any():
         least = column.fill_nan(None).min()
         return float("nan") if least is None else least, float("nan")

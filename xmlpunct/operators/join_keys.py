@@ -8,12 +8,11 @@ from operator import or_
 
 import polars as pl
 
-from xmlpunct.frames import join
 from xmlpunct.punctuations.alignment import Meeting
 from xmlpunct.punctuations.bundle import rebased
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet, closing
+from xmlpunct.punctuations.set import closing
 from xmlpunct.schema import Attribute, Schema
 
 LEFT, RIGHT = 0, 1
@@ -66,24 +65,13 @@ class JoinKeys:
 
     def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple of input ``of``, whether input ``port`` has closed its k."""
-        return self.matches(self.meeting.inputs[port], of, tuples)
-
-    def matches(self, closed: PunctuationSet, of: int, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple of input ``of``, whether its k is among the closed values."""
+        closed = self.meeting.inputs[port]
         if not len(closed):
             return pl.Series([False]).new_from_index(0, tuples.height)
         if not self.schema.names:  # no attribute: the only thing to close is everything
             return pl.Series([True]).new_from_index(0, tuples.height)
-        return closed.mask(self.named(of, tuples))
-
-    def named(self, of: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        """Tuples of input ``of`` with k under the names of ``schema`` too."""
         named = zip(self.names[of], self.schema.names, strict=True)
-        return tuples.with_columns(pl.col(name).alias(key) for name, key in named)
-
-    def among(self, closed: Sequence[Punctuation], of: int, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple of input ``of``, whether these new `closings` of the other input close its k."""
-        return self.matches(PunctuationSet(self.schema, closed), of, tuples)
+        return closed.mask(tuples.with_columns(pl.col(name).alias(key) for name, key in named))
 
     def moved(self, over: Sequence[Punctuation], schema: Schema, port: int) -> Sequence[Punctuation]:
         """Punctuations over k as ones of an input's schema, ``*`` outside k."""
@@ -96,10 +84,3 @@ class JoinKeys:
         """For each tuple, whether its k has a null, so that it matches nothing."""
         nothing = pl.Series([False]).new_from_index(0, tuples.height)
         return reduce(or_, (tuples[name].is_null() for name in self.names[port]), nothing)
-
-    def pairs(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-        """All pairs of tuples of equal k: the left's columns, then the right's but for k."""
-        if not self.names[LEFT]:
-            return left.join(right, how="cross")
-        left_on, right_on = self.names
-        return join(left, right, left_on, "inner", right_on=right_on, order="left_right")
