@@ -20,7 +20,7 @@ from xmlpunct.engine.durable.parts import Input
 from xmlpunct.engine.durable.ranges import Cursor
 from xmlpunct.engine.durable.reader import RangeReader
 from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.pacing import MOST_BYTES, Pace, starved
+from xmlpunct.engine.pacing import MOST_BYTES, Pace, first_bytes, starved
 from xmlpunct.engine.plan import Node, Query, Stream, columns_read
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_output, open_sink
@@ -117,7 +117,7 @@ class LocalRun:
             Feed(number, found[key], streams, query.root, namespace, bell)
             for number, (key, streams) in enumerate(by_source.items())
         ]
-        self._pace = Pace(slice_bytes)
+        self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._looked = time.monotonic()
         self._opened = False
 
