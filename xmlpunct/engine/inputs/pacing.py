@@ -8,7 +8,14 @@ from typing import Protocol, TypeVar
 
 FIRST_BYTES = 64 * 2**10
 MOST_BYTES = 4 * 2**20
+COLUMN_BYTES = 512
+"""A column of a slice costs as much as so many bytes, however little is in it."""
 SLICE_SECONDS = 0.1
+
+
+def first_bytes(columns: int) -> int:
+    """How much the first slice takes of streams with so many columns."""
+    return min(max(FIRST_BYTES, COLUMN_BYTES * columns), MOST_BYTES)
 
 
 class Progressing(Protocol):

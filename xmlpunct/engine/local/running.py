@@ -10,7 +10,7 @@ from typing import Any
 
 from xmlpunct.engine.build import build
 from xmlpunct.engine.checkpoint.commit import Frames
-from xmlpunct.engine.inputs.pacing import MOST_BYTES, Pace, starved
+from xmlpunct.engine.inputs.pacing import MOST_BYTES, Pace, first_bytes, starved
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.reader import RangeReader
@@ -109,7 +109,7 @@ class LocalRun:
             Feed(number, found[key], streams, query.root, namespace, bell)
             for number, (key, streams) in enumerate(by_source.items())
         ]
-        self._pace = Pace(slice_bytes)
+        self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._looked = time.monotonic()
         self._opened = False
         self._judges = any(stream.guarded for stream in query.streams)

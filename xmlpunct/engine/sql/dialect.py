@@ -255,9 +255,11 @@ def schema_of(create: exp.Expr) -> Schema:
             attributes.append(Attribute(name, type_, not column.meta.get("not_null", False), path, domain))
         except SchemaError as error:
             refuse(str(error), column)
-    double = [a.name for i, a in enumerate(attributes) if a.name in {b.name for b in attributes[:i]}]
-    if double:
-        refuse(f"two columns are named {double[0]}", create)
+    names = set[str]()
+    for attribute in attributes:
+        if attribute.name in names:
+            refuse(f"two columns are named {attribute.name}", create)
+        names.add(attribute.name)
     return Schema.of(attributes)
 
 

@@ -9,7 +9,7 @@ from xmlpunct.engine.plan import GroupBy, Project
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.scalars import AGGREGATES, Scalars
-from xmlpunct.engine.sql.scope import Relation, unique
+from xmlpunct.engine.sql.scope import Relation, Unused
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.schema import Attribute, Schema
 
@@ -26,6 +26,8 @@ class Grouping:
         self.keys: dict[Expression, Column] = {}
         self.aggregates: list[ops.Aggregate] = []
         self._results: dict[tuple[str, str | None, bool], Column] = {}
+        self._result_columns = set[Expression]()
+        self._input_names, self._result_names = Unused(), Unused(relation.node.schema.names)
         self._arguments = Scalars(relation, "an aggregate")
 
     def add_key(self, key: Expression) -> None:
@@ -55,14 +57,13 @@ class Grouping:
             schema = Schema.of([Attribute(argument, found.type, found.nullable)])
         same = (function, argument, distinct)
         if same not in self._results:
-            there = [*self.relation.node.schema.names, *self.inputs.values()]
-            taken = [*there, *(a.name for a in self.aggregates)]
-            (name,) = unique([f"{function}({'DISTINCT ' * distinct}{label})"], taken)
+            name = self._result_names.take(f"{function}({'DISTINCT ' * distinct}{label})")
             aggregate = ops.Aggregate(function, argument, distinct, name)
             with at(node):
                 attribute = aggregate.attribute(schema, bool(self.keys))
             self.aggregates.append(aggregate)
             self._results[same] = Column(attribute.type, attribute.nullable, name)
+            self._result_columns.add(self._results[same])
         return self._results[same]
 
     def plan(self) -> GroupBy:
@@ -78,12 +79,11 @@ class Grouping:
 
         Refuses a column that is neither a key nor inside an aggregate, at its place.
         """
-        results = set(self._results.values())
 
         def change(e: Expression) -> Expression | None:
             if e in self.keys:
                 return self.keys[e]
-            if isinstance(e, Column) and e not in results:
+            if isinstance(e, Column) and e not in self._result_columns:
                 refuse(f"column {e.name} is neither in GROUP BY nor inside an aggregate", places[e.name])
             return None
 
@@ -92,5 +92,6 @@ class Grouping:
     def _input(self, expression: Expression) -> str:
         if expression not in self.inputs:
             name = expression.name if isinstance(expression, Column) else f"({expression})"
-            self.inputs[expression] = unique([name], self.inputs.values())[0]
+            self.inputs[expression] = self._input_names.take(name)
+            self._result_names.reserve(self.inputs[expression])
         return self.inputs[expression]

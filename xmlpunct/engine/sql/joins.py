@@ -12,7 +12,7 @@ from xmlpunct.engine.rules.walk import conjunction, plain
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.scalars import Scalars
-from xmlpunct.engine.sql.scope import Field, Relation, unique
+from xmlpunct.engine.sql.scope import Field, Relation, Unused
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.operators.join_keys import LEFT, RIGHT
@@ -85,7 +85,9 @@ class Sides:
     def __init__(self, left: Node, right: Node, equalities: Iterable[Equality]) -> None:
         self._nodes = (left, right)
         self._extra: tuple[dict[str, Expression], ...] = ({}, {})
-        self.keys: list[tuple[str, str]] = []
+        self._unused = Unused([*left.schema.names, *right.schema.names])
+        self._pairs: dict[tuple[str, str], None] = {}
+        self._keys: tuple[set[str], ...] = (set(), set())
         self.residual: list[Expression] = []
         for equality in equalities:
             self._add(equality)
@@ -98,21 +100,28 @@ class Sides:
             type_ = key_type(left, right)
             left, right = fn.cast(left, type_), fn.cast(right, type_)
         if isinstance(left, Column) and isinstance(right, Column):
-            if (left.name, right.name) in self.keys:
+            if (left.name, right.name) in self._pairs:
                 return
             if self._used(LEFT, left) or self._used(RIGHT, right):
                 self.residual.append(fn.call("=", left, right))
                 return
-        self.keys.append((self._column(LEFT, left), self._column(RIGHT, right)))
+        pair = (self._column(LEFT, left), self._column(RIGHT, right))
+        self._pairs[pair] = None
+        for side in (LEFT, RIGHT):
+            self._keys[side].add(pair[side])
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of a left and a right column."""
+        return tuple(self._pairs)
 
     def _used(self, side: int, e: Expression) -> bool:
-        return isinstance(e, Column) and e.name in (pair[side] for pair in self.keys)
+        return isinstance(e, Column) and e.name in self._keys[side]
 
     def _column(self, side: int, e: Expression) -> str:
         if isinstance(e, Column) and not self._used(side, e):
             return e.name
-        taken = [*self._nodes[LEFT].schema.names, *self._nodes[RIGHT].schema.names]
-        (name,) = unique([f"({e})"], [*taken, *self._extra[LEFT], *self._extra[RIGHT]])
+        name = self._unused.take(f"({e})")
         self._extra[side][name] = e
         return name
 
@@ -143,7 +152,7 @@ def joined(
 ) -> Relation:
     """Two relations whose columns are called differently in the plan as one; ``kind`` may be semi or anti."""
     sides = Sides(left.node, right.node, equalities)
-    inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), tuple(sides.keys)
+    inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), sides.keys
     parts = [*sides.residual, *others]
     residual = conjunction(parts) if parts else None
     if kind in ("semi", "anti"):
@@ -181,12 +190,13 @@ def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.E
     new = dict(zip((*left.fields, *right.fields), both_.fields, strict=True))
     merged: list[Field] = []
     extra: dict[str, Expression] = {}
+    unused = Unused(both_.node.schema.names)
     for (a, b), equality in zip(pairs, equalities, strict=True):
         column = (new[b] if kind == "right" else new[a]).column
         if kind == "full":
             with at(equality.node):
                 either = fn.call("COALESCE", both_.column(new[a]), both_.column(new[b]))
-            (column,) = unique([a.name], [*both_.node.schema.names, *extra])
+            column = unused.take(a.name)
             extra[column] = either
         merged.append(Field(None, a.name, column, equality.node))
     gone = {f for pair in pairs for f in pair}

@@ -12,7 +12,7 @@ from xmlpunct.engine.rules.walk import column
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.scalars import Scalars
-from xmlpunct.engine.sql.scope import Relation, matches, unique
+from xmlpunct.engine.sql.scope import Names, Relation, unique
 from xmlpunct.expressions.expression import Expression
 
 
@@ -49,14 +49,18 @@ class Ordering:
         the query reads.
         """
         hidden: list[Expression] = []
+        names = Names([name for name, _ in listed])
+        there: dict[Expression, int] = {}
+        for place, e in enumerate(columns):
+            there.setdefault(e, place)
         for item in self.items:
-            place = _listed(_expression(item), [name for name, _ in listed])
-            if place is None:
-                found = scalars.read(_expression(item))
-                there = [*columns, *hidden]
-                place = there.index(found) if found in there else len(there)
-                hidden += [] if found in there else [found]
-            self.places.append(place)
+            found = _listed(_expression(item), names)
+            if found is None:
+                expression = scalars.read(_expression(item))
+                found = there.setdefault(expression, len(columns) + len(hidden))
+                if found == len(columns) + len(hidden):
+                    hidden.append(expression)
+            self.places.append(found)
         return hidden
 
     def over(self, relation: Relation) -> Relation:
@@ -96,14 +100,14 @@ def _expression(item: exp.Expr) -> exp.Expr:
     return found
 
 
-def _listed(node: exp.Expr, names: list[str]) -> int | None:
+def _listed(node: exp.Expr, names: Names) -> int | None:
     """The place of the output column that an item of ORDER BY names, by position or by name."""
     if isinstance(node, exp.Literal):
-        if node.is_string or not node.name.isdigit() or not 1 <= int(node.name) <= len(names):
-            refuse(f"ORDER BY {node.sql()}: positions are 1 to {len(names)}", node)
+        if node.is_string or not node.name.isdigit() or not 1 <= int(node.name) <= len(names.names):
+            refuse(f"ORDER BY {node.sql()}: positions are 1 to {len(names.names)}", node)
         return int(node.name) - 1
     if isinstance(node, exp.Column) and not node.table:
-        found = matches(node.this, names)
+        found = names.places(node.this)
         return found[0] if len(found) == 1 else None
     return None
 

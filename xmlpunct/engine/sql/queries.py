@@ -14,7 +14,7 @@ from xmlpunct.engine.sql.grouping import Grouping
 from xmlpunct.engine.sql.joins import conditions
 from xmlpunct.engine.sql.ordering import Ordering, arranged
 from xmlpunct.engine.sql.scalars import AGGREGATES, FIELD, Scalars
-from xmlpunct.engine.sql.scope import Field, Relation, matches, unique
+from xmlpunct.engine.sql.scope import Field, Names, Relation, unique
 from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
 from xmlpunct.expressions import functions as fn
@@ -168,7 +168,7 @@ def _reference(field: Field, star: exp.Expr) -> exp.Expr:
 
 def _keys(group: exp.Expr | None, listed: list[tuple[str, exp.Expr]], relation: Relation) -> list[Expression]:
     """What GROUP BY lists: positions and aliases of SELECT's columns, columns, expressions."""
-    scalars = Scalars(relation, "GROUP BY")
+    scalars, names = Scalars(relation, "GROUP BY"), Names([name for name, _ in listed])
     keys = []
     for item in only(group, "expressions") if group is not None else ():
         node = item
@@ -177,7 +177,7 @@ def _keys(group: exp.Expr | None, listed: list[tuple[str, exp.Expr]], relation: 
                 refuse(f"GROUP BY {item.sql()}: positions are 1 to {len(listed)}", item)
             node = listed[int(item.name) - 1][1]
         elif isinstance(item, exp.Column) and not item.table and not relation.find(item.this, None, item):
-            found = matches(item.this, [name for name, _ in listed])
+            found = names.places(item.this)
             node = listed[found[0]][1] if len(found) == 1 else item
         keys.append(scalars.read(node))
     return keys

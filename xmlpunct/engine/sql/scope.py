@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -45,8 +46,7 @@ class Relation:
 
     def find(self, name: exp.Expr, table: exp.Expr | None, node: exp.Expr) -> Field | None:
         """The field that a name refers to, or None. Refuses ``node`` if it could be one of several columns."""
-        fields = self.of(table) if table else [f for f in self.fields if not f.hidden]
-        found = [fields[i] for i in matches(name, [f.name for f in fields])]
+        found = (self._tables[self._table(table)] if table else self._visible).of(name)
         if len({f.column for f in found}) > 1:
             spelled = ", ".join(".".join(filter(None, (f.table, f.name))) for f in found)
             refuse(f"column {name.name} is ambiguous: {spelled}", node)
@@ -54,7 +54,7 @@ class Relation:
 
     def sees(self, name: exp.Expr, table: exp.Expr | None, node: exp.Expr) -> bool:
         """Whether a name refers to a field here."""
-        there = table is None or matches(table, self.tables)
+        there = table is None or self._table_names.places(table)
         return bool(there) and self.find(name, table, node) is not None
 
     def listed(self) -> list[Field]:
@@ -84,42 +84,104 @@ class Relation:
     @property
     def tables(self) -> list[str]:
         """The names of tables here."""
-        return list(dict.fromkeys(f.table for f in self.fields if f.table))
+        return self._table_names.names
 
     def of(self, table: exp.Expr) -> list[Field]:
         """The fields of a table. Refuses a table that is not there."""
-        tables = self.tables
-        found = [tables[i] for i in matches(table, tables)]
+        return self._tables[self._table(table)].fields
+
+    def _table(self, table: exp.Expr) -> str:
+        """The name of a table that is here."""
+        found = self._table_names.places(table)
         if len(found) != 1:
             refuse(f"{'no' if not found else 'more than one'} table {table.name} here", table)
-        return [f for f in self.fields if f.table == found[0]]
+        return self.tables[found[0]]
+
+    @cached_property
+    def _visible(self) -> Fields:
+        return Fields([f for f in self.fields if not f.hidden])
+
+    @cached_property
+    def _tables(self) -> dict[str, Fields]:
+        found: dict[str, list[Field]] = {}
+        for field in self.fields:
+            if field.table:
+                found.setdefault(field.table, []).append(field)
+        return {name: Fields(fields) for name, fields in found.items()}
+
+    @cached_property
+    def _table_names(self) -> Names:
+        return Names(list(self._tables))
+
+
+class Names:
+    """Names that identifiers mean: by their spelling, and by that in small letters."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self._exact: dict[str, list[int]] = {}
+        self._folded: dict[str, list[int]] = {}
+        for place, name in enumerate(names):
+            self._exact.setdefault(name, []).append(place)
+            self._folded.setdefault(name.lower(), []).append(place)
+
+    def places(self, name: exp.Expr) -> list[int]:
+        """The places of the names that an identifier means.
+
+        A quoted one means its own spelling alone; an unquoted one that too, and failing that any letter case.
+        """
+        text = name.name
+        if text in self._exact or name.args.get("quoted"):
+            return self._exact.get(text, [])
+        return self._folded.get(text.lower(), [])
+
+
+class Fields:
+    """Fields to be found by name."""
+
+    def __init__(self, fields: list[Field]) -> None:
+        self.fields, self._names = fields, Names([f.name for f in fields])
+
+    def of(self, name: exp.Expr) -> list[Field]:
+        """The fields that an identifier means."""
+        return [self.fields[i] for i in self._names.places(name)]
 
 
 def matches(name: exp.Expr, names: Sequence[str]) -> list[int]:
-    """The places of the names that an identifier means.
+    """The places of the names that an identifier means."""
+    return Names(names).places(name)
 
-    A quoted one means its own spelling alone; an unquoted one that too, and failing that any letter case.
+
+class Unused:
+    """Gives names that are not taken: the one wanted, or that with ``#2``, ``#3``... behind it.
+
+    None in which polars would see a pattern of several columns, and none that operators use.
     """
-    exact = [i for i, n in enumerate(names) if n == name.name]
-    if exact or name.args.get("quoted"):
-        return exact
-    return [i for i, n in enumerate(names) if n.lower() == name.name.lower()]
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {"*", "$id", "$id0", "$id1", "$matched", *taken}
+        self._last: dict[str, int] = {}
+
+    def reserve(self, name: str) -> None:
+        """Note that a name is taken."""
+        self._taken.add(name)
+
+    def take(self, name: str) -> str:
+        """A name, which is taken from now on."""
+        fresh, number = name, self._last.get(name, 1)
+        while fresh in self._taken or (fresh.startswith("^") and fresh.endswith("$")):
+            number += 1
+            fresh = f"{name}#{number}"
+        self._last[name] = number
+        self._taken.add(fresh)
+        return fresh
 
 
 def unique(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """The names, with ``#2``, ``#3``... after those that were there before.
-
-    Also after those in which polars would see a pattern of several columns, and those that operators use.
+    """Names that are `Unused`, for each of some.
 
     >>> unique(["a", "b", "a", "*"])
     ['a', 'b', 'a#2', '*#2']
     """
-    used, found = {"*", "$id", "$id0", "$id1", "$matched", *taken}, []
-    for name in names:
-        fresh, number = name, 1
-        while fresh in used or (fresh.startswith("^") and fresh.endswith("$")):
-            number += 1
-            fresh = f"{name}#{number}"
-        used.add(fresh)
-        found.append(fresh)
-    return found
+    unused = Unused(taken)
+    return [unused.take(name) for name in names]
