@@ -166,7 +166,7 @@ def warn_of_growth(sources: Iterable[Source | Input]) -> None:
         if isinstance(source, Input):
             sizes = [(part.path, part.stored) for part in source.parts if not part.spooled]
         else:
-            sizes = [(file, size) for file, (_, size) in zip(source.files, source.parts, strict=True)]
+            sizes = [(file, size) for file, (_, size) in zip(source.files, source.parts, strict=False)]
         for path, size in sizes:
             with suppress(OSError):
                 if size is not None and (now := os.stat(path).st_size) > size:
