@@ -141,7 +141,8 @@ class Index:
 class Arrangement:
     """Tuples with the columns of ``empty``, by the columns ``key``. Nulls are equal, NaN equals itself.
 
-    >>>     >>> s = Schema.parse("sid STRING, hour INT")
+    >>> from xmlpunct.schema import Schema
+    >>> s = Schema.parse("sid STRING, hour INT")
     >>> seen = Arrangement(s.empty(), s.names)
     >>> seen.insert(s.frame([("S1", 5), ("S2", 5), ("S1", 5)])).rows()
     [('S1', 5), ('S2', 5)]
