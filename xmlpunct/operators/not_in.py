@@ -9,7 +9,7 @@ import polars as pl
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.punctuations.bundle import has_end
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -56,7 +56,7 @@ class NotIn(Operator):
         return self.schema.empty()
 
     def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        if port == RIGHT and has_end(punctuations):
+        if port == RIGHT and PunctuationBatch.of(punctuations).has_end:
             self._ended = True
             return self._waiting
         return self.schema.empty()

@@ -12,7 +12,7 @@ from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.table import Table
-from xmlpunct.punctuations.bundle import distinct
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
@@ -103,7 +103,7 @@ class SemiJoin(Operator):
         if not self.anti:
             gone = self._pending[RIGHT].unmatched(self.keys.named(RIGHT, self._partners.frame))
             self._pending[RIGHT].discard(gone)
-            return distinct([free, self.keys.moved(gone, self.schema, LEFT)])
+            return PunctuationBatch.union([free, self.keys.moved(gone, self.schema, LEFT)])
         return free
 
     def _has_partner(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.Series:

@@ -13,7 +13,7 @@ from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.merge import merged
 from xmlpunct.operators.table import Table
 from xmlpunct.punctuations.alignment import Meeting
-from xmlpunct.punctuations.bundle import distinct, renamed
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
@@ -59,7 +59,7 @@ class SetOperation(Operator):
         self._stored[port].add(without(tuples, self.closed_by(1 - port, tuples)))
 
     def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        named = renamed(punctuations, self.schema)
+        named = PunctuationBatch.of(punctuations).rename(self.schema)
         others = self._stored[1 - port]
         others.purge(PunctuationSet(self.schema, named).mask(others.frame))
         both = self._meeting.update(port, named)
@@ -70,7 +70,7 @@ class SetOperation(Operator):
             free = pending.unmatched(self._stored[side].frame)
             pending.discard(free)
             said.append(free)
-        self._promised = distinct(said)
+        self._promised = PunctuationBatch.union(said)
         # What is promised decides what duplicate elimination may forget, so it is known before prop.
         self._output.keep(0, self._promised)
 

@@ -11,11 +11,12 @@ from random import Random
 import polars as pl
 
 from xmlpunct.frames import Snapshot
-from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import Past
+from xmlpunct.punctuations.joint_cover import jointly_cover
 from xmlpunct.punctuations.ownership import ALONE, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
-from xmlpunct.punctuations.set import PunctuationSet, jointly_cover
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 
@@ -74,26 +75,27 @@ class Meeting:
             self._drop(port, p)
         return found
 
-    def update(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def update(self, port: int, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
         """`add` several of an input, each in its turn; what they combine to, each once."""
         if self.ended and not self._ownership:
-            return []
-        if isinstance(punctuations, Bundle) and (found := self._as_one(port, punctuations)) is not None:
+            return PunctuationBatch()
+        batch = PunctuationBatch.of(punctuations)
+        if batch.place is not None and (found := self._as_one(port, batch, batch.place)) is not None:
             return found
-        return list(dict.fromkeys(c for p in punctuations for c in self.add(port, p)))
+        return PunctuationBatch(dict.fromkeys(c for p in batch for c in self.add(port, p)))
 
-    def _as_one(self, port: int, bundle: Bundle) -> Bundle | None:
+    def _as_one(self, port: int, batch: PunctuationBatch, place: int) -> PunctuationBatch | None:
         """`update` in a column; None: they have to be looked at one by one."""
-        owns, recalls = self._ownership.owns(bundle), any(map(len, self.past))
+        owns, recalls = not self._ownership.unowned(batch), any(map(len, self.past))
         if self._ownership and self._passes(port):
             others = self._others(port)
             if not owns and (recalls or any(len(self.inputs[i]) > 1 for i in others)):
                 return None
             for i in others:
-                self.inputs[i].discard(bundle)
-            met, ports = bundle, [port]
-        elif not recalls and not len(self._found) and all(said.only(bundle.place) for said in self.inputs):
-            met, ports = self._update(port, bundle), list(range(len(self.inputs)))
+                self.inputs[i].discard(batch)
+            met, ports = batch, [port]
+        elif not recalls and not len(self._found) and all(said.only(place) for said in self.inputs):
+            met, ports = self._update(port, batch), list(range(len(self.inputs)))
         else:
             return None
         if self._ownership and not owns:
@@ -101,10 +103,9 @@ class Meeting:
                 self.past[i].update(met)
         return met
 
-    def _update(self, port: int, bundle: Bundle) -> Bundle:
-        """`update` where all that is retained is of the bundle's kind: a punctuation touches none but itself."""
-        fresh = self.inputs[port].update(bundle)
-        assert isinstance(fresh, Bundle)
+    def _update(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """`update` where all that is retained is of the batch's kind: a punctuation touches none but itself."""
+        fresh = self.inputs[port].update(batch)
         met = fresh
         for i, said in enumerate(self.inputs):
             if i != port:
