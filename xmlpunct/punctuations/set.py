@@ -172,17 +172,21 @@ class PunctuationSet:
             self._group((batch.place,)).remove(batch)
             return
         for p in batch:
-            if p not in self:
-                continue
-            key = p.constants
-            if key is not None:
-                self._constants[p.constrained].discard(key, p)
-                continue
-            del self._rest[p]
-            if form := Spans.form(p):
-                self._spans[form].discard(p)
-            else:
-                del self._lists[p]
+            self.remove(p)
+
+    def remove(self, p: Punctuation) -> None:
+        """Take out one, if it is in."""
+        if p not in self:
+            return
+        key = p.constants
+        if key is not None:
+            self._constants[p.constrained].discard(key, p)
+            return
+        del self._rest[p]
+        if form := Spans.form(p):
+            self._spans[form].discard(p)
+        else:
+            del self._lists[p]
 
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
         """Those of a batch that are in."""
