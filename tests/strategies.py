@@ -19,7 +19,7 @@ from itertools import combinations, product
 from hypothesis import strategies as st
 
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.bundle import Bundle, can_bundle, column
+from xmlpunct.punctuations.batch import PunctuationBatch, column, has_column
 from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.punctuations.text import parse_pattern
@@ -363,16 +363,16 @@ def slice_of(schema: Schema, elements: Sequence[Element]) -> Slice:
     return Slice(schema.frame(tuples_of(elements)), punctuations_of(elements), list(_before(elements)))
 
 
-def bundle_in(ps: Sequence[Punctuation]) -> Bundle | None:
-    """Those of one constant in the same attribute as the first such one, as a bundle, if there are any."""
+def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
+    """Those of one constant in the same attribute as the first such one, in a column, if there are any."""
     for first in ps:
         place = first.constrained[0] if first.constants is not None and len(first.constants) == 1 else -1
-        if place >= 0 and can_bundle(first.schema.attributes[place].type):
+        if place >= 0 and has_column(first.schema.attributes[place].type):
             alike = [p for p in dict.fromkeys(ps) if p.constrained == (place,) and p.constants is not None]
             keys = [p.constants[0] for p in alike if p.constants is not None]
-            bundle = Bundle(first.schema, place, column(first.schema, place, keys))
-            assert bundle == alike
-            return bundle
+            batch = PunctuationBatch.of_column(first.schema, place, column(first.schema, place, keys))
+            assert batch == alike
+            return batch
     return None
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import polars as pl
 
-from xmlpunct.punctuations.bundle import chained, loaded, stored
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Slice:
     """Tuples as columns, and punctuations.
 
@@ -23,8 +23,14 @@ class Slice:
     """
 
     tuples: pl.DataFrame
-    punctuations: Sequence[Punctuation] = field(default_factory=list)
-    before: list[int] = field(default_factory=list)
+    punctuations: PunctuationBatch
+    before: list[int]
+
+    def __init__(
+        self, tuples: pl.DataFrame, punctuations: Iterable[Punctuation] = (), before: list[int] | None = None
+    ) -> None:
+        self.tuples, self.punctuations = tuples, PunctuationBatch.of(punctuations)
+        self.before = [] if before is None else before
 
     def __bool__(self) -> bool:
         return bool(self.punctuations) or self.tuples.height > 0
@@ -36,7 +42,7 @@ class Slice:
         self.tuples.write_ipc_stream(out)
         length = out.tell() - 8
         if self.punctuations:
-            stored(self.punctuations[0].schema, self.punctuations).write_ipc_stream(out)
+            self.punctuations.to_frame(self.punctuations.schema).write_ipc_stream(out)
         out.seek(0)
         out.write(length.to_bytes(8, "big"))
         return out.getvalue()
@@ -47,7 +53,8 @@ class Slice:
         length = int.from_bytes(data[:8], "big")
         tuples = pl.read_ipc_stream(io.BytesIO(data[8 : 8 + length]))
         rest = data[8 + length :]
-        return cls(tuples, loaded(schema, pl.read_ipc_stream(io.BytesIO(rest))) if rest else [])
+        said = PunctuationBatch.from_frame(schema, pl.read_ipc_stream(io.BytesIO(rest))) if rest else ()
+        return cls(tuples, said)
 
 
 def without(tuples: pl.DataFrame, marked: pl.Series) -> pl.DataFrame:
@@ -66,5 +73,5 @@ def concat(schema: Schema, slices: Iterable[Slice]) -> Slice:
     for s in found:
         before += (height + n for n in s.before)
         height += s.tuples.height
-    punctuations = chained(s.punctuations for s in found)
+    punctuations = PunctuationBatch.concat(s.punctuations for s in found)
     return Slice(tuples, punctuations, before if len(before) == len(punctuations) else [])

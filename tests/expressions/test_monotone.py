@@ -19,6 +19,7 @@ from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import compiled
 from xmlpunct.operators import Project
 from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.cuts import cuts as intervals_of
 from xmlpunct.punctuations.pattern import EMPTY, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, set_match
 from xmlpunct.punctuations.text import parse_pattern
@@ -68,7 +69,7 @@ def values(e: Expression, given: Sequence[object], over: Column = A) -> list[obj
 def image(e: Expression, attribute: Attribute, pattern: Pattern) -> Pattern:
     found = Monotone.of(e)
     assert found is not None
-    ((low, high),) = pt.cuts(pattern)
+    ((low, high),) = intervals_of(pattern)
     return found.image(attribute, low, high)
 
 

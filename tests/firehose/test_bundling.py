@@ -1,4 +1,4 @@
-"""Punctuations that are read as a column: the same ones as read one by one, and as a bundle where they make one."""
+"""Punctuations that are read as a column: the same ones as read one by one, and kept as one where they make one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, StreamSpec
 from xmlpunct.firehose.parser import parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
-from xmlpunct.punctuations.bundle import Bundle
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -36,7 +35,7 @@ WORDS = [f"w{i}" for i in range(100)]
 
 
 @pytest.mark.parametrize(
-    ("columns", "bundled"),
+    ("columns", "in_column"),
     [
         ({"a": NUMBERS, "b": ["*"]}, True),
         ({"a": NUMBERS}, True),
@@ -58,32 +57,32 @@ WORDS = [f"w{i}" for i in range(100)]
         ({"a": [*NUMBERS[:40], "{}", *NUMBERS[41:]]}, False),
     ],
 )
-def test_bundles(columns: dict[str, list[str]], bundled: bool) -> None:
+def test_columns(columns: dict[str, list[str]], in_column: bool) -> None:
     found, others = slice_of(said(columns))
     slowly, same = slice_of(said(columns), conforming=True)
-    assert isinstance(found.punctuations, Bundle) is bundled
+    assert (found.punctuations.place is not None) is in_column
     assert list(found.punctuations) == list(slowly.punctuations)
     assert found.before == slowly.before
     assert found.tuples.equals(slowly.tuples)
     assert list(map(str, others)) == list(map(str, same))
 
 
-def test_a_bundle_among_rejects_knows_what_came_before_it() -> None:
+def test_a_column_among_rejects_knows_what_came_before_it() -> None:
     body = said({"a": NUMBERS}).replace("<t><a>7</a></t>", "<t><a>x</a></t>")
     found, _ = slice_of(body)
     slowly, _ = slice_of(body, conforming=True)
-    assert isinstance(found.punctuations, Bundle)
+    assert found.punctuations.place is not None
     assert found.before == slowly.before
 
 
 def test_one_that_had_to_be_parsed_makes_all_single() -> None:
     body = said({"a": NUMBERS}) + "\n<punct:t><!-- odd --><a>500</a></punct:t>"
     found, _ = slice_of(body)
-    assert not isinstance(found.punctuations, Bundle)
+    assert found.punctuations.place is None
     assert list(found.punctuations) == list(slice_of(body, conforming=True)[0].punctuations)
 
 
-def test_two_attributes_at_one_place_are_no_bundle() -> None:
+def test_two_attributes_at_one_place_make_no_column() -> None:
     schema = Schema.parse("a INT, again INT PATH 'a'")
     found, _ = slice_of(said({"a": NUMBERS}), schema=schema)
     assert str(found.punctuations[3]) == "<3, 3>"

@@ -17,7 +17,7 @@ from tests.strategies import (
     Element,
     Space,
     Stream,
-    bundle_in,
+    column_in,
     cuts,
     punctuations_of,
     slice_of,
@@ -169,11 +169,11 @@ def give(operator: Operator, port: int, elements: Sequence[Tuple | Punctuation])
 
 
 def mixed(schema: Schema, elements: Sequence[Element]) -> Slice:
-    """Elements as a slice, in half of which punctuations that make a bundle are one."""
+    """Elements as a slice, in half of which punctuations that make a column are one."""
     found = slice_of(schema, elements)
-    bundle = bundle_in(found.punctuations) if found.tuples.height % 2 else None
-    if bundle is not None and bundle == found.punctuations:
-        found.punctuations = bundle
+    batch = column_in(found.punctuations) if found.tuples.height % 2 else None
+    if batch is not None and batch == found.punctuations:
+        found.punctuations = batch
     return found
 
 

@@ -80,6 +80,18 @@ def test_it_covers_what_it_has_all_of(case: tuple[Pool, list[list[Pattern]]], da
 
 
 @given(drawn(2))
+def test_what_overlaps_and_what_is_missing(case: tuple[Pool, list[list[Pattern]]]) -> None:
+    pool, (pieces, asked) = case
+    found = IntervalSet(pool.type, pieces)
+    for pattern in asked:
+        near = [p for p in found if len(IntervalSet(pool.type, [p]) & IntervalSet(pool.type, [pattern]))]
+        assert found.overlapping(pattern).patterns() == near
+        missing = [m and not has for m, has in zip(have(pool, [pattern]), have(pool, pieces), strict=True)]
+        assert held(pool, found.missing(pattern)) == missing
+    assert found.overlapping(WILDCARD) == found
+
+
+@given(drawn(2))
 def test_intersection_and_complement(case: tuple[Pool, list[list[Pattern]]]) -> None:
     pool, (some, others) = case
     one, other = IntervalSet(pool.type, some), IntervalSet(pool.type, others)

@@ -305,27 +305,3 @@ def test_splitting_at_outer_commas_only(strings: list[str]) -> None:
     written = [str(pt.constant(STRING, s)) for s in strings] + ["[a,b)", "{c,d}", "*", "(,)"]
     pieces = split_patterns(", ".join(written))
     assert [piece for _, piece in pieces] == written
-
-
-@every_pool
-@given(data=st.data())
-def test_a_joint_cover_is_a_cover(pool: Pool, data: st.DataObject) -> None:
-    """Exact on discrete types; on dense ones too, where no list stands for a range."""
-    pieces, whole = data.draw(st.lists(patterns(pool), max_size=4)), data.draw(patterns(pool))
-    covered = all(any(p.matches(v) for p in pieces) for v in extent(pool, whole))
-    assert pt.jointly_cover(pieces, whole) <= covered
-    if pool.type.discrete:
-        assert pt.jointly_cover(pieces, whole) == covered
-
-
-@every_pool
-@given(data=st.data())
-def test_a_complement_is_all_the_rest(pool: Pool, data: st.DataObject) -> None:
-    pattern = data.draw(patterns(pool))
-    found = pt.complement(pool.type, pattern)
-    for value in pool.domain:
-        assert [q.matches(value) for q in found].count(True) == (not pattern.matches(value))
-    assert not any(q.matches(None) for q in found)
-    assert EMPTY not in found
-    places = [cut for q in found for cut in pt.cuts(q)]
-    assert places == sorted(places), "in ascending order"

@@ -1,4 +1,4 @@
-"""Coverage against the plain set of the same punctuations."""
+"""Promised against the plain set of the same punctuations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xmlpunct import Punctuation, PunctuationSet, Schema, match
-from xmlpunct.punctuations.pattern import cuts, interval
-from xmlpunct.punctuations.promised import Coverage
+from xmlpunct.punctuations.cuts import cuts
+from xmlpunct.punctuations.pattern import interval
+from xmlpunct.punctuations.promised import Promised
 from xmlpunct.types import INT
 
 SCHEMA = Schema.parse("a INT, d DATE, x STRING")
@@ -43,11 +44,11 @@ TUPLES = st.tuples(
 def test_matches_what_the_punctuations_match(
     said: list[Punctuation], tuples: list[tuple[object, ...]], restarts: set[int]
 ) -> None:
-    covered = Coverage(SCHEMA)
+    covered = Promised(SCHEMA)
     for i, p in enumerate(said):
         covered.add([p])
         if i in restarts:
-            again = Coverage(SCHEMA)
+            again = Promised(SCHEMA)
             again.restore(covered.snapshot())
             covered = again
     frame = SCHEMA.frame(tuples)
@@ -57,7 +58,7 @@ def test_matches_what_the_punctuations_match(
 
 
 def test_behind_the_end_nothing_else_matters() -> None:
-    covered = Coverage(SCHEMA)
+    covered = Promised(SCHEMA)
     end, later = Punctuation.everything(SCHEMA), Punctuation.of(SCHEMA, x="v")
     covered.add([Punctuation.of(SCHEMA, a=1), later, end, later, Punctuation.of(SCHEMA, a=2)])
     assert len(covered) == 1
@@ -65,13 +66,13 @@ def test_behind_the_end_nothing_else_matters() -> None:
 
 
 def test_items_that_close_one_by_one_take_no_room() -> None:
-    covered = Coverage(SCHEMA)
+    covered = Promised(SCHEMA)
     covered.add(Punctuation.of(SCHEMA, a=i) for i in range(10_000))
     assert len(covered) == 1
 
 
 def test_the_ends_of_the_type() -> None:
-    covered = Coverage(SCHEMA)
+    covered = Promised(SCHEMA)
     covered.add([Punctuation.of(SCHEMA, a="(,-9223372036854775807]"), Punctuation.of(SCHEMA, a=2**63 - 1)])
     frame = SCHEMA.frame([(n, None, None) for n in (-(2**63), -(2**63) + 2, 2**63 - 2, 2**63 - 1)])
     assert covered.mask(frame).to_list() == [True, False, False, True]
@@ -83,7 +84,7 @@ BOUNDS = st.tuples(st.sampled_from([None, *EDGES]), st.sampled_from([None, *EDGE
 
 @given(st.lists(st.lists(BOUNDS, max_size=4), max_size=5))
 def test_intervals_fuse_whatever_their_order(batches: list[list[tuple[int | None, int | None]]]) -> None:
-    covered, said = Coverage(SCHEMA), list[Punctuation]()
+    covered, said = Promised(SCHEMA), list[Punctuation]()
     frame = SCHEMA.frame([(n, None, None) for n in EDGES])
     for batch in batches:
         some = (Punctuation.of(SCHEMA, a=interval(INT, low, high, True, True)) for low, high in batch)
@@ -100,7 +101,7 @@ def test_intervals_fuse_whatever_their_order(batches: list[list[tuple[int | None
 
 
 def test_what_does_not_fuse_is_forgotten_past_a_limit_and_counted() -> None:
-    covered = Coverage(SCHEMA, most=10)
+    covered = Promised(SCHEMA, most=10)
     covered.add(Punctuation.of(SCHEMA, x=f"v{i}") for i in range(15))
     assert (len(covered), covered.forgotten) == (10, 5)
     frame = SCHEMA.frame([(1, None, "v4"), (1, None, "v5")])
@@ -108,6 +109,6 @@ def test_what_does_not_fuse_is_forgotten_past_a_limit_and_counted() -> None:
     covered.add(Punctuation.of(SCHEMA, a=3 * n) for n in range(16))  # of the two schemes it has more
     assert (len(covered), covered.forgotten) == (10, 21)
     assert sum(covered.mask(SCHEMA.frame([(3 * n, None, "w") for n in range(16)]))) > 0
-    again = Coverage(SCHEMA, most=10)
+    again = Promised(SCHEMA, most=10)
     again.restore(covered.snapshot())
     assert (len(again), again.forgotten) == (10, 21)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
 from xmlpunct.firehose import Writer
-from xmlpunct.punctuations.bundle import Bundle
-from xmlpunct.punctuations.pattern import Wildcard, cuts
-from xmlpunct.punctuations.promised import Coverage
-from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.promised import Promised
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -28,7 +24,7 @@ class Output:
     def __init__(self, schema: Schema, writer: Writer, ordered: bool = False) -> None:
         self.schema, self.writer, self.ordered = schema, writer, ordered
         self.tuples = self.punctuations = self.late = 0
-        self._written = Coverage(schema)
+        self._written = Promised(schema)
 
     def prepare(self, given: Slice) -> Slice:
         """What of a slice is to be written, in order."""
@@ -38,11 +34,7 @@ class Output:
             if late.any():
                 self.late += int(late.sum())
                 tuples = tuples.filter(~late)
-        fresh = given.punctuations
-        if isinstance(fresh, Bundle):
-            fresh = Bundle(fresh.schema, fresh.place, fresh.values.sort())
-        else:
-            fresh = sorted((p for p in dict.fromkeys(fresh) if not p.is_everything), key=sort_key)
+        fresh = given.punctuations.ordered()
         self._written.add(fresh)
         self.tuples += tuples.height
         self.punctuations += len(fresh)
@@ -69,8 +61,3 @@ class Output:
         """Take what a snapshot says was written."""
         self.tuples, self.punctuations, self.late = snapshot["counts"].row(0)
         self._written.restore(snapshot)
-
-
-def sort_key(p: Punctuation) -> tuple[Any, ...]:
-    """Punctuations sort by their patterns' first values; ``*`` comes last."""
-    return tuple((1,) if isinstance(q, Wildcard) else (0, cuts(q)[0], str(q)) for q in p.patterns)

@@ -11,7 +11,9 @@ from xmlpunct.expressions.evaluation import operands
 from xmlpunct.expressions.expression import COMPARISONS, Call, Column, Expression, Literal
 from xmlpunct.expressions.functions import is_number
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import EMPTY, Cut, Pattern
+from xmlpunct.punctuations.cuts import Cut, between, cuts, ends
+from xmlpunct.punctuations.intervals import IntervalSet
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DOUBLE, DecimalType, Type
@@ -23,7 +25,9 @@ GAPS, COMBINATIONS = 64, 256
 
 def outside(schema: Schema, name: str, pattern: Pattern) -> list[Punctuation]:
     """That no value of an attribute comes but null and those of a pattern."""
-    gaps = pt.complement(schema[name].type, pattern)
+    if pattern is WILDCARD:
+        return []
+    gaps = (~IntervalSet(schema[name].type, [pattern])).patterns()
     if len(gaps) > GAPS:
         gaps = [gaps[0], gaps[-1]]
     return [Punctuation.of(schema, **{name: gap}) for gap in gaps]
@@ -103,13 +107,13 @@ def _described(call: Call, type_: Type, forward: bool) -> tuple[Pattern, bool] |
     name = call.function if forward else _MIRRORED.get(call.function, call.function)
     if name == "IN":
         return pt.values(type_, (c.value for c in constants if isinstance(c, Literal))), True
-    first, _ = pt.ends(type_)
+    first, _ = ends(type_)
     ((before, after),) = known
     if name in ("<", ">="):
-        return pt.between(type_, first, before), name == "<"
+        return between(type_, first, before), name == "<"
     if name in ("<=", ">"):
-        return pt.between(type_, first, after), name == "<="
-    return pt.between(type_, before, after), name in ("=", "IS NOT DISTINCT FROM")
+        return between(type_, first, after), name == "<="
+    return between(type_, before, after), name in ("=", "IS NOT DISTINCT FROM")
 
 
 def _places(type_: Type, constant: Expression) -> tuple[Cut, Cut] | None:
@@ -118,7 +122,7 @@ def _places(type_: Type, constant: Expression) -> tuple[Cut, Cut] | None:
         return None
     value = constant.value
     if constant.type == type_:
-        (found,) = pt.cuts(pt.constant(type_, value))
+        (found,) = cuts(pt.constant(type_, value))
         return found
     numbers = is_number(type_) and is_number(constant.type)
     if not numbers or type_ is DOUBLE or (constant.type is DOUBLE and not math.isfinite(value)):

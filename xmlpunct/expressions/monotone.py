@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import polars as pl
 
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal
 from xmlpunct.expressions.program import compiled
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.fused import Part
-from xmlpunct.punctuations.pattern import EMPTY, Cut, Pattern
+from xmlpunct.punctuations.cuts import Cut, first_value, value_at
+from xmlpunct.punctuations.joint_cover import whole
+from xmlpunct.punctuations.pattern import EMPTY, Pattern
 from xmlpunct.schema import Attribute
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type, Value
 
@@ -46,12 +46,12 @@ class Monotone:
         ones: what lies beyond may give the bound itself. A falling f maps it to the mirror image. What is
         unbounded stays so; so is a bound where f fails, for all tuples beyond it are rejects.
         """
-        allowed = Part.of(attribute, attribute.domain).intervals
+        allowed = whole(attribute).intervals
         outside = [
             None if low <= allowed[0][0] else self._beside(attribute.type, low, False),
             None if high >= allowed[-1][1] else self._beside(attribute.type, high, True),
         ]
-        inside = [pt.first_value(attribute.type, low, high, down) for down in (False, True)]
+        inside = [first_value(attribute.type, low, high, down) for down in (False, True)]
         values = [v for v in (*outside, *inside) if v is not None]
         results = dict(
             zip(map(attribute.type.key, values), self._results(attribute.type, values), strict=True)
@@ -70,7 +70,7 @@ class Monotone:
         """The value next to a place, outside: of a dense type the bound."""
         if type_.discrete:
             return type_.at(cut[1] if after else cut[1] - 1)
-        return pt.value_at(type_, cut)
+        return value_at(type_, cut)
 
     def _results(self, type_: Type, values: Sequence[Value]) -> list[Value | None]:
         """What the expression gives for some values (None: it fails)."""
@@ -113,11 +113,3 @@ def _keeps_order(source: Type, target: Type) -> bool:
     """Whether a conversion never falls. Those of numbers round or truncate, those of DOUBLE fail on NaN."""
     numbers = [t in (INT, DOUBLE) or isinstance(t, DecimalType) for t in (source, target)]
     return all(numbers) or (source, target) in ((DATE, TIMESTAMP), (TIMESTAMP, DATE), (BOOLEAN, INT))
-
-
-def without(interval: tuple[Cut, Cut], lows: Sequence[Cut], highs: Sequence[Cut]) -> list[tuple[Cut, Cut]]:
-    """What of an interval lies outside sorted disjoint ones."""
-    low, high = interval
-    marks = [low, *(cut for pair in zip(lows, highs, strict=True) for cut in pair), high]
-    gaps = [(max(a, low), min(b, high)) for a, b in list(pairwise(marks))[::2]]
-    return [(a, b) for a, b in gaps if a < b]

@@ -10,7 +10,7 @@ import polars as pl
 from xmlpunct.arrow import integers
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.shape import Shape
-from xmlpunct.punctuations.bundle import FEW, Bundle
+from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
 
@@ -18,14 +18,14 @@ _PLAIN = "^[A-Za-z0-9_.:-]+$"
 """A text that as a pattern is a constant of type STRING, and the same text."""
 
 
-def bundled(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> Bundle | None:
+def batch_of(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> PunctuationBatch | None:
     """The punctuations whose patterns' texts are given by slot (None: ``*``), in their order.
 
-    None if they are no bundle, or could be one only by a closer look: then they are to be read one by one.
+    None if they make no column, or could make one only by a closer look: then they are to be read one by one.
 
     >>> schema = Schema.parse("item INT, bidder STRING")
     >>> texts = [Cells.of([str(i) for i in range(100)]), Cells.of(["*"] * 100)]
-    >>> found = bundled(schema, Shape.of(schema), texts)
+    >>> found = batch_of(schema, Shape.of(schema), texts)
     >>> print(found[99])
     <99, *>
     """
@@ -36,12 +36,12 @@ def bundled(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> Bund
     if len(said) != 1:
         return None
     attribute, cells = schema.attributes[said[0]], slots[shape.slots[said[0]]]
-    if cells is None or len(cells) < FEW:
+    if cells is None or len(cells) < COLUMN_FROM:
         return None
     values = _constants(attribute.type, cells, attribute.name)
     if values is None or values.n_unique() < len(values):
         return None
-    return Bundle(schema, said[0], values)
+    return PunctuationBatch.of_column(schema, said[0], values)
 
 
 def _open(cells: Cells | None) -> bool:

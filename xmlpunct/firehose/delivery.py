@@ -18,7 +18,7 @@ from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.overlooked import ABSENT, DROPPED, Overlooked
 from xmlpunct.provenance import placed
-from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
@@ -137,9 +137,9 @@ class Delivery:
         self.parsed.error = SourceError(self._places.split.source, reason, line, byte)
 
 
-def _said(punctuations: Sequence[Punctuation | None]) -> tuple[Sequence[Punctuation], int]:
+def _said(punctuations: Sequence[Punctuation | None]) -> tuple[PunctuationBatch, int]:
     """Those that say something, and how many are None."""
-    if isinstance(punctuations, Bundle):
+    if isinstance(punctuations, PunctuationBatch):  # made of what says something
         return punctuations, 0
     known = [p for p in punctuations if p is not None]
-    return [p for p in known if not p.is_empty], len(punctuations) - len(known)
+    return PunctuationBatch(p for p in known if not p.is_empty), len(punctuations) - len(known)

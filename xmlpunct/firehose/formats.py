@@ -7,7 +7,7 @@ from typing import Protocol
 
 import polars as pl
 
-from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute
 from xmlpunct.slice import Slice
@@ -78,11 +78,10 @@ def lines(given: Slice, of_tuple: pl.Expr, form: Lines) -> bytes:
     remembers that, else at the end.
     """
     found = given.tuples.with_columns(of_tuple)["line"]  # one for each tuple, though it may have no columns
-    if isinstance(given.punctuations, Bundle) and not given.before:
-        return (_joined(found) + _bundled(given.punctuations, form)).encode()
-    before = given.before or [len(found)] * len(given.punctuations)
+    if not given.before:
+        return (_joined(found) + _said(given.punctuations, form)).encode()
     pieces, at = [], 0
-    for place, p in zip(before, given.punctuations, strict=True):
+    for place, p in zip(given.before, given.punctuations, strict=True):
         if place > at:
             pieces.append(_joined(found[at:place]))
             at = place
@@ -98,10 +97,10 @@ def _joined(found: pl.Series) -> str:
     return "".join(found.to_list()) if len(found) < _FEW else str(found.str.join("").item())
 
 
-def _bundled(bundle: Bundle, form: Lines) -> str:
-    """The lines of a bundle."""
-    if bundle.values.dtype != pl.Int64():
-        return "".join(map(form.punctuation, bundle))
-    before, after = map(pl.lit, form.around(bundle.place))
-    numbers = bundle.values.alias("n").to_frame()
+def _said(batch: PunctuationBatch, form: Lines) -> str:
+    """The lines of some punctuations."""
+    if batch.place is None or batch.values.dtype != pl.Int64():
+        return "".join(form.punctuation(p) for p in batch if not p.is_everything)
+    before, after = map(pl.lit, form.around(batch.place))
+    numbers = batch.values.alias("n").to_frame()
     return str(numbers.select(pl.concat_str(before, "n", after).str.join("")).item())

@@ -99,7 +99,6 @@ def _slices(reader: FirehoseReader, size: int, reject: Callable[[Reject], object
             count = found.tuples.height + len(rejects)
             log_notices(watch.take(count, parsed.read[0], parsed.overlooked[0]))
             if found:
-                found.punctuations = list(found.punctuations)
                 yield found
             if parsed.error:
                 log_notices(watch.end(in_order=False))

@@ -17,7 +17,7 @@ import numpy as np
 from lxml import etree
 
 from xmlpunct.firehose import faults
-from xmlpunct.firehose.bundling import bundled
+from xmlpunct.firehose.bundling import batch_of
 from xmlpunct.firehose.cells import Cells, Ints, joined
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.delivery import Delivery, Parsed, Rows
@@ -39,7 +39,7 @@ from xmlpunct.firehose.spec import (
 from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
 from xmlpunct.forks import polars_works
 from xmlpunct.overlooked import Overlooked, add
-from xmlpunct.punctuations.bundle import FEW
+from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.punctuation import Punctuation
 
 
@@ -131,7 +131,7 @@ class Parser:
         return delivery.parsed
 
     def _proven(self, stream: int, said: ProvenPunctuations) -> Sequence[Punctuation | None]:
-        """The punctuations of a stream that were proven; as a bundle, if they are one."""
+        """The punctuations of a stream that were proven; in a column, if they make one."""
         streams, count = self._streams, len(said.at)
         numbers = self._numbers(stream, said.tree)
         if numbers is None:
@@ -140,9 +140,9 @@ class Parser:
             return [streams.punctuation(stream, said.tree.filled(row)) for row in rows]
         schema, shape = streams.specs[stream].schema, streams.shapes[stream]
         slots = [None if n is None else said.values[n] for n in numbers]
-        bundle = bundled(schema, shape, slots) if count >= FEW and polars_works() else None
-        if bundle is not None:
-            return bundle
+        batch = batch_of(schema, shape, slots) if count >= COLUMN_FROM and polars_works() else None
+        if batch is not None:
+            return batch
         listed = [None if cells is None else cells.listed() for cells in slots]
         return punctuations_of(schema, shape, count, listed)
 

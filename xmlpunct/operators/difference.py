@@ -9,7 +9,7 @@ import polars as pl
 
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.set_operation import SetOperation
-from xmlpunct.punctuations.bundle import renamed
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.slice import without
@@ -41,6 +41,6 @@ class Difference(SetOperation):
     def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
         if port == LEFT:
             return self.schema.empty()
-        named = PunctuationSet(self.schema, renamed(punctuations, self.schema))
+        named = PunctuationSet(self.schema, PunctuationBatch.of(punctuations).rename(self.schema))
         waiting = self._stored[LEFT]
         return self._output.step(0, waiting.take(waiting.matching(named)))

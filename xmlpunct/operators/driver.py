@@ -12,7 +12,7 @@ from xmlpunct.errors import Reject
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.ended import ENDED, Ended
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.bundle import has_end
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.slice import Slice, concat
 
 
@@ -78,7 +78,7 @@ class Pipeline:
         for place, operator in enumerate(self.operators):
             if said := operator.opening():
                 self.counters[place].punctuations_out += len(said)
-                if has_end(said):
+                if PunctuationBatch.of(said).has_end:
                     self._end(place)
                 found.append(self._climb(self.targets[place], Slice(operator.schema.empty(), said)))
         return concat(self.operators[-1].schema, found)
@@ -99,7 +99,7 @@ class Pipeline:
             given = run(operator, port, given)
             counters.tuples_out += given.tuples.height
             counters.punctuations_out += len(given.punctuations)
-            if operator.ends and has_end(given.punctuations):
+            if operator.ends and given.punctuations.has_end:
                 self._end(place)
             now = self.operators[place]
             counters.state_rows, counters.held_punctuations = now.rows, now.held

@@ -8,7 +8,7 @@ import polars as pl
 
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.bundle import has_end
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 
 ENDED = "$ended"
@@ -40,7 +40,7 @@ class Ended(Operator):
         if self._operator is None:
             return []
         said = self._operator.prop(port, punctuations)
-        return [p for p in said if not p.is_everything] if has_end(said) else said
+        return [p for p in said if not p.is_everything] if PunctuationBatch.of(said).has_end else said
 
     def snapshot(self) -> Snapshot:
         return {ENDED: pl.DataFrame(), **(self._operator.snapshot() if self._operator is not None else {})}

@@ -7,7 +7,7 @@ from itertools import product
 
 from xmlpunct.operators.merge import Merge
 from xmlpunct.punctuations.alignment import Meeting
-from xmlpunct.punctuations.bundle import Bundle, has_end
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways, listed
 from xmlpunct.punctuations.pattern import values
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
@@ -72,13 +72,13 @@ class Gather(Merge):
         if self.meeting.ended and not self.ownership:
             return []
         if len(self.inputs) == 1:
-            if has_end(punctuations):
+            if PunctuationBatch.of(punctuations).has_end:
                 self.meeting.add(port, Punctuation.everything(self.schema))
             return punctuations
-        if isinstance(punctuations, Bundle):
-            for way in self._ways:
-                if set(way) == {punctuations.place}:
-                    return self._own(port, punctuations, len(way))
+        batch = PunctuationBatch.of(punctuations)
+        for way in self._ways:
+            if set(way) == {batch.place}:
+                return self._own(port, batch, len(way))
         found: dict[Punctuation, None] = {}
         for p in punctuations:
             split = [
@@ -88,7 +88,7 @@ class Gather(Merge):
             found.update(dict.fromkeys(promised))
         return list(found)
 
-    def _own(self, port: int, bundle: Bundle, times: int) -> Bundle:
-        """Those of a bundle whose values are a shard's own; they stand ``times`` in a way to find it."""
-        owners = self._owners([(key,) * times for key in bundle.keys])
-        return bundle.of(key for key, owner in zip(bundle.keys, owners, strict=True) if owner == port)
+    def _own(self, port: int, batch: PunctuationBatch, times: int) -> PunctuationBatch:
+        """Those of a batch whose values are a shard's own; they stand ``times`` in a way to find it."""
+        owners = self._owners([(key,) * times for key in batch.keys])
+        return batch.of_some(key for key, owner in zip(batch.keys, owners, strict=True) if owner == port)

@@ -10,7 +10,7 @@ from xmlpunct.frames import Snapshot, join
 from xmlpunct.operators.aggregate import Accumulator, Aggregate, accumulators
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.bundle import rebased
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -98,12 +98,12 @@ class GroupBy(Operator):
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         places = [i if i < len(self._keys) else None for i in range(len(self.schema))]
-        return rebased(self._closed.all(), self.schema, places)
+        return self._closed.all().rebase(self.schema, places)
 
     def _close(self, punctuations: Sequence[Punctuation]) -> PunctuationSet:
         """groupPs that these punctuations add, as punctuations of the grouping attributes."""
         found = self._joint.add(punctuations)
-        return PunctuationSet(self._keys, rebased(found, self._keys, self._places))
+        return PunctuationSet(self._keys, PunctuationBatch.of(found).rebase(self._keys, self._places))
 
     @property
     def _names(self) -> list[str]:

@@ -9,9 +9,9 @@ import polars as pl
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.provenance import with_origin
-from xmlpunct.punctuations.bundle import distinct, rebased
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.lateness import Lateness, reason
-from xmlpunct.punctuations.promised import Coverage, earliest
+from xmlpunct.punctuations.promised import Promised, earliest
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
@@ -34,7 +34,7 @@ def marked(given: Slice, schema: Schema) -> Slice:
     """
     whole = guarded(schema)
     late = Lateness(schema).judge(given)
-    said = rebased(given.punctuations, whole, [i if i < len(schema) else None for i in range(len(whole))])
+    said = given.punctuations.rebase(whole, [i if i < len(schema) else None for i in range(len(whole))])
     return Slice(given.tuples.with_columns(late.alias(LATE)).select(whole.names), said)
 
 
@@ -55,7 +55,7 @@ class Guard(Operator):
     def __init__(self, stream: Schema) -> None:
         super().__init__((guarded(stream),), with_origin(stream))
         self.stream = stream
-        self._said = Coverage(stream, MOST)
+        self._said = Promised(stream, MOST)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         marks = tuples[LATE]
@@ -71,8 +71,8 @@ class Guard(Operator):
         return tuples.filter(~late)
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        self._said.add(rebased(punctuations, self.stream, range(len(self.stream))))
-        return rebased(distinct([punctuations]), self.schema, range(len(self.schema)))
+        self._said.add(PunctuationBatch.of(punctuations).rebase(self.stream, range(len(self.stream))))
+        return PunctuationBatch.of(punctuations).unique().rebase(self.schema, range(len(self.schema)))
 
     @property
     def held(self) -> int:

@@ -15,7 +15,7 @@ from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
-from xmlpunct.punctuations.bundle import Bundle, distinct, has_end, rebased
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import Past
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.pattern import interval
@@ -126,7 +126,7 @@ class Join(Operator):
         # What is closed on both sides is forgotten next, and still combines with these punctuations.
         self._met = self._meet(port, punctuations) if self._preserved[port] else []
         self.keys.add(port, self._closed)
-        self._ended[port] |= has_end(punctuations)
+        self._ended[port] |= PunctuationBatch.of(punctuations).has_end
         self._pending[port].add(punctuations)
 
     def _tuples(self, side: int) -> list[Arrangement]:
@@ -147,16 +147,17 @@ class Join(Operator):
                 found.append(self._said(side, self._halves(side, port)))
         if self.kind == "full" and all(self._ended) and not self.rows:
             over = [Punctuation.everything(self.schema)]
-            return distinct([*found, over]) if self.ownership else over
-        return distinct(found)
+            return PunctuationBatch.union([*found, over]) if self.ownership else over
+        return PunctuationBatch.union(found)
 
     def _halves(self, side: int, port: int) -> Sequence[Punctuation]:
         """What is new in a preserved side's punctuations combined with what the other has closed."""
         pending = self._pending[side].waiting
         if port == side:
             return [c for p, c in self._met if p in pending or self._alone_says(side, c, p)]
-        fresh, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
-        if past.complete and isinstance(fresh, Bundle) and not self._unowned(side, fresh):
+        moved, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
+        fresh = PunctuationBatch.of(moved)
+        if past.complete and fresh.place is not None and not self._unowned(side, fresh):
             return fresh
         found = [p for c in fresh for p in pending.combinations(c)] if len(pending) else []
         for c in fresh if len(past) else ():
@@ -171,10 +172,7 @@ class Join(Operator):
 
     def _unowned(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those that every shard has to say, and not one alone."""
-        if isinstance(punctuations, Bundle):
-            moved = rebased(punctuations, self.schema, self._places[side])
-            return [] if isinstance(moved, Bundle) and self.ownership.owns(moved) else punctuations
-        return [p for p in punctuations if not self.ownership.owned(self._moved(side, p))]
+        return self.ownership.unowned(PunctuationBatch.of(punctuations), self._places[side], self.schema)
 
     def _moved(self, side: int, p: Punctuation) -> Punctuation:
         """A punctuation of an input as one of the output."""
@@ -197,15 +195,15 @@ class Join(Operator):
         The end of a null-supplied side says no more than that its attributes will all be null.
         """
         places = self._places[side]
-        if not (self._preserved[1 - side] and has_end(punctuations)):
-            return rebased(punctuations, self.schema, places)
+        if not (self._preserved[1 - side] and PunctuationBatch.of(punctuations).has_end):
+            return PunctuationBatch.of(punctuations).rebase(self.schema, places)
         nulls = [
             Punctuation.of(self.schema, **{a.name: interval(a.type, None, None, False, False)})
             for a, place in zip(self.schema, places, strict=True)
             if place is not None
         ]
         others = [p for p in punctuations if not p.is_everything]
-        return [*rebased(others, self.schema, places), *nulls]
+        return [*PunctuationBatch.of(others).rebase(self.schema, places), *nulls]
 
     def _origins(self, side: int) -> list[int | None]:
         """For each attribute of the output its place in an input, if it is there."""

@@ -9,10 +9,9 @@ from operator import or_
 import polars as pl
 
 from xmlpunct.punctuations.alignment import Meeting
-from xmlpunct.punctuations.bundle import rebased
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import closing
 from xmlpunct.schema import Attribute, Schema
 
 LEFT, RIGHT = 0, 1
@@ -57,7 +56,11 @@ class JoinKeys:
 
     def closings(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """joinPs: those that close values of k, as punctuations over k."""
-        return rebased(closing(punctuations, self.places[port]), self.schema, self.places[port])
+        return (
+            PunctuationBatch.of(punctuations)
+            .closing(self.places[port])
+            .rebase(self.schema, self.places[port])
+        )
 
     def add(self, port: int, closed: Sequence[Punctuation]) -> None:
         """Remember what an input has closed: its new `closings`."""
@@ -78,7 +81,7 @@ class JoinKeys:
         places: list[int | None] = [None] * len(schema)
         for i, place in enumerate(self.places[port]):
             places[place] = i
-        return rebased(over, schema, places)
+        return PunctuationBatch.of(over).rebase(schema, places)
 
     def has_null(self, port: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether its k has a null, so that it matches nothing."""

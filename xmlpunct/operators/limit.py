@@ -8,7 +8,7 @@ import polars as pl
 
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.bundle import has_end
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -39,7 +39,7 @@ class Limit(Operator):
             return []
         if not self._left:
             punctuations = [Punctuation.everything(self.schema)]
-        self._ended = has_end(punctuations)
+        self._ended = PunctuationBatch.of(punctuations).has_end
         return punctuations
 
     def snapshot(self) -> Snapshot:

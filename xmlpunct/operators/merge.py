@@ -9,7 +9,7 @@ import polars as pl
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.punctuations.alignment import Meeting
-from xmlpunct.punctuations.bundle import renamed
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
@@ -43,7 +43,7 @@ class Merge(Operator):
         )
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return self.meeting.update(port, renamed(punctuations, self.schema))
+        return self.meeting.update(port, PunctuationBatch.of(punctuations).rename(self.schema))
 
     def waits(self) -> list[int]:
         return self.meeting.waits()

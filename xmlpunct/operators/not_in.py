@@ -13,7 +13,7 @@ from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
-from xmlpunct.punctuations.bundle import has_end, rebased
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -94,7 +94,7 @@ class NotIn(Operator):
         return bool(self._values.height) and bool(self._values.has(self._null).item())
 
     def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        if port == RIGHT and has_end(punctuations):
+        if port == RIGHT and PunctuationBatch.of(punctuations).has_end:
             self._ended = True
             return self._waiting.frame
         return self.schema.empty()
@@ -106,7 +106,7 @@ class NotIn(Operator):
         closed = self.keys.closings(port, punctuations)
         if port == LEFT:
             self._pending.add(punctuations)
-            of_values = rebased(closed, self._value_schema, [0])
+            of_values = PunctuationBatch.of(closed).rebase(self._value_schema, [0])
             self._values.remove(self._values.matching(PunctuationSet(self._value_schema, of_values)))
         self.keys.add(port, closed)
 

@@ -8,8 +8,8 @@ import polars as pl
 
 from xmlpunct.operators.aggregate import Aggregate, accumulators
 from xmlpunct.operators.iterator import Operator
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import closing
 from xmlpunct.schema import Schema
 
 
@@ -46,5 +46,5 @@ class PartialGroupBy(Operator):
         return groups.with_columns(*self._kept, *sent).select(self.schema.names)
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        said = closing(punctuations, self._carried)
+        said = PunctuationBatch.of(punctuations).closing(self._carried)
         return list(dict.fromkeys(p.rebase(self.schema, self._places) for p in said))

@@ -10,19 +10,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+from xmlpunct.punctuations.cuts import between, cuts, ends, first_value
 from xmlpunct.punctuations.fused import NULL, Fused, Part, Row
 from xmlpunct.punctuations.joint_cover import Axis, first_open
-from xmlpunct.punctuations.pattern import (
-    EMPTY,
-    WILDCARD,
-    Pattern,
-    between,
-    covers,
-    cuts,
-    ends,
-    first_value,
-    interval,
-)
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, covers, interval
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import pattern_expression
 from xmlpunct.punctuations.text import parse_pattern
@@ -132,7 +123,7 @@ class Prefix:
     def _covers(self, row: Row) -> bool:
         """Whether it has all that a row of punctuations matches, so that the row has nothing to add."""
         for key, place, level in zip(self.order, self._places, self.levels, strict=False):
-            found = self._said.patterns(row) if row[0] == place else [row[1][place]]
+            found = self._said.values(row).patterns() if row[0] == place else [row[1][place]]
             attribute = self.schema[key.column]
             if all(_has(level, attribute, pattern) for pattern in found):
                 return True

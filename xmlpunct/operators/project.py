@@ -11,18 +11,17 @@ import polars as pl
 
 from xmlpunct.expressions.exclusions import outside
 from xmlpunct.expressions.expression import Column, Expression
-from xmlpunct.expressions.monotone import Monotone, without
+from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import Program
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.bundle import Bundle, rebased
-from xmlpunct.punctuations.fused import Fused, Part
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.cuts import cuts
+from xmlpunct.punctuations.fused import Fused
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import closing
 from xmlpunct.schema import Attribute, Schema
 
 Carrier = tuple[int, Monotone | None]
@@ -123,9 +122,10 @@ class Project(Operator):
         return Program(self.columns)
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        closed = self._joint.add(punctuations) if self.memory else closing(punctuations, self._carried)
-        if isinstance(closed, Bundle) and self._places is not None:
-            return rebased(closed, self.schema, self._places)
+        batch = PunctuationBatch.of(punctuations)
+        closed = self._joint.add(batch) if self.memory else batch.closing(self._carried)
+        if self._places is not None and closed.place is not None:
+            return closed.rebase(self.schema, self._places)
         return list(dict.fromkeys(q for p in closed if not p.is_empty for q in self._project(p)))
 
     def _project(self, p: Punctuation) -> list[Punctuation]:
@@ -149,22 +149,16 @@ class Project(Operator):
         """What ``p``, fused in one attribute with those that agree elsewhere, newly says about the output."""
         attributes, said = self.inputs[0].attributes, self._said[fused]
         row = (fused, (*p.patterns[:fused], WILDCARD, *p.patterns[fused + 1 :]))
-        mine = Part.of(attributes[fused], p.patterns[fused]).intervals
-        touched = [
-            (low, high)
-            for low, high in said.part(row, fused).intervals
-            if any(low <= end and start <= high for start, end in mine)
-        ]
+        touched = said.values(row).overlapping(p.patterns[fused])
         pieces: list[list[tuple[int, Pattern]]] = []
         for i, (place, monotone) in by.items():
             if i == fused or monotone is None:
                 continue
-            parts = Part.of(attributes[i], p.patterns[i]).intervals
-            pieces.append([(place, monotone.image(attributes[i], *part)) for part in parts])
+            pieces.append([(place, monotone.image(attributes[i], *part)) for part in cuts(p.patterns[i])])
         plain = [(place, p.patterns[i]) for i, (place, monotone) in by.items() if monotone is None]
         at, monotone = by[fused]
         assert monotone is not None
-        images = [monotone.image(attributes[fused], *interval) for interval in touched]
+        images = [monotone.image(attributes[fused], *interval) for interval in touched.intervals()]
         found = []
         for others in product(*pieces):
             patterns: list[Pattern] = [WILDCARD] * len(self.schema)
@@ -176,14 +170,11 @@ class Project(Operator):
 
     def _fresh(self, patterns: list[Pattern], at: int, image: Pattern) -> list[Punctuation]:
         """What has not been said yet of an image, beside these patterns."""
-        found, type_, given = [], self.schema.attributes[at].type, self._given[at]
-        for interval in pt.cuts(image):
-            for low, high in without(interval, *given.intervals(at, patterns)):
-                whole = Punctuation(
-                    self.schema, [*patterns[:at], pt.between(type_, low, high), *patterns[at + 1 :]]
-                )
-                given.add(whole, at)
-                found.append(whole)
+        found, given = [], self._given[at]
+        for pattern in given.missing(at, [*patterns[:at], image, *patterns[at + 1 :]]):
+            whole = Punctuation(self.schema, [*patterns[:at], pattern, *patterns[at + 1 :]])
+            given.add(whole, at)
+            found.append(whole)
         return found
 
     @property

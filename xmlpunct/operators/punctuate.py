@@ -11,7 +11,7 @@ import polars as pl
 from xmlpunct.expressions.exclusions import news, outside
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.bundle import renamed
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.pattern import constant, interval, values
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -89,7 +89,7 @@ class Punctuate(Operator):
         return self.reject_failures(tuples, pl.select(pl.when(late).then(pl.lit(told))).to_series())
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        found = list(renamed(punctuations, self.schema))
+        found = list(PunctuationBatch.of(punctuations).rename(self.schema))
         order = self.order
         before, now = self._bounds(self._said), self._bounds(self._reached)
         self._said = self._reached

@@ -16,7 +16,7 @@ from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
-from xmlpunct.punctuations.bundle import distinct, rebased
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
@@ -125,13 +125,15 @@ class SemiJoin(Operator):
             return free
         names = dict(zip(*self.keys.names, strict=True))
         places = [self._needed.index(names[name]) if name in names else None for name in self.schema.names]
-        return distinct([free, rebased(self._partnered.free([self._partners]), self.schema, places)])
+        return PunctuationBatch.union(
+            [free, PunctuationBatch.of(self._partnered.free([self._partners])).rebase(self.schema, places)]
+        )
 
     def _of_partners(self, over: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Punctuations over k as ones of what finds partners."""
         keys = self.keys.names[RIGHT]
         places = [keys.index(name) if name in keys else None for name in self._needed.names]
-        return rebased(over, self._needed, places)
+        return PunctuationBatch.of(over).rebase(self._needed, places)
 
     def waits(self) -> list[int]:
         return [self._partners.height, self._waiting.height]

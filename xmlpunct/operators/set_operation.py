@@ -15,7 +15,7 @@ from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.merge import merged
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.alignment import Meeting
-from xmlpunct.punctuations.bundle import distinct, renamed
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
@@ -67,13 +67,13 @@ class SetOperation(Operator):
             self._pending[port].lose(gone)
 
     def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        named = renamed(punctuations, self.schema)
+        named = PunctuationBatch.of(punctuations).rename(self.schema)
         self.lose(1 - port, self._stored[1 - port].matching(PunctuationSet(self.schema, named)))
         both = self._meeting.update(port, named)
         if port in self._pending:
             self._pending[port].add(named)
         free = (pending.free([self._stored[side]]) for side, pending in self._pending.items())
-        self._promised = distinct([both, *free])
+        self._promised = PunctuationBatch.union([both, *free])
         # What is promised decides what duplicate elimination may forget, so it is known before prop.
         self._output.keep(0, self._promised)
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from xmlpunct.frames import join
-from xmlpunct.punctuations.bundle import Bundle, can_bundle, column, single
+from xmlpunct.punctuations.batch import PunctuationBatch, column, has_column, single
 from xmlpunct.punctuations.pattern import WILDCARD, Constant
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine
 from xmlpunct.schema import Schema
@@ -30,7 +30,7 @@ VERY_FEW = 4
 class Constants:
     """Punctuations of ``schema`` with constants at ``places``, no more.
 
-    Those that come in bundles are made when somebody asks for them.
+    Those that come in a column are made when somebody asks for them.
 
     >>> s = Schema.parse("item INT, buyer STRING")
     >>> closed = Constants(s, [0])
@@ -45,6 +45,7 @@ class Constants:
         self._types = [schema.attributes[i].type for i in places]
         self._names = [schema.names[i] for i in places]
         self._alone = len(self.places) == 1
+        self._in_column = self._alone and has_column(self._types[0])
         self._members: dict[Key, Punctuation | None] = {}
         self._parts: dict[tuple[int, ...], dict[Tuple, dict[Punctuation, None]]] = {}
         self._frame: pl.DataFrame | None = None
@@ -81,16 +82,17 @@ class Constants:
     def __iter__(self) -> Iterator[Punctuation]:
         return (self._member(key) for key in list(self._members))
 
-    def bundle(self) -> Bundle | None:
-        """All of them in a column, if there can be one."""
-        if not self._alone or not can_bundle(self._types[0]):
-            return None
-        return self._bundle(list(self._members))
+    def all(self) -> PunctuationBatch:
+        """All of them."""
+        return self._batch(list(self._members))
 
-    def _bundle(self, keys: list[Key]) -> Bundle:
-        """Some of them, by their keys."""
+    def _batch(self, keys: list[Key]) -> PunctuationBatch:
+        """Some of them, by their keys: in a column, if there can be one."""
+        if not self._in_column:
+            return PunctuationBatch(map(self._member, keys))
         made = [p for key in keys if (p := self._members[key]) is not None]
-        return Bundle.of_keys(self.schema, self.places[0], keys, made if len(made) == len(keys) else None)
+        known = made if len(made) == len(keys) else None
+        return PunctuationBatch.of_keys(self.schema, self.places[0], keys, known)
 
     def _member(self, key: Key) -> Punctuation:
         found = self._members[key]
@@ -98,28 +100,28 @@ class Constants:
             found = self._members[key] = single(self.schema, self.places[0], key)
         return found
 
-    def extend(self, bundle: Bundle) -> Bundle:
-        """Take the punctuations of a bundle; those that are new."""
+    def extend(self, batch: PunctuationBatch) -> PunctuationBatch:
+        """Take the punctuations of a batch in a column; those that are new."""
         self._frame = None
         self._parts = {}
         if self._members:
-            fresh = [key for key in bundle.keys if key not in self._members]
-            bundle = bundle if len(fresh) == len(bundle) else bundle.of(fresh)
-        self._members.update(dict.fromkeys(bundle.keys))
-        return bundle
+            fresh = [key for key in batch.keys if key not in self._members]
+            batch = batch if len(fresh) == len(batch) else batch.of_some(fresh)
+        self._members.update(dict.fromkeys(batch.keys))
+        return batch
 
-    def common(self, bundle: Bundle) -> Bundle:
-        """Those of a bundle that are in."""
-        known = [key for key in bundle.keys if key in self._members]
-        return bundle if len(known) == len(bundle) else bundle.of(known)
+    def common(self, batch: PunctuationBatch) -> PunctuationBatch:
+        """Those of a batch in a column that are in."""
+        known = [key for key in batch.keys if key in self._members]
+        return batch if len(known) == len(batch) else batch.of_some(known)
 
-    def remove(self, bundle: Bundle) -> None:
-        """Take out the punctuations of a bundle; those that are not in are passed over."""
+    def remove(self, batch: PunctuationBatch) -> None:
+        """Take out the punctuations of a batch in a column; those that are not in are passed over."""
         self._frame = None
         self._parts = {}
-        if len(bundle) == len(self._members) and all(key in self._members for key in bundle.keys):
+        if len(batch) == len(self._members) and all(key in self._members for key in batch.keys):
             self._members = {}
-        for key in bundle.keys if self._members else ():
+        for key in batch.keys if self._members else ():
             self._members.pop(key, None)
 
     def add(self, constants: Tuple, p: Punctuation) -> None:
@@ -175,12 +177,10 @@ class Constants:
         """Those that some tuple matches."""
         return [self._member(key) for key in self._matched(tuples)]
 
-    def unmatched(self, tuples: pl.DataFrame) -> Bundle | None:
-        """Those that no tuple matches in a column, if there can be one."""
-        if not self._alone or not can_bundle(self._types[0]):
-            return None
+    def unmatched(self, tuples: pl.DataFrame) -> PunctuationBatch:
+        """Those that no tuple matches."""
         stuck = set(self._matched(tuples))
-        return self._bundle([key for key in self._members if key not in stuck])
+        return self._batch([key for key in self._members if key not in stuck])
 
     def _matched(self, tuples: pl.DataFrame) -> list[Key]:
         """The constants of those that some tuple matches."""
@@ -200,7 +200,7 @@ class Constants:
 
     def _constants(self) -> pl.DataFrame:
         if self._frame is None:
-            if self._alone and can_bundle(self._types[0]):
+            if self._in_column:
                 self._frame = column(self.schema, self.places[0], self._members).to_frame()
             else:
                 self._frame = pl.DataFrame(

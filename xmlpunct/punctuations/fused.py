@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import WILDCARD, Cut, Pattern, Range, Wildcard
+from xmlpunct.punctuations.cuts import Interval, cuts, ends
+from xmlpunct.punctuations.intervals import IntervalSet
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range, Wildcard
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
@@ -22,15 +22,15 @@ PAST = 10_000
 class Part:
     """Some values of one attribute: intervals in ascending order, and whether null is among them."""
 
-    intervals: tuple[tuple[Cut, Cut], ...]
+    intervals: tuple[Interval, ...]
     null: bool
 
     @classmethod
     def of(cls, attribute: Attribute, pattern: Pattern) -> Part:
         """What a pattern matches."""
         if isinstance(pattern, Wildcard):
-            return cls((pt.ends(attribute.type),), True)
-        return cls(tuple(pt.cuts(pattern)), False)
+            return cls((ends(attribute.type),), True)
+        return cls(tuple(cuts(pattern)), False)
 
 
 NULL = Part((), True)
@@ -52,18 +52,20 @@ class Fused:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._rows: dict[Row, tuple[list[Cut], list[Cut]]] = {}
+        self._rows: dict[Row, IntervalSet | None] = {}
+        """For each row its fused values; None where nothing is fused."""
 
     def add(self, p: Punctuation, place: int) -> Row:
         """Add a punctuation, to be fused in the attribute at ``place`` (-1, or one it does not constrain: none)."""
         if place < 0 or p.patterns[place] is WILDCARD:
             row: Row = -1, p.patterns
-            self._rows[row] = [], []
+            self._rows[row] = None
             return row
         row = place, (*p.patterns[:place], WILDCARD, *p.patterns[place + 1 :])
-        lows, highs = self._rows.setdefault(row, ([], []))
-        for low, high in pt.cuts(p.patterns[place]):
-            pt.fuse(lows, highs, low, high)
+        values = self._rows.get(row)
+        if values is None:
+            values = self._rows[row] = IntervalSet(self.schema.attributes[place].type)
+        values.add(p.patterns[place])
         return row
 
     def discard(self, rows: Iterable[Row]) -> None:
@@ -74,17 +76,18 @@ class Fused:
     def part(self, row: Row, place: int) -> Part:
         """What a row has of the attribute at a place."""
         if row[0] == place:
-            return Part(tuple(zip(*self._rows[row], strict=True)), False)
+            return Part(tuple(self.values(row).intervals()), False)
         return Part.of(self.schema.attributes[place], row[1][place])
 
-    def intervals(self, place: int, patterns: Sequence[Pattern]) -> tuple[list[Cut], list[Cut]]:
-        """The fused intervals, as their lows and highs, of what agrees with ``patterns`` but at a place."""
-        return self._rows.get((place, (*patterns[:place], WILDCARD, *patterns[place + 1 :])), ([], []))
+    def values(self, row: Row) -> IntervalSet:
+        """The fused values of a row; none of one that is not there."""
+        found = self._rows.get(row)
+        return IntervalSet(self.schema.attributes[row[0]].type) if found is None else found
 
-    def patterns(self, row: Row) -> list[Pattern]:
-        """The fused patterns of a row, in ascending order."""
-        type_ = self.schema.attributes[row[0]].type
-        return [pt.between(type_, low, high) for low, high in zip(*self._rows[row], strict=True)]
+    def missing(self, place: int, patterns: Sequence[Pattern]) -> IntervalSet:
+        """What of the pattern at a place is not there yet, beside the other patterns."""
+        row = place, (*patterns[:place], WILDCARD, *patterns[place + 1 :])
+        return self.values(row).missing(patterns[place])
 
     def outline(self, row: Row) -> Punctuation:
         """A punctuation that covers a row: ``*`` in the attribute in which it is fused."""
@@ -94,13 +97,13 @@ class Fused:
         return iter(self._rows)
 
     def __len__(self) -> int:
-        return sum(len(lows) or 1 for lows, _ in self._rows.values())
+        return sum(1 if values is None else len(values) for values in self._rows.values())
 
     def snapshot(self) -> pl.DataFrame:
         """The rows as a data frame: punctuations, and the place in which each was fused."""
         places, found = [], []
         for place, rest in self._rows:
-            for pattern in [WILDCARD] if place < 0 else self.patterns((place, rest)):
+            for pattern in [WILDCARD] if place < 0 else self.values((place, rest)):
                 places.append(place)
                 whole = rest if place < 0 else (*rest[:place], pattern, *rest[place + 1 :])
                 found.append(Punctuation(self.schema, whole))
@@ -113,16 +116,6 @@ class Fused:
         for place, p in zip(frame["$place"], from_frame(schema, frame.drop("$place")), strict=True):
             found.add(p, place)
         return found
-
-    def touched(self, row: Row, pattern: Pattern) -> list[Pattern]:
-        """The fused patterns of a row in which some value matches a pattern."""
-        if isinstance(pattern, Wildcard):
-            return self.patterns(row)
-        lows, highs = self._rows[row]
-        type_ = self.schema.attributes[row[0]].type
-        found = ((bisect_right(highs, low), bisect_left(lows, high)) for low, high in pt.cuts(pattern))
-        places = dict.fromkeys(i for first, last in found for i in range(first, last))
-        return [pt.between(type_, lows[i], highs[i]) for i in places]
 
 
 class Past:
@@ -167,9 +160,11 @@ class Past:
 
     def _limit(self) -> None:
         """Forget the oldest rows, until there are not too many intervals; of a row too long, all."""
+        excess = len(self._fused) - self.most
         for row in list(self._fused):
-            if len(self._fused) <= self.most:
+            if excess <= 0:
                 break
+            excess -= len(self._fused.values(row))
             self._outlines[row[0]].discard([self._fused.outline(row)])
             self._fused.discard([row])
 
@@ -181,7 +176,7 @@ class Past:
         for place, outlines in self._outlines.items():
             for outline in outlines.overlapping(p):
                 patterns = list(outline.patterns)
-                for pattern in self._fused.touched((place, outline.patterns), p.patterns[place]):
+                for pattern in self._fused.values((place, outline.patterns)).overlapping(p.patterns[place]):
                     patterns[place] = pattern
                     found.append(Punctuation(self.schema, patterns))
         return found

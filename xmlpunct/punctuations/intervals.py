@@ -22,13 +22,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.arrow import booleans, integers
+from xmlpunct.punctuations import cuts as ct
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import EMPTY, Cut, Pattern, Wildcard
+from xmlpunct.punctuations.cuts import Cut, Interval
+from xmlpunct.punctuations.pattern import EMPTY, Pattern, Wildcard
 from xmlpunct.types import DATE, DOUBLE, DecimalType, Type, Value
 
 Ordinals = NDArray[np.int64]
-Interval = tuple[Cut, Cut]
 
+_NONE: Ordinals = np.empty(0, np.int64)
 _EPOCH = 719163
 """The ordinal of the day that polars counts from."""
 
@@ -46,7 +48,7 @@ class IntervalSet:
 
     def __init__(self, type_: Type, patterns: Iterable[Pattern] = ()) -> None:
         self.type, self._numbered = type_, is_numbered(type_)
-        self._firsts, self._lasts = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._firsts, self._lasts = _NONE, _NONE
         """Of a numbered type: the ordinals with which each interval begins and ends."""
         self._new: list[tuple[int, int]] = []
         self._values: list[Ordinals] = []
@@ -72,12 +74,24 @@ class IntervalSet:
         """The set of some intervals, each from one cut to another.
 
         >>> from xmlpunct.types import INT
-        >>> print(IntervalSet.of_intervals(INT, pt.cuts(pt.values(INT, [5, 6, 9]))))
+        >>> print(IntervalSet.of_intervals(INT, ct.cuts(pt.values(INT, [5, 6, 9]))))
         [5,6] 9
         """
         made = cls(type_)
         for low, high in intervals:
             made._add(low, high)
+        return made
+
+    @classmethod
+    def of_bounds(cls, type_: Type, firsts: Iterable[int], lasts: Iterable[int]) -> IntervalSet:
+        """The set of a numbered type with these `bounds`.
+
+        >>> from xmlpunct.types import INT
+        >>> print(IntervalSet.of_bounds(INT, [5, 7], [5, 8]))
+        5 [7,8]
+        """
+        made = cls(type_)
+        made._new = list(zip(firsts, lasts, strict=True))
         return made
 
     # Changing
@@ -94,7 +108,7 @@ class IntervalSet:
         """
         if isinstance(pattern, Wildcard):
             raise ValueError("* describes null, which belongs to no interval")
-        for low, high in pt.cuts(pattern):
+        for low, high in ct.cuts(pattern):
             self._add(low, high)
 
     def _add(self, low: Cut, high: Cut) -> None:
@@ -183,7 +197,7 @@ class IntervalSet:
         >>> IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).patterns()
         [<Constant 5>, <Range [7,8]>]
         """
-        return [pt.between(self.type, low, high) for low, high in self.intervals()]
+        return [ct.between(self.type, low, high) for low, high in self.intervals()]
 
     def covers(self, pattern: Pattern) -> bool:
         """Whether every value that a pattern describes is in the set. Never so for ``*``.
@@ -195,7 +209,7 @@ class IntervalSet:
         """
         if isinstance(pattern, Wildcard):
             return False
-        return all(self._has(low, high) for low, high in pt.cuts(pattern))
+        return all(self._has(low, high) for low, high in ct.cuts(pattern))
 
     def _has(self, low: Cut, high: Cut) -> bool:
         if self._numbered:
@@ -204,6 +218,38 @@ class IntervalSet:
             return at >= 0 and int(lasts[at]) >= high[1] - 1
         at = bisect_right(self._lows, low) - 1
         return at >= 0 and self._highs[at] >= high
+
+    def overlapping(self, pattern: Pattern) -> IntervalSet:
+        """The intervals that have a value which a pattern describes: all of them for ``*``.
+
+        >>> from xmlpunct.types import INT
+        >>> print(IntervalSet(INT, [pt.values(INT, [1, 5, 6, 9])]).overlapping(pt.values(INT, [2, 6])))
+        [5,6]
+        """
+        if isinstance(pattern, Wildcard):
+            return self
+        found = IntervalSet(self.type)
+        for low, high in ct.cuts(pattern):
+            if self._numbered:
+                firsts, lasts = self.bounds
+                at = slice(lasts.searchsorted(low[1]), firsts.searchsorted(high[1] - 1, side="right"))
+                found._new += zip(firsts[at].tolist(), lasts[at].tolist(), strict=True)
+                continue
+            first, last = bisect_right(self._highs, low), bisect_left(self._lows, high)
+            for interval in zip(self._lows[first:last], self._highs[first:last], strict=True):
+                found._add(*interval)
+        return found
+
+    def missing(self, pattern: Pattern) -> IntervalSet:
+        """The values that a pattern describes and the set does not have.
+
+        >>> from xmlpunct.types import INT
+        >>> print(IntervalSet(INT, [pt.values(INT, [1, 5])]).missing(pt.interval(INT, 4, 9, True, True)))
+        4 [6,9]
+        """
+        asked = IntervalSet(self.type, [pattern])
+        near = self.overlapping(pattern)
+        return asked & ~near if len(near) else asked
 
     def mask(self, column: pl.Series) -> pl.Series:
         """For each value of a column, whether it is in the set.
@@ -294,7 +340,7 @@ class IntervalSet:
         >>> print(~IntervalSet(STRING, [pt.constant(STRING, "b")]))
         (,b) (b,)
         """
-        bottom, top = pt.ends(self.type)
+        bottom, top = ct.ends(self.type)
         marks = [bottom, *(cut for interval in self.intervals() for cut in interval), top]
         gaps = [gap for gap in list(pairwise(marks))[::2] if gap[0] < gap[1]]
         return IntervalSet.of_intervals(self.type, gaps)
@@ -312,6 +358,9 @@ class IntervalSet:
     def _fuse(self) -> None:
         """Take in what is new."""
         new = np.array(self._new, np.int64).reshape(-1, 2)
+        if not len(self._firsts) and len(new) == 1 and not self._values:  # most sets have one interval
+            self._firsts, self._lasts, self._new = new[:, 0], new[:, 1], []
+            return
         firsts = np.concatenate((self._firsts, new[:, 0], *self._values))
         lasts = np.concatenate((self._lasts, new[:, 1], *self._values))
         self._new, self._values = [], []
@@ -352,7 +401,7 @@ def _ranked(
     values_at = (
         [type_.at(key) for key in keys]
         if type_.discrete
-        else [pt.value_at(type_, (0, key, 0)) for key in keys]
+        else [ct.value_at(type_, (0, key, 0)) for key in keys]
     )
     marks = pl.Series(values_at, dtype=type_.dtype)
     if type_ is DOUBLE:

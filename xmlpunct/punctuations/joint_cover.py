@@ -11,16 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
+from math import prod
 from operator import and_
 
 import polars as pl
 
-from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.cuts import Cut
 from xmlpunct.punctuations.fused import Fused, Part, Past, Row
 from xmlpunct.punctuations.ownership import ALONE, Ownership
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Cut
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
-from xmlpunct.punctuations.set import PunctuationSet, jointly_cover
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
 
 
@@ -34,16 +37,24 @@ class Cell:
 
 
 class Axis:
-    """The cells of one attribute, in an order of its values, given the part of it that each row has."""
+    """The cells of one attribute, in an order of its values, given the part of it that each row has.
+
+    They are ``within`` a part of it: all that the schema allows, unless given.
+    """
 
     def __init__(
-        self, attribute: Attribute, parts: Sequence[Part], descending: bool = False, nulls_first: bool = False
+        self,
+        attribute: Attribute,
+        parts: Sequence[Part],
+        descending: bool = False,
+        nulls_first: bool = False,
+        within: Part | None = None,
     ) -> None:
         self.attribute, self.descending, self.nulls_first = attribute, descending, nulls_first
-        allowed = Part.of(attribute, attribute.domain).intervals
+        within = whole(attribute) if within is None else within
         turns: dict[Cut, int] = {}
         nulls, space = 0, 1 << len(parts)
-        for cut in (cut for interval in allowed for cut in interval):
+        for cut in (cut for interval in within.intervals for cut in interval):
             turns[cut] = turns.get(cut, 0) ^ space
         for i, part in enumerate(parts):
             nulls |= part.null << i
@@ -58,7 +69,7 @@ class Axis:
                 self.cells.append(Cell(low, high, rows ^ space))
         if descending:
             self.cells.reverse()
-        if attribute.nullable:
+        if within.null:
             self.cells.insert(0 if nulls_first else len(self.cells), Cell(None, None, nulls))
         self.closed = -1
         """The rows that have every cell."""
@@ -108,19 +119,16 @@ class JointCover:
         """Run on one of several shards. ``ownership`` is about what comes in, and what is found."""
         self._ownership = ownership
 
-    def add(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def add(self, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
         """Take punctuations; return those that are now known, each with ``*`` for all dropped attributes."""
-        if (
-            isinstance(punctuations, Bundle)
-            and punctuations.place not in self._dropped
-            and not len(self._open)
-        ):
-            if self._ownership and not self._ownership.owns(punctuations):
-                self._past.update(punctuations)
-            return punctuations
+        batch = PunctuationBatch.of(punctuations)
+        if batch.place is not None and batch.place not in self._dropped and not len(self._open):
+            if self._ownership:
+                self._past.update(self._ownership.unowned(batch))
+            return batch
         found: dict[Punctuation, None] = {}
         attributes = self.schema.attributes
-        for p in self._closing_null(punctuations):
+        for p in self._closing_null(batch):
             said = [i for i in self._dropped if p.patterns[i] is not WILDCARD]
             if not said and not len(self._open) and not self._ownership:  # the usual case
                 found[p] = None
@@ -130,19 +138,19 @@ class JointCover:
                 WILDCARD if i in self._dropped and i not in open_places else q
                 for i, q in enumerate(p.patterns)
             ]
-            whole = Punctuation(self.schema, patterns)
+            lifted = Punctuation(self.schema, patterns)
             if not open_places:
-                fresh = [whole]
+                fresh = [lifted]
             elif any(a.reach(q) is EMPTY for a, q in zip(attributes, p.patterns, strict=True)):
                 continue  # it is about no tuple that can come
             else:
-                row = self._open.add(whole, open_places[0])
+                row = self._open.add(lifted, open_places[0])
                 fresh = [c for c in self._closures(row) if c not in self._found]
             found.update(dict.fromkeys(fresh))
             if self._ownership:
                 found.update(dict.fromkeys(self._recall(p, fresh)))
             self._forget(fresh)
-        return list(found)
+        return PunctuationBatch(found)
 
     def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
         """What the past says about the values that ``p`` names, and what was found now about those named before."""
@@ -159,8 +167,6 @@ class JointCover:
 
     def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those with ``*`` wherever null may be: nothing else closes that, and whoever has it needs no others."""
-        if isinstance(punctuations, Bundle) and punctuations.place in self._nullable:
-            return []
         for i in self._nullable:
             punctuations = [p for p in punctuations if p.patterns[i] is WILDCARD]
         return punctuations
@@ -177,7 +183,7 @@ class JointCover:
         axes = []
         for i in self._dropped:
             parts = [self._open.part(row, i) for row in rows]
-            if not _spans(attributes[i], parts):
+            if not _spans(whole(attributes[i]), parts):
                 return []
             axes.append(Axis(attributes[i], parts))
         everything = (1 << len(rows)) - 1
@@ -250,11 +256,58 @@ _PATIENCE = 10_000
 """How many choices are tried for a cover. Giving up loses a promise, never the truth."""
 
 
-def _spans(attribute: Attribute, parts: Sequence[Part]) -> bool:
-    """A quick no: whether the first and the last allowed value are among the parts at all."""
-    low, high = (
-        Part.of(attribute, attribute.domain).intervals[0][0],
-        Part.of(attribute, attribute.domain).intervals[-1][1],
-    )
+def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:
+    """Whether some punctuations together match whatever ``covered`` matches (and the schema allows).
+
+    It is exact, but for a grid of more than 10,000 places: of that it is told only if those cover that differ in
+    one attribute.
+
+    >>> s = Schema.parse("sid STRING, hour INT")
+    >>> pieces = [Punctuation.of(s, hour=hour) for hour in ("(,4]", "[7,)")]
+    >>> pieces += [Punctuation.of(s, hour="[5,6]", sid=sid) for sid in ("(,S5]", "(S5,)")]
+    >>> [jointly_cover(pieces, Punctuation.of(s, hour=hour, sid="(,)")) for hour in ("[3,9]", "*")]
+    [True, False]
+    """
+    pieces, attributes = list(pieces), covered.schema.attributes
+    if covered in pieces:
+        return True
+    places = sorted({i for piece in pieces for i in piece.constrained})
+    reach = {i: attributes[i].reach(covered.patterns[i]) for i in places}
+    rows = Fused(covered.schema)
+    for piece in pieces:
+        kept = [
+            WILDCARD if q is WILDCARD or pt.covers(q, reach[i]) else q for i, q in enumerate(piece.patterns)
+        ]
+        left = Punctuation(covered.schema, kept)
+        if left.is_everything:
+            return True
+        row = rows.add(left, left.constrained[-1])
+        if len(left.constrained) == 1 and rows.values(row).covers(reach[row[0]]):
+            return True
+    found = list(rows)
+    if len(found) < 2:
+        return False
+    axes = []
+    for i in places:
+        parts, within = [rows.part(row, i) for row in found], Part.of(attributes[i], reach[i])
+        if not _spans(within, parts):
+            return False
+        axes.append(Axis(attributes[i], parts, within=within))
+    small = prod(len(axis.cells) for axis in axes) <= _PATIENCE
+    return small and first_open(axes, (1 << len(found)) - 1) is None
+
+
+def whole(attribute: Attribute) -> Part:
+    """All values of an attribute that the schema allows, and null if it does."""
+    return Part.of(attribute, attribute.reach(WILDCARD))
+
+
+def _spans(within: Part, parts: Sequence[Part]) -> bool:
+    """A quick no: whether the ends of what is to be covered are among the parts at all."""
+    if within.null and not any(part.null for part in parts):
+        return False
+    if not within.intervals:
+        return True
+    low, high = within.intervals[0][0], within.intervals[-1][1]
     pieces = [part.intervals for part in parts if part.intervals]
     return any(p[0][0] <= low for p in pieces) and any(p[-1][1] >= high for p in pieces)

@@ -10,7 +10,7 @@ import polars as pl
 
 from xmlpunct.frames import join
 from xmlpunct.punctuations.pattern import WILDCARD, constant
-from xmlpunct.punctuations.promised import Coverage, earliest, scheme_of
+from xmlpunct.punctuations.promised import Promised, earliest, scheme_of
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import match_expression
 from xmlpunct.schema import Schema
@@ -27,17 +27,17 @@ Said = tuple[int, Punctuation]
 class Lateness:
     """Judges the slices of one source, in order and by document position, as a grammatical stream demands.
 
-    What was said is remembered as `Coverage` does, ``most`` included.
+    What was said is remembered as `Promised` does, ``most`` included.
     """
 
     def __init__(self, schema: Schema, most: int = 1_000_000) -> None:
         self.schema = schema
-        self.said = Coverage(schema, most)
+        self.said = Promised(schema, most)
 
     def judge(self, given: Slice) -> pl.Series:
         """For each tuple of the next slice the scheme of a punctuation that it violates; null if there is none.
 
-        A scheme is what `Coverage.schemes` says it is, so that it does not depend on how the stream was cut.
+        A scheme is what `Promised.schemes` says it is, so that it does not depend on how the stream was cut.
         """
         found = [self._judge(tuples, said) for tuples, said in _pieces(given)]
         return pl.concat(found) if len(found) > 1 else found[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xmlpunct.punctuations.bundle import Bundle
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.pattern import ENUMERABLE, enumerate_values
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -50,9 +50,17 @@ class Ownership:
         """Whether a punctuation is about listed values of the partition attributes."""
         return any(listed(p, way) is not None for way in self._ways)
 
-    def owns(self, bundle: Bundle) -> bool:
-        """Whether those of a bundle are."""
-        return [bundle.place] in self._ways
+    def unowned(
+        self,
+        batch: PunctuationBatch,
+        places: Sequence[int | None] | None = None,
+        schema: Schema | None = None,
+    ) -> PunctuationBatch:
+        """Those that are not owned; with ``places``: once they are rebased to ``schema`` by them."""
+        moved = batch if places is None or schema is None else batch.rebase(schema, places)
+        if batch.place is not None and moved.place is not None:
+            return PunctuationBatch() if [moved.place] in self._ways else batch
+        return PunctuationBatch(p for p, q in zip(batch, moved, strict=True) if not self.owned(q))
 
 
 ALONE = Ownership(Schema.of(()))

@@ -8,25 +8,16 @@ from itertools import islice
 from operator import or_
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from xmlpunct.arrow import booleans
-from xmlpunct.punctuations.bundle import Bundle
-from xmlpunct.punctuations.pattern import cuts
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.intervals import IntervalSet, is_numbered
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.punctuations.set import PunctuationSet, Signature
-from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import DATE, INT, TIMESTAMP
-
-Ints = npt.NDArray[np.int64]
-
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
-_NUMBERED = (INT, DATE, TIMESTAMP)
-"""Discrete types whose columns are ordinals, but for DATE's other epoch."""
+from xmlpunct.schema import Schema
 
 
-class Coverage:
+class Promised:
     """The tuples that any of the punctuations added so far matches.
 
     Punctuations that constrain one numbered attribute are fused into disjoint intervals, so a stream that closes
@@ -38,45 +29,46 @@ class Coverage:
 
     def __init__(self, schema: Schema, most: int = 100_000) -> None:
         self.schema, self.most, self.forgotten = schema, most, 0
-        self._spans: dict[int, _Spans] = {}
+        self._values: dict[int, IntervalSet] = {}
         self._others: dict[Signature, PunctuationSet] = {}
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
         """Add some punctuations."""
-        if isinstance(punctuations, Bundle) and not self.complete:
-            self._add_bundle(punctuations)
-            punctuations = ()
-        for p in punctuations:
+        batch = PunctuationBatch.of(punctuations)
+        if batch.place is not None:
+            self._add_column(batch, batch.place)
+        for p in batch if batch.place is None else ():
             places = p.constrained
             if not places:  # there is nothing that it does not say, and its scheme comes before all others
-                self._spans, self._others = {}, {}
+                self._values, self._others = {}, {}
             elif self.complete:
                 continue
-            if len(places) == 1 and self.schema.attributes[places[0]].type in _NUMBERED:
-                spans = self._spans_at(places[0])
-                for low, high in cuts(p.patterns[places[0]]):
-                    spans.add(low[1], high[1] - 1)
+            if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
+                self._values_at(places[0]).add(p.patterns[places[0]])
             else:
                 self._others.setdefault(places, PunctuationSet(self.schema)).add(p)
         while (excess := len(self) - self.most) > 0:
-            groups: list[_Spans | PunctuationSet] = [*self._spans.values(), *self._others.values()]
+            groups: list[IntervalSet | PunctuationSet] = [*self._values.values(), *self._others.values()]
             most = max(groups, key=len)
             count = min(excess, -(-len(most) // 2))
-            if isinstance(most, _Spans):
+            if isinstance(most, IntervalSet):
                 most.forget(count)
             else:
                 most.discard(list(islice(most, count)))
             self.forgotten += count
 
-    def _add_bundle(self, bundle: Bundle) -> None:
-        attribute = self.schema.attributes[bundle.place]
-        if attribute.type in _NUMBERED:
-            self._spans_at(bundle.place).extend(bundle.values)
+    def _add_column(self, batch: PunctuationBatch, place: int) -> None:
+        if self.complete:
+            return
+        if is_numbered(self.schema.attributes[place].type):
+            self._values_at(place).add_values(batch.values)
         else:
-            self._others.setdefault((bundle.place,), PunctuationSet(self.schema)).update(bundle)
+            self._others.setdefault((place,), PunctuationSet(self.schema)).update(batch)
 
-    def _spans_at(self, place: int) -> _Spans:
-        return self._spans.setdefault(place, _Spans(self.schema.attributes[place]))
+    def _values_at(self, place: int) -> IntervalSet:
+        if place not in self._values:
+            self._values[place] = IntervalSet(self.schema.attributes[place].type)
+        return self._values[place]
 
     @property
     def complete(self) -> bool:
@@ -100,22 +92,22 @@ class Coverage:
 
     def _masks(self, tuples: pl.DataFrame) -> Iterator[tuple[str, pl.Series]]:
         """For each scheme of punctuations, which tuples match one."""
-        for place, spans in self._spans.items():
-            yield scheme_of(self.schema, (place,)), spans.mask(tuples)
+        for place, values in self._values.items():
+            yield scheme_of(self.schema, (place,)), values.mask(tuples[self.schema.names[place]])
         for places, others in self._others.items():
             if len(others):
                 yield scheme_of(self.schema, places), others.mask(tuples)
 
     def __len__(self) -> int:
-        return sum(map(len, self._others.values())) + sum(map(len, self._spans.values()))
+        return sum(map(len, self._others.values())) + sum(map(len, self._values.values()))
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """The contents as data frames."""
-        schema = {"place": pl.Int64(), "start": pl.Int64(), "last": pl.Int64()}
+        schema = {"place": pl.Int64(), "first": pl.Int64(), "last": pl.Int64()}
         found = [pl.DataFrame(schema=schema)]
-        for place, spans in self._spans.items():
-            starts, lasts = spans.bounds
-            found.append(pl.DataFrame([np.full(len(starts), place), starts, lasts], schema=schema))
+        for place, values in self._values.items():
+            firsts, lasts = values.bounds
+            found.append(pl.DataFrame([np.full(len(firsts), place), firsts, lasts], schema=schema))
         return {
             "intervals": pl.concat(found),
             "others": to_frame(self.schema, (p for others in self._others.values() for p in others)),
@@ -124,72 +116,14 @@ class Coverage:
 
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
         """Take the contents of a snapshot."""
-        self._spans, self._others = {}, {}
-        for place, start, last in snapshot["intervals"].iter_rows():
-            self._spans.setdefault(place, _Spans(self.schema.attributes[place])).add(start, last)
+        self._values, self._others = {}, {}
+        for found in snapshot["intervals"].partition_by("place", maintain_order=True):
+            place = found["place"][0]
+            type_ = self.schema.attributes[place].type
+            self._values[place] = IntervalSet.of_bounds(type_, found["first"], found["last"])
         for p in from_frame(self.schema, snapshot["others"]):
             self._others.setdefault(p.constrained, PunctuationSet(self.schema)).add(p)
         self.forgotten = snapshot["forgotten"].item()
-
-
-class _Spans:
-    """Disjoint intervals of the values of a numbered attribute, none next to another, in order."""
-
-    def __init__(self, attribute: Attribute) -> None:
-        self._attribute = attribute
-        self._starts, self._lasts = np.empty(0, np.int64), np.empty(0, np.int64)
-        self._new: list[tuple[int, int]] = []
-        self._values: list[Ints] = []
-
-    def extend(self, values: pl.Series) -> None:
-        """Add values, none of them null."""
-        if values.len():
-            self._values.append(self._ordinals(values))
-
-    def add(self, start: int, last: int) -> None:
-        """Add an interval, whose bounds may lie beyond what a column can hold."""
-        self._new.append((max(start, _LOWEST), min(last, _HIGHEST)))
-
-    def forget(self, count: int) -> None:
-        """Forget the lowest ones."""
-        starts, lasts = self.bounds
-        self._starts, self._lasts = starts[count:], lasts[count:]
-
-    @property
-    def bounds(self) -> tuple[Ints, Ints]:
-        """Where they start, and their last values."""
-        if self._new or self._values:
-            new = np.array(self._new, np.int64).reshape(-1, 2)
-            starts = np.concatenate((self._starts, new[:, 0], *self._values))
-            order = np.argsort(starts, kind="stable")
-            starts, lasts = starts[order], np.concatenate((self._lasts, new[:, 1], *self._values))[order]
-            reached = np.maximum.accumulate(lasts)
-            # What starts behind a gap begins an interval; none but the first starts at the lowest value of all.
-            begins = np.concatenate(([True], (starts[1:] > reached[:-1]) & (starts[1:] - 1 > reached[:-1])))
-            self._starts, self._lasts = starts[begins], reached[np.append(begins[1:], True)]
-            self._new, self._values = [], []
-        return self._starts, self._lasts
-
-    def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple, whether its value lies in one of them."""
-        column = tuples[self._attribute.name]
-        values = self._ordinals(column)
-        starts, lasts = self.bounds
-        if not len(starts):
-            return pl.Series([False]).new_from_index(0, tuples.height)
-        found = np.searchsorted(starts, values, side="right") - 1
-        inside = (found >= 0) & (values <= lasts[np.maximum(found, 0)])
-        return booleans(inside & column.is_not_null().to_numpy() if column.null_count() else inside)
-
-    def _ordinals(self, column: pl.Series) -> Ints:
-        """The ordinals of a column's values; anything for nulls."""
-        if self._attribute.type is INT and not column.null_count():
-            return column.to_numpy()  # without any of what follows, which takes longer
-        values: Ints = column.to_physical().cast(pl.Int64).fill_null(0).to_numpy()
-        return values + 719163 if self._attribute.type is DATE else values
-
-    def __len__(self) -> int:
-        return len(self.bounds[0])
 
 
 def scheme_of(schema: Schema, places: Iterable[int]) -> str:

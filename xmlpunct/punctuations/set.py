@@ -8,7 +8,7 @@ attributes, are gone through one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from itertools import chain
 from operator import and_, or_
@@ -16,8 +16,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.bundle import Bundle, loaded, stored
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.constants import Constants
 from xmlpunct.punctuations.pattern import Constant, Empty, Pattern, Range, Values, Wildcard
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine, covers, match
@@ -151,11 +150,12 @@ class PunctuationSet:
         self._rest[p] = None
         return True
 
-    def update(self, punctuations: Iterable[Punctuation]) -> Sequence[Punctuation]:
+    def update(self, punctuations: Iterable[Punctuation]) -> PunctuationBatch:
         """Add some; those that were new."""
-        if isinstance(punctuations, Bundle):
-            return self._group((punctuations.place,)).extend(punctuations)
-        return [p for p in punctuations if self.add(p)]
+        batch = PunctuationBatch.of(punctuations)
+        if batch.place is not None:
+            return self._group((batch.place,)).extend(batch)
+        return PunctuationBatch(p for p in batch if self.add(p))
 
     def _group(self, signature: Signature) -> Constants:
         group = self._constants.get(signature)
@@ -167,25 +167,32 @@ class PunctuationSet:
 
     def discard(self, punctuations: Iterable[Punctuation]) -> None:
         """Take some out; those that are not in are passed over."""
-        if isinstance(punctuations, Bundle):
-            self._group((punctuations.place,)).remove(punctuations)
+        batch = PunctuationBatch.of(punctuations)
+        if batch.place is not None:
+            self._group((batch.place,)).remove(batch)
             return
-        for p in punctuations:
-            if p not in self:
-                continue
-            key = p.constants
-            if key is not None:
-                self._constants[p.constrained].discard(key, p)
-                continue
-            del self._rest[p]
-            if form := Spans.form(p):
-                self._spans[form].discard(p)
-            else:
-                del self._lists[p]
+        for p in batch:
+            self.remove(p)
 
-    def common(self, bundle: Bundle) -> Bundle:
-        """Those of a bundle that are in."""
-        return self._group((bundle.place,)).common(bundle)
+    def remove(self, p: Punctuation) -> None:
+        """Take out one, if it is in."""
+        if p not in self:
+            return
+        key = p.constants
+        if key is not None:
+            self._constants[p.constrained].discard(key, p)
+            return
+        del self._rest[p]
+        if form := Spans.form(p):
+            self._spans[form].discard(p)
+        else:
+            del self._lists[p]
+
+    def common(self, batch: PunctuationBatch) -> PunctuationBatch:
+        """Those of a batch that are in."""
+        if batch.place is not None:
+            return self._group((batch.place,)).common(batch)
+        return PunctuationBatch(p for p in batch if p in self)
 
     def __len__(self) -> int:
         return len(self._rest) + sum(map(len, self._constants.values()))
@@ -198,11 +205,10 @@ class PunctuationSet:
             return False
         return p in (self._rest if p.constants is None else self._constants.get(p.constrained, ()))
 
-    def all(self) -> Sequence[Punctuation]:
-        """What is held, as a bundle if it makes one."""
+    def all(self) -> PunctuationBatch:
+        """What is held."""
         group = self._only()
-        bundle = group.bundle() if group is not None else None
-        return list(self) if bundle is None else bundle
+        return PunctuationBatch(self) if group is None else group.all()
 
     def only(self, place: int) -> bool:
         """Whether nothing is held but constants of the attribute at ``place``."""
@@ -227,14 +233,13 @@ class PunctuationSet:
             hits.append(tuples.select(reduce(or_, map(match_expression, self._lists))).to_series())
         return reduce(or_, hits)
 
-    def unmatched(self, tuples: pl.DataFrame) -> Sequence[Punctuation]:
+    def unmatched(self, tuples: pl.DataFrame) -> PunctuationBatch:
         """Table 1's setNomatchPs: those that no tuple matches."""
         if not tuples.height:
             return self.all()
         group = self._only()
-        bundle = group.unmatched(tuples) if group is not None else None
-        if bundle is not None:
-            return bundle
+        if group is not None:
+            return group.unmatched(tuples)
         stuck: set[Punctuation] = set()
         if self._lists:
             tests = [match_expression(p).any().alias(str(i)) for i, p in enumerate(self._lists)]
@@ -242,7 +247,7 @@ class PunctuationSet:
             stuck.update(p for p, hit in zip(self._lists, found, strict=True) if hit)
         for index in self._indexes():
             stuck.update(index.matched(tuples))
-        return [p for p in self if p not in stuck]
+        return PunctuationBatch(p for p in self if p not in stuck)
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """Those that some tuple could match together with ``p``."""
@@ -263,12 +268,12 @@ class PunctuationSet:
 
     def snapshot(self) -> pl.DataFrame:
         """What is held, for a checkpoint."""
-        return stored(self.schema, self.all())
+        return self.all().to_frame(self.schema)
 
     @classmethod
     def restored(cls, schema: Schema, frame: pl.DataFrame) -> PunctuationSet:
         """The inverse of `snapshot`: the same set."""
-        return cls(schema, loaded(schema, frame))
+        return cls(schema, PunctuationBatch.from_frame(schema, frame))
 
     def groups(self) -> list[Group]:
         """What is held, in groups that can be looked for in an index or a page of tuples."""
@@ -278,48 +283,3 @@ class PunctuationSet:
     def _indexes(self) -> list[Constants | Spans]:
         found: list[Constants | Spans] = [*self._constants.values(), *self._spans.values()]
         return [group for group in found if len(group)]
-
-
-def closing(punctuations: Sequence[Punctuation], places: Iterable[int]) -> Sequence[Punctuation]:
-    """Those that say something about the attributes at ``places`` alone: every other pattern is closed.
-
-    The paper's groupPs and joinPs. A pattern is closed if it is ``*``, or on a NOT NULL attribute covers
-    every value that can come.
-    """
-    kept = frozenset(places)
-    if isinstance(punctuations, Bundle) and punctuations.place in kept:
-        return punctuations
-    return [
-        p
-        for p in punctuations
-        if kept.issuperset(p.constrained)
-        or all(i in kept or p.schema.attributes[i].closed_by(p.patterns[i]) for i in p.constrained)
-    ]
-
-
-def jointly_cover(pieces: Iterable[Punctuation], whole: Punctuation) -> bool:
-    """Whether some punctuations together match whatever ``whole`` matches.
-
-    Found are covers by one of them, and by several that differ in one attribute: those that cover ``whole``
-    in all attributes but one, if in that one their patterns together do.
-    """
-    pieces = list(pieces)
-    if whole in pieces:
-        return True
-    schema = whole.schema
-    by_attribute: dict[int, list[Pattern]] = {}
-    for piece in pieces:
-        open_places = [
-            i
-            for i in piece.constrained
-            if not pt.covers(piece.patterns[i], schema.attributes[i].reach(whole.patterns[i]))
-        ]
-        if not open_places:
-            return True
-        if len(open_places) == 1:
-            by_attribute.setdefault(open_places[0], []).append(piece.patterns[open_places[0]])
-    return any(
-        pt.jointly_cover(found, schema.attributes[i].reach(whole.patterns[i]))
-        for i, found in by_attribute.items()
-        if len(found) > 1
-    )

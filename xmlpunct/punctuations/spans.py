@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from xmlpunct.arrow import booleans
 from xmlpunct.frames import join
-from xmlpunct.punctuations.pattern import WILDCARD, Constant, Cut, Range, constant, cuts
+from xmlpunct.punctuations.cuts import Cut, cuts
+from xmlpunct.punctuations.pattern import WILDCARD, Constant, Range, constant
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine
 from xmlpunct.schema import Schema
 

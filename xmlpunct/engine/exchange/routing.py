@@ -8,8 +8,7 @@ import polars as pl
 
 from xmlpunct.engine.exchange.hashing import shard_of, split_rows
 from xmlpunct.operators.gather import Owners, split_by_owner
-from xmlpunct.punctuations.bundle import Bundle
-from xmlpunct.punctuations.punctuation import Punctuation, Tuple
+from xmlpunct.punctuations.punctuation import Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -36,27 +35,13 @@ def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dic
     found = {shard: Slice(part) for shard, part in split_rows(given.tuples, keys, shards).items()}
     places, owners = [schema.index(key) for key in keys], owners_of(schema, keys, shards)
 
-    said: dict[int, Sequence[Punctuation]] = {}
-    if isinstance(given.punctuations, Bundle):
-        said = _split_bundle(given.punctuations, places, keys, shards)
-    else:
-        lists: dict[int, list[Punctuation]] = {}
-        for p in given.punctuations:
-            parts = split_by_owner(p, places, owners)
-            for shard in range(shards) if parts is None else parts:
-                lists.setdefault(shard, []).extend([p] if parts is None else parts[shard])
-        said.update(lists)
+    def of_values(values: pl.Series) -> dict[int, pl.Series]:
+        named = values.alias(keys[0]).to_frame()
+        return {shard: part.to_series() for shard, part in split_rows(named, keys, shards).items()}
+
+    said = given.punctuations.route(
+        places, range(shards), of_values, lambda p: split_by_owner(p, places, owners)
+    )
     for shard, punctuations in said.items():
         found.setdefault(shard, Slice(schema.empty())).punctuations = punctuations
     return found
-
-
-def _split_bundle(
-    bundle: Bundle, places: Sequence[int], keys: Sequence[str], shards: int
-) -> dict[int, Sequence[Punctuation]]:
-    """What of a bundle each shard has to hear: what is about tuples that go there."""
-    if any(place != bundle.place for place in places):
-        return dict.fromkeys(range(shards), bundle)
-    named = bundle.values.alias(keys[0]).to_frame()
-    parts = split_rows(named, keys, shards).items()
-    return {shard: Bundle(bundle.schema, bundle.place, part.to_series()) for shard, part in parts}

@@ -20,7 +20,6 @@ from xmlpunct.errors import Reject, XmlPunctError
 from xmlpunct.firehose import FirehoseReader, Parsed, Source, StreamSpec
 from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.overlooked import Notice
-from xmlpunct.punctuations.bundle import has_end
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
 
@@ -273,7 +272,7 @@ class LocalRun:
         if self.ended:
             return Slice(self.schema.empty())
         result = concat(self.schema, results)
-        self.ended = has_end(result.punctuations)
+        self.ended = result.punctuations.has_end
         if self.ended and not self._judges:
             # Nothing will follow, whatever is still to be read: LIMIT has its rows, say.
             for feed in self._feeds:

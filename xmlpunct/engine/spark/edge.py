@@ -28,6 +28,7 @@ from xmlpunct.engine.stats import InputStats
 from xmlpunct.errors import Reject
 from xmlpunct.firehose import Parser, StreamSpec
 from xmlpunct.operators import Pipeline
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 
 
@@ -84,7 +85,8 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     ended = parsed.error is None and task.ranges[-1].last
     if ended:
         for spec, slice_ in zip(specs, parsed.slices, strict=True):
-            slice_.punctuations = [*slice_.punctuations, Punctuation.everything(spec.schema)]
+            end = [Punctuation.everything(spec.schema)]
+            slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, end])
             slice_.before.append(slice_.tuples.height)
     keys = shard_keys(job.shards)
     seq = task_seq(task.number, task.ordinal)

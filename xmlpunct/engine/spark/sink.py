@@ -20,7 +20,6 @@ from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.operators import run
-from xmlpunct.punctuations.bundle import has_end
 from xmlpunct.slice import Slice, concat
 
 
@@ -139,7 +138,7 @@ class Sink:
         if self.strict and (failing := [notice for notice in notices if notice.fails]):
             raise StrictError(f"--strict: {failing[0]}")
         log_notices(notices)
-        closed = self._commit.closed or self._tally.ended or has_end(given.punctuations)
+        closed = self._commit.closed or self._tally.ended or given.punctuations.has_end
         failure = json.loads(failures[0].payload) if failures else None
         self._write(batch, given, rejects, closed, failure)
         if failure is not None:
