@@ -17,7 +17,7 @@ import polars as pl
 
 from xmlpunct.bundle import Bundle
 from xmlpunct.fused import Fused, Part, Past, Row
-from xmlpunct.ownership import ALONE, Ownership
+from xmlpunct.ownership import ANYTHING, Ownership
 from xmlpunct.patterns import EMPTY, WILDCARD, Cut
 from xmlpunct.punctset import PunctuationSet, jointly_cover
 from xmlpunct.punctuation import Punctuation, combine, covers
@@ -102,7 +102,7 @@ class JointCover:
         self._open = Fused(schema)
         self._found = PunctuationSet(schema)
         self._past = Past(schema)
-        self._ownership = ALONE
+        self._ownership = ANYTHING
 
     def spread(self, ownership: Ownership) -> None:
         """Run on one of several shards. ``ownership`` is about what comes in, and what is found."""

@@ -31,7 +31,8 @@ class Ownership:
 
     What is owned is heard and said by the owner of these values alone; all else every shard hears, and it is true of
     the whole only when every shard has said it. So what is owned has to be said even if something else implies it
-    that other shards cannot say yet. Without ``ways`` there are no other shards, and nothing is owned.
+    that other shards cannot say yet. A way without attributes leads to the one shard there is, which owns everything
+    (but never the end, which is for all). Without ``ways`` nobody has to hear what is implied.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> by_k = Ownership(s, [("k",)])
@@ -43,17 +44,18 @@ class Ownership:
         self._ways = [list(dict.fromkeys(schema.index(name) for name in way)) for way in ways]
 
     def __bool__(self) -> bool:
-        """Whether there are other shards."""
+        """Whether somebody has to hear what is implied."""
         return bool(self._ways)
 
     def owned(self, p: Punctuation) -> bool:
         """Whether a punctuation is about listed values of the partition attributes."""
-        return any(listed(p, way) is not None for way in self._ways)
+        return not p.is_everything and any(listed(p, way) is not None for way in self._ways)
 
     def owns(self, bundle: Bundle) -> bool:
         """Whether those of a bundle are."""
-        return [bundle.place] in self._ways
+        return any(way in ([], [bundle.place]) for way in self._ways)
 
 
-ALONE = Ownership(Schema.of(()))
-"""Of an operator that runs on one shard."""
+ONE_SHARD: Ways = ((),)
+ANYTHING = Ownership(Schema.of(()))
+"""Of an operator that may leave unsaid what is implied."""

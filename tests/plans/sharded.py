@@ -12,6 +12,7 @@ from xmlpunct.engine.switches import USUAL, Rules
 from xmlpunct.operators import Operator, Pipeline, run
 from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.operators.gather import Gather
+from xmlpunct.ownership import Ways
 from xmlpunct.slice import Slice
 
 
@@ -24,7 +25,7 @@ class Stage:
         self.pipelines = [build(fragment.root, alone=self.shards == 1) for _ in range(self.shards)]
         self.gathers: list[dict[int, Gather]] = [{} for _ in range(self.shards)]
 
-    def gather(self, onward: Sequence[Sequence[str]] = ()) -> Gather:
+    def gather(self, onward: Ways = ()) -> Gather:
         """What receives from the shards of this fragment."""
         schema = self.fragment.root.schema
         ways = self.fragment.keys
@@ -45,7 +46,7 @@ class Sharded:
             for port, feed in enumerate(stage.fragment.feeds):
                 if not feed.from_edge:
                     for gathers in stage.gathers:
-                        onward = (feed.keys,) if stage.fragment.sifts and stage.shards > 1 else ()
+                        onward = stage.fragment.ways(port, stage.shards)
                         gathers[port] = self.stages[feed.source].gather(onward)
         self._ended = False
         self.sink = self.stages[-1].gather() if self.stages else None

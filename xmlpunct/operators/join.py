@@ -14,7 +14,7 @@ from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.table import Table
 from xmlpunct.ownership import Ways
-from xmlpunct.patterns import interval
+from xmlpunct.patterns import Constant, interval
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation, combine
 from xmlpunct.schema import Schema
@@ -121,7 +121,7 @@ class Join(Operator):
             found.append(self._said(side, free))
             self._pending[side].discard(free)
             if self.ownership and self._preserved[side]:
-                self._past[side].update(self._unowned(side, free))
+                self._past[side].update(self._lasting(side, free))
         for side in (LEFT, RIGHT):
             if self._preserved[side]:
                 found.append(self._said(side, self._halves(side, port)))
@@ -134,27 +134,36 @@ class Join(Operator):
         """What is new in a preserved side's punctuations combined with what the other has closed."""
         pending = self._pending[side]
         if port == side:
-            return [c for p, c in self._met if p in pending or self._alone_says(side, c, p)]
+            return [c for p, c in self._met if p in pending or self._is_needed(side, c, p)]
         fresh, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
-        if past.complete and isinstance(fresh, Bundle) and not self._unowned(side, fresh):
+        if past.complete and isinstance(fresh, Bundle) and not self._lasting(side, fresh):
             return fresh
         found = [p for c in fresh for p in pending.combinations(c)] if len(pending) else []
         for c in fresh if len(past) else ():
-            both = [q for p in past.overlapping(c) if (q := combine(p, c)) is not None]
-            found += [q for q in both if self.ownership.owned(self._moved(side, q))]
+            both = [(p, q) for p in past.overlapping(c) if (q := combine(p, c)) is not None]
+            found += [q for p, q in both if self._is_needed(side, q, p)]
         return found
 
-    def _alone_says(self, side: int, c: Punctuation, p: Punctuation) -> bool:
-        """Whether this shard alone can say ``c``, though it has said ``p``, which implies it."""
+    def _is_needed(self, side: int, c: Punctuation, p: Punctuation) -> bool:
+        """Whether somebody may need to hear ``c`` though ``p`` has been said, which implies it."""
+        if self.sifted or not self.ownership:
+            return self.sifted and c != p
         owned = self.ownership.owned
-        return bool(self.ownership) and owned(self._moved(side, c)) and not owned(self._moved(side, p))
+        return owned(self._moved(side, c)) and not owned(self._moved(side, p))
 
-    def _unowned(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        """Those that every shard has to say, and not one alone."""
+    def _lasting(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """Those that may imply something that somebody needs to hear, once it is combined with what is closed later."""
+        keys = self.keys.places[side]
         if isinstance(punctuations, Bundle):
             moved = rebased(punctuations, self.schema, self._places[side])
-            return [] if isinstance(moved, Bundle) and self.ownership.owns(moved) else punctuations
-        return [p for p in punctuations if not self.ownership.owned(self._moved(side, p))]
+            owned = isinstance(moved, Bundle) and self.ownership.owns(moved)
+            return [] if keys == [punctuations.place] or (owned and not self.sifted) else punctuations
+        return [
+            p
+            for p in punctuations
+            if not all(isinstance(p.patterns[i], Constant) for i in keys) or p.is_everything
+            if self.sifted or not self.ownership.owned(self._moved(side, p))
+        ]
 
     def _moved(self, side: int, p: Punctuation) -> Punctuation:
         """A punctuation of an input as one of the output."""

@@ -13,7 +13,7 @@ import polars as pl
 from xmlpunct.bundle import Bundle
 from xmlpunct.fused import Past
 from xmlpunct.operators.iterator import Snapshot
-from xmlpunct.ownership import ALONE, Ownership
+from xmlpunct.ownership import ANYTHING, Ownership
 from xmlpunct.punctset import PunctuationSet, jointly_cover
 from xmlpunct.punctuation import Punctuation, combine, covers
 from xmlpunct.schema import Schema
@@ -44,7 +44,7 @@ class Meeting:
         """On several shards, what of the rest each input has said that every shard has to say."""
         self._found = PunctuationSet(schema)
         self._everything = Punctuation.everything(schema)
-        self._ownership = ALONE
+        self._ownership = ANYTHING
         # Inputs mostly speak one after the other, in their order or against it.
         self._order = Random(0).sample(range(ports), ports)
 
