@@ -115,7 +115,7 @@ class JointCover:
             and punctuations.place not in self._dropped
             and not len(self._open)
         ):
-            if self._ownership and not self._ownership.owns(punctuations):
+            if self._ownership.lasting(punctuations):
                 self._past.update(punctuations)
             return punctuations
         found: dict[Punctuation, None] = {}
@@ -146,16 +146,16 @@ class JointCover:
 
     def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
         """What the past says about the values that ``p`` names, and what was found now about those named before."""
-        owned, lifted = self._ownership.owned, self._lifted(p)
-        found = []
-        if owned(lifted) and lifted not in fresh:
-            found = [combine(lifted, q) for q in self._past.overlapping(lifted)]
-        new = [q for q in fresh if not owned(q)]
-        if new:
-            outlines = [self._lifted(self._open.outline(row)) for row in self._open]
-            found += [combine(named, q) for named in filter(owned, outlines) for q in new]
-            self._past.update(new)
-        return [c for c in found if c is not None]
+        found: list[Punctuation | None] = []
+        lifted = self._lifted(p)
+        if lifted not in fresh:
+            found += (combine(lifted, q) for q in self._past.overlapping(lifted))
+        lasting = [q for q in fresh if self._ownership.lasts(q)]
+        if lasting:
+            named = [self._lifted(self._open.outline(row)) for row in self._open]
+            found += (combine(outline, q) for outline in named for q in lasting)
+            self._past.update(lasting)
+        return [c for c in found if c is not None and self._ownership.needs(c)]
 
     def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those with ``*`` wherever null may be: nothing else closes that, and whoever has it needs no others."""

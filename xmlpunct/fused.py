@@ -6,16 +6,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from xmlpunct import patterns as pt
+from xmlpunct.bundle import Bundle
 from xmlpunct.patterns import WILDCARD, Cut, Pattern, Range, Wildcard
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import INT
 
-PAST = 10_000
-"""So many fused punctuations are remembered, of what has been said on one of several shards."""
+PAST = 64
+"""So many punctuations, fused, does a `Past` remember: each new one may be combined with all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +129,10 @@ class Fused:
 
 
 class Past:
-    """What has been said on one of several shards though it is about values of others too, fused.
+    """What has been said, fused, to tell what it implies of new punctuations.
 
-    It is asked what it has in common with new punctuations. Where there is too much that does not fuse it forgets
-    what came first: then something may be said later than it could be.
+    It forgets what came first where there is too much that does not fuse. Then something that it implies is not said
+    for itself, and what had to be said for itself comes later than it could, with what implies it.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> past = Past(s)
@@ -143,15 +146,16 @@ class Past:
         self._fused = Fused(schema)
         self._outlines: dict[int, PunctuationSet] = {}
         """For each place the outlines of the rows that are fused there; without a place (-1), the end alone."""
-        self._added = 0
 
     @property
     def complete(self) -> bool:
         """Whether the end has been said, which implies all else."""
         return -1 in self._outlines
 
-    def update(self, punctuations: Iterable[Punctuation]) -> None:
+    def update(self, punctuations: Sequence[Punctuation]) -> None:
         """Remember some."""
+        if isinstance(punctuations, Bundle):
+            punctuations = self._runs(punctuations)
         for p in punctuations:
             if self.complete:
                 return
@@ -160,10 +164,25 @@ class Past:
             row = self._fused.add(p, _liveliest(p))
             outlines = self._outlines.setdefault(row[0], PunctuationSet(self.schema))
             outlines.add(self._fused.outline(row))
-            self._added += 1
-        if self._added > self.most // 2:
-            self._added = 0
+        if len(self._fused) > self.most:
             self._limit()
+
+    def _runs(self, bundle: Bundle) -> list[Punctuation]:
+        """Those of a bundle, fused; none if they are too many even so."""
+        type_ = self.schema.attributes[bundle.place].type
+        if type_ is not INT or not len(bundle):
+            return list(bundle) if len(bundle) <= self.most else []
+        values = np.sort(bundle.values.to_numpy())
+        gaps = np.flatnonzero(np.diff(values) > 1)
+        if len(gaps) >= self.most:
+            return []
+        firsts, lasts = values[np.append(0, gaps + 1)], values[np.append(gaps, len(values) - 1)]
+        patterns: list[Pattern] = [WILDCARD] * len(self.schema)
+        found = []
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+            patterns[bundle.place] = pt.ordinals(type_, first, last)
+            found.append(Punctuation(self.schema, patterns))
+        return found
 
     def _limit(self) -> None:
         """Forget the oldest rows, until there are not too many intervals; of a row too long, all."""
@@ -185,6 +204,15 @@ class Past:
                     patterns[place] = pattern
                     found.append(Punctuation(self.schema, patterns))
         return found
+
+    def may_overlap(self, bundle: Bundle) -> bool:
+        """Whether some of it may match a tuple that one of a bundle matches. It need not, if the answer is yes."""
+        if not len(self) or not len(bundle):
+            return False
+        type_ = self.schema.attributes[bundle.place].type
+        patterns: list[Pattern] = [WILDCARD] * len(self.schema)
+        patterns[bundle.place] = pt.interval(type_, bundle.values.min(), bundle.values.max(), True, True)
+        return bool(self.overlapping(Punctuation(self.schema, patterns)))
 
     def __len__(self) -> int:
         return len(self._fused)

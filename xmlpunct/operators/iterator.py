@@ -60,7 +60,7 @@ class Operator(ABC):
 
         ``ways`` are those of the output on several shards, or `ONE_SHARD`.
         """
-        self.ownership = Ownership(self.schema, ways)
+        self.ownership = Ownership(self.schema, ways, self.sifted)
 
     def opening(self) -> list[Punctuation]:
         """The punctuations that are true of the output from the start, whatever comes in."""

@@ -73,7 +73,8 @@ class Join(Operator):
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self.keys.spread(ways)
+        if any(self._preserved):
+            self.keys.spread(ways, self.sifted)
 
     # Tuples
 
@@ -146,24 +147,21 @@ class Join(Operator):
 
     def _is_needed(self, side: int, c: Punctuation, p: Punctuation) -> bool:
         """Whether somebody may need to hear ``c`` though ``p`` has been said, which implies it."""
-        if self.sifted or not self.ownership:
-            return self.sifted and c != p
-        owned = self.ownership.owned
-        return owned(self._moved(side, c)) and not owned(self._moved(side, p))
+        return c != p and self._lasts(side, p) and self.ownership.needs(self._moved(side, c))
 
     def _lasting(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those that may imply something that somebody needs to hear, once it is combined with what is closed later."""
-        keys = self.keys.places[side]
         if isinstance(punctuations, Bundle):
             moved = rebased(punctuations, self.schema, self._places[side])
-            owned = isinstance(moved, Bundle) and self.ownership.owns(moved)
-            return [] if keys == [punctuations.place] or (owned and not self.sifted) else punctuations
-        return [
-            p
-            for p in punctuations
-            if not all(isinstance(p.patterns[i], Constant) for i in keys) or p.is_everything
-            if self.sifted or not self.ownership.owned(self._moved(side, p))
-        ]
+            fixed = self.keys.places[side] == [punctuations.place]
+            if fixed or (isinstance(moved, Bundle) and not self.ownership.lasting(moved)):
+                return []
+        return [p for p in punctuations if self._lasts(side, p)]
+
+    def _lasts(self, side: int, p: Punctuation) -> bool:
+        """Whether a punctuation is one of `_lasting`: one of a single k is combined to nothing but itself."""
+        fixed = all(isinstance(p.patterns[i], Constant) for i in self.keys.places[side])
+        return not (fixed and self.keys.schema.names) and self.ownership.lasts(self._moved(side, p))
 
     def _moved(self, side: int, p: Punctuation) -> Punctuation:
         """A punctuation of an input as one of the output."""

@@ -44,11 +44,11 @@ class JoinKeys:
         )
         self.meeting = Meeting(self.schema, 2)
 
-    def spread(self, ways: Ways) -> None:
-        """Run on one of several shards; ``ways`` are by the names of either input, some of them of keys."""
+    def spread(self, ways: Ways, sifted: bool) -> None:
+        """As an operator's `spread`; ``ways`` are by the names of either input, some of them of keys."""
         keys = {n: key for names in self.names for n, key in zip(names, self.schema.names, strict=True)}
         mine = [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]
-        self.meeting.spread(Ownership(self.schema, mine))
+        self.meeting.spread(Ownership(self.schema, mine, sifted))
 
     def closed(self, port: int, p: Punctuation) -> Sequence[Punctuation]:
         """What an input has closed that overlaps a punctuation of the other one."""
@@ -61,8 +61,9 @@ class JoinKeys:
         return rebased(closing(punctuations, self.places[port]), self.schema, self.places[port])
 
     def add(self, port: int, closed: Sequence[Punctuation]) -> None:
-        """Remember what an input has closed: its new `closings`."""
-        self.meeting.update(port, closed)
+        """Remember what an input has closed: its new `closings`. If the other one has ended, nobody asks for them."""
+        if self.meeting.heeds or not self.meeting.passes(port):
+            self.meeting.update(port, closed)
 
     def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple of input ``of``, whether input ``port`` has closed its k."""

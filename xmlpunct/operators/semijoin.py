@@ -12,7 +12,6 @@ from xmlpunct.operators.expression import Expression
 from xmlpunct.operators.iterator import Operator, Snapshot
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.table import Table
-from xmlpunct.ownership import Ways
 from xmlpunct.punctset import PunctuationSet
 from xmlpunct.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -53,10 +52,6 @@ class SemiJoin(Operator):
         self._pending = [PunctuationSet(left), PunctuationSet(self.keys.schema)]
         self._closed: Sequence[Punctuation] = ()
         """What the slice at hand closes, as punctuations over k."""
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self.keys.spread(ways)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
