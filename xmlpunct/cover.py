@@ -232,7 +232,7 @@ class JointCover:
         )
 
     def __len__(self) -> int:
-        return len(self._open) + len(self._found) + len(self._past)
+        return len(self._open) + len(self._found) + (0 if self._past.complete else len(self._past))
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """What is retained, for a checkpoint."""

@@ -145,11 +145,11 @@ class Past:
         self.schema, self.most = schema, most
         self._fused = Fused(schema)
         self._outlines: dict[int, PunctuationSet] = {}
-        """For each place the outlines of the rows that are fused there; without a place (-1), the end alone."""
+        """For each place the outlines of the rows that are fused there; without a place (-1), the end."""
 
     @property
     def complete(self) -> bool:
-        """Whether the end has been said, which implies all else."""
+        """Whether the end has been said."""
         return -1 in self._outlines
 
     def update(self, punctuations: Sequence[Punctuation]) -> None:
@@ -157,10 +157,6 @@ class Past:
         if isinstance(punctuations, Bundle):
             punctuations = self._runs(punctuations)
         for p in punctuations:
-            if self.complete:
-                return
-            if p.is_everything:
-                self._fused, self._outlines = Fused(self.schema), {}
             row = self._fused.add(p, _liveliest(p))
             outlines = self._outlines.setdefault(row[0], PunctuationSet(self.schema))
             outlines.add(self._fused.outline(row))
@@ -186,7 +182,7 @@ class Past:
 
     def _limit(self) -> None:
         """Forget the oldest rows, until there are not too many intervals; of a row too long, all."""
-        for row in list(self._fused):
+        for row in [row for row in self._fused if row[0] >= 0]:
             if len(self._fused) <= self.most:
                 break
             self._outlines[row[0]].discard([self._fused.outline(row)])
@@ -194,11 +190,9 @@ class Past:
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """All that some tuple could match together with ``p``."""
-        if self.complete:
-            return [Punctuation.everything(self.schema)]
-        found = []
+        found = [Punctuation.everything(self.schema)] if self.complete else []
         for place, outlines in self._outlines.items():
-            for outline in outlines.overlapping(p):
+            for outline in outlines.overlapping(p) if place >= 0 else ():
                 patterns = list(outline.patterns)
                 for pattern in self._fused.touched((place, outline.patterns), p.patterns[place]):
                     patterns[place] = pattern

@@ -137,7 +137,8 @@ class Join(Operator):
         if port == side:
             return [c for p, c in self._met if p in pending or self._is_needed(side, c, p)]
         fresh, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
-        if past.complete and isinstance(fresh, Bundle) and not self._lasting(side, fresh):
+        over = past.complete and len(past) == 1 and not len(pending)
+        if over and isinstance(fresh, Bundle) and not self._lasting(side, fresh):
             return fresh
         found = [p for c in fresh for p in pending.combinations(c)] if len(pending) else []
         for c in fresh if len(past) else ():
