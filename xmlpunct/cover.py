@@ -237,13 +237,14 @@ class JointCover:
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """What is retained, for a checkpoint."""
         found = {"open": self._open.snapshot(), "found": self._found.snapshot()}
-        return found | {"past": self._past.snapshot()}
+        return found | {"past": self._past.snapshot()} if self._ownership else found
 
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
         """Take what a snapshot retained."""
         self._open = Fused.restored(self.schema, snapshot["open"])
         self._found = PunctuationSet.restored(self.schema, snapshot["found"])
-        self._past.restore(snapshot["past"])
+        if self._ownership:
+            self._past.restore(snapshot["past"])
 
 
 _PATIENCE = 10_000

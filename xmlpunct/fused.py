@@ -129,13 +129,13 @@ class Fused:
 
 
 class Past:
-    """What has been said, fused, to tell what it implies of new punctuations.
+    """What has been said, to tell what it implies of new punctuations: as it was, and where that is too much, fused.
 
     It forgets what came first where there is too much that does not fuse. Then something that it implies is not said
     for itself, and what had to be said for itself comes later than it could, with what implies it.
 
     >>> s = Schema.parse("sid STRING, hour INT")
-    >>> past = Past(s)
+    >>> past = Past(s, most=2)
     >>> past.update([Punctuation.of(s, sid="S1", hour=hour) for hour in (5, 6, 8)])
     >>> [str(p) for p in past.overlapping(Punctuation.of(s, hour="(,7]"))]
     ['<S1, [5,6]>']
@@ -143,31 +143,45 @@ class Past:
 
     def __init__(self, schema: Schema, most: int = PAST) -> None:
         self.schema, self.most = schema, most
+        self._everything = Punctuation.everything(schema)
+        self._recent = PunctuationSet(schema)
         self._fused = Fused(schema)
         self._outlines: dict[int, PunctuationSet] = {}
-        """For each place the outlines of the rows that are fused there; without a place (-1), the end."""
+        """For each place the outlines of the rows that are fused there."""
 
     @property
     def complete(self) -> bool:
         """Whether the end has been said."""
-        return -1 in self._outlines
+        return self._everything in self._recent
 
     def update(self, punctuations: Sequence[Punctuation]) -> None:
         """Remember some."""
-        if isinstance(punctuations, Bundle):
-            punctuations = self._runs(punctuations)
+        if isinstance(punctuations, Bundle) and len(punctuations) > self.most:
+            self._fuse(self._runs(punctuations))
+            return
+        self._recent.update(punctuations)
+        if len(self._recent) > self.most:
+            recent, self._recent = self._recent, PunctuationSet(self.schema)
+            self._fuse(p for p in recent if not p.is_everything)
+            self._recent.update(p for p in recent if p.is_everything)
+
+    def _fuse(self, punctuations: Iterable[Punctuation]) -> None:
+        """Remember some as fused; forget the oldest rows where that are too many, of a row too long all."""
         for p in punctuations:
             row = self._fused.add(p, _liveliest(p))
             outlines = self._outlines.setdefault(row[0], PunctuationSet(self.schema))
             outlines.add(self._fused.outline(row))
-        if len(self._fused) > self.most:
-            self._limit()
+        for row in list(self._fused):
+            if len(self._fused) <= self.most:
+                break
+            self._outlines[row[0]].discard([self._fused.outline(row)])
+            self._fused.discard([row])
 
-    def _runs(self, bundle: Bundle) -> list[Punctuation]:
-        """Those of a bundle, fused; none if they are too many even so."""
+    def _runs(self, bundle: Bundle) -> Sequence[Punctuation]:
+        """Those of a bundle, fused; none if they do not fuse, or nobody knows how in a column."""
         type_ = self.schema.attributes[bundle.place].type
-        if type_ is not INT or not len(bundle):
-            return list(bundle) if len(bundle) <= self.most else []
+        if type_ is not INT:
+            return []
         values = np.sort(bundle.values.to_numpy())
         gaps = np.flatnonzero(np.diff(values) > 1)
         if len(gaps) >= self.most:
@@ -180,19 +194,11 @@ class Past:
             found.append(Punctuation(self.schema, patterns))
         return found
 
-    def _limit(self) -> None:
-        """Forget the oldest rows, until there are not too many intervals; of a row too long, all."""
-        for row in [row for row in self._fused if row[0] >= 0]:
-            if len(self._fused) <= self.most:
-                break
-            self._outlines[row[0]].discard([self._fused.outline(row)])
-            self._fused.discard([row])
-
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """All that some tuple could match together with ``p``."""
-        found = [Punctuation.everything(self.schema)] if self.complete else []
+        found = self._recent.overlapping(p)
         for place, outlines in self._outlines.items():
-            for outline in outlines.overlapping(p) if place >= 0 else ():
+            for outline in outlines.overlapping(p):
                 patterns = list(outline.patterns)
                 for pattern in self._fused.touched((place, outline.patterns), p.patterns[place]):
                     patterns[place] = pattern
@@ -209,23 +215,26 @@ class Past:
         return bool(self.overlapping(Punctuation(self.schema, patterns)))
 
     def __len__(self) -> int:
-        return len(self._fused)
+        return len(self._recent) + len(self._fused)
 
     def snapshot(self) -> pl.DataFrame:
         """What is remembered, for a checkpoint."""
-        return self._fused.snapshot()
+        recent = to_frame(self.schema, self._recent)
+        place = pl.Series("$place", [None] * recent.height, dtype=pl.Int64())
+        return pl.concat([recent.insert_column(0, place), self._fused.snapshot()])
 
     def restore(self, snapshot: pl.DataFrame) -> None:
         """Take what a snapshot remembers."""
-        self._fused = Fused.restored(self.schema, snapshot)
+        is_recent = snapshot["$place"].is_null()
+        recent = from_frame(self.schema, snapshot.filter(is_recent).drop("$place"))
+        self._recent = PunctuationSet(self.schema, recent)
+        self._fused = Fused.restored(self.schema, snapshot.filter(~is_recent))
         self._outlines = {}
         for row in self._fused:
             self._outlines.setdefault(row[0], PunctuationSet(self.schema)).add(self._fused.outline(row))
 
 
 def _liveliest(p: Punctuation) -> int:
-    """The attribute in which a punctuation is likeliest to fuse with the next one; -1 if it constrains none."""
-    if not p.constrained:
-        return -1
+    """The attribute in which a punctuation is likeliest to fuse with the next one."""
     types = p.schema.attributes
     return max(p.constrained, key=lambda i: (isinstance(p.patterns[i], Range), types[i].type.discrete, i))

@@ -137,7 +137,7 @@ class Join(Operator):
         if port == side:
             return [c for p, c in self._met if p in pending or self._is_needed(side, c, p)]
         fresh, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
-        over = past.complete and len(past) == 1 and not len(pending)
+        over = past.complete and not len(pending) and not (self.sifted and len(past) > 1)
         if over and isinstance(fresh, Bundle) and not self._lasting(side, fresh):
             return fresh
         found = [p for c in fresh for p in pending.combinations(c)] if len(pending) else []
@@ -263,7 +263,8 @@ class Join(Operator):
         flags = pl.DataFrame(
             {"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]], "id": [self._next_id]}
         )
-        pending |= {f"remembered{i}": past.snapshot() for i, past in enumerate(self._past)}
+        if self.ownership:
+            pending |= {f"remembered{i}": past.snapshot() for i, past in enumerate(self._past)}
         return {**left, **right, **pending, **self.keys.meeting.snapshot(), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -273,7 +274,7 @@ class Join(Operator):
             PunctuationSet.restored(schema, snapshot[f"pending{i}"]) for i, schema in enumerate(self.inputs)
         ]
         self.keys.meeting.restore(snapshot)
-        for i, past in enumerate(self._past):
+        for i, past in enumerate(self._past if self.ownership else ()):
             past.restore(snapshot[f"remembered{i}"])
         left, right, self._next_id = snapshot["flags"].row(0)
         self._ended = [left, right]

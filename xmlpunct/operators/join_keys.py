@@ -8,7 +8,7 @@ from operator import or_
 
 import polars as pl
 
-from xmlpunct.bundle import rebased
+from xmlpunct.bundle import has_end, rebased
 from xmlpunct.frames import join
 from xmlpunct.operators.meeting import Meeting
 from xmlpunct.ownership import Ownership, Ways
@@ -61,9 +61,10 @@ class JoinKeys:
         return rebased(closing(punctuations, self.places[port]), self.schema, self.places[port])
 
     def add(self, port: int, closed: Sequence[Punctuation]) -> None:
-        """Remember what an input has closed: its new `closings`. If the other one has ended, nobody asks for them."""
-        if self.meeting.heeds or not self.meeting.passes(port):
-            self.meeting.update(port, closed)
+        """Remember what an input has closed: its new `closings`. Once the other one has ended nobody asks for them."""
+        if not self.meeting.heeds and self.meeting.passes(port):
+            closed = [Punctuation.everything(self.schema)] if has_end(closed) else []
+        self.meeting.update(port, closed)
 
     def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple of input ``of``, whether input ``port`` has closed its k."""

@@ -229,7 +229,8 @@ class Meeting:
     def snapshot(self) -> Snapshot:
         """What is retained, for a checkpoint."""
         frames = {f"said{i}": said.snapshot() for i, said in enumerate(self.inputs)}
-        frames |= {f"past{i}": past.snapshot() for i, past in enumerate(self.past)}
+        if self.heeds:
+            frames |= {f"past{i}": past.snapshot() for i, past in enumerate(self.past)}
         return frames | {"found": self._found.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -240,7 +241,7 @@ class Meeting:
 
         self.inputs = [load(f"said{i}") for i in range(len(self.inputs))]
         self._found = load("found")
-        for i, past in enumerate(self.past):
+        for i, past in enumerate(self.past if self.heeds else ()):
             past.restore(snapshot[f"past{i}"])
 
 
