@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from xmlpunct.ownership import Ways
+
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import owners_of, route
 from xmlpunct.engine.partition.fragments import Fragment, cut
@@ -24,7 +26,7 @@ class Stage:
         self.pipelines = [build(fragment.root, alone=self.shards == 1) for _ in range(self.shards)]
         self.gathers: list[dict[int, Gather]] = [{} for _ in range(self.shards)]
 
-    def gather(self, onward: Sequence[Sequence[str]] = ()) -> Gather:
+    def gather(self, onward: Ways = ()) -> Gather:
         """What receives from the shards of this fragment."""
         schema = self.fragment.root.schema
         ways = self.fragment.keys
@@ -45,7 +47,7 @@ class Sharded:
             for port, feed in enumerate(stage.fragment.feeds):
                 if not feed.from_edge:
                     for gathers in stage.gathers:
-                        onward = (feed.keys,) if stage.fragment.sifts and stage.shards > 1 else ()
+                        onward = stage.fragment.ways(port, stage.shards)
                         gathers[port] = self.stages[feed.source].gather(onward)
         self._ended = False
         self.sink = self.stages[-1].gather() if self.stages else None

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xmlpunct.engine.plan import Node, Scan
+from xmlpunct.engine.plan import Difference, Intersect, Join, Node, NotIn, Scan, SemiJoin, Sort
 from xmlpunct.operators import Operator, Pipeline
 from xmlpunct.operators.driver import Edge
+from xmlpunct.punctuations.ownership import ONE_SHARD
 from xmlpunct.schema import Schema
+
+SIFTERS = Join | SemiJoin | NotIn | Intersect | Difference | Sort
+"""What says a punctuation only once no tuple that it retains matches it."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +38,18 @@ def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeli
     targets: list[Edge | None] = []
     feeds: dict[int, list[Edge]] = {i: [] for i in range(len(inputs))}
 
-    def add(node: Node) -> int | None:
+    def add(node: Node, sifted: bool) -> int | None:
         """Build a subtree; the place of its top operator, or None if it is a bare `Receive`."""
         if isinstance(node, Receive):
             return None
-        below = [add(child) for child in node.inputs]
+        below = [add(child, sifted or isinstance(node, SIFTERS)) for child in node.inputs]
         place = len(operators)
         operator = node.operator()
         operator.number = node.number
-        if node.ways and not alone:
-            operator.spread(node.ways)
+        operator.sifted = sifted
+        ways = () if alone else node.ways
+        if ways or sifted:
+            operator.spread(ways or ONE_SHARD)
         operators.append(operator)
         targets.append(None)
         if isinstance(node, Scan):
@@ -56,5 +62,5 @@ def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeli
                 targets[source] = (place, port)
         return place
 
-    add(root)
+    add(root, root.sifted)
     return Pipeline(operators, [feeds[i] for i in sorted(feeds)], targets)

@@ -60,6 +60,8 @@ class Node:
     number: int = field(default=0, kw_only=True)
     ways: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, compare=False)
     """On several shards, the ways to find the partition values in the output, if it matters to know."""
+    sifted: bool = field(default=False, kw_only=True, compare=False)
+    """Of a fragment's root: whether an operator above it may hold back what it says, since tuples match that."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -55,8 +55,8 @@ class Gather(Merge):
     list, and all of them where the output has lost a partition attribute, need every shard's word.
 
     ``keys`` are the ways to find the partition values in the output (a null matches no pattern that can be listed);
-    none if they were lost. ``onward`` are the ways to find those of whoever receives, if that is one of several
-    shards and it matters what exactly is said. Else there is nothing to say behind the end.
+    none if they were lost. ``onward`` are the ways of whoever receives, if what is implied is sifted there
+    (`Operator.spread`). Else there is nothing to say behind the end.
     """
 
     name = "gather"
@@ -66,6 +66,7 @@ class Gather(Merge):
         self.meeting = Meeting(schema, shards, alike=True)  # all shards hear, and say, the same in the end
         self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
         if onward:
+            self.sifted = True
             self.spread(onward)
 
     def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:

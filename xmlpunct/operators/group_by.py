@@ -63,7 +63,7 @@ class GroupBy(Operator):
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self._joint.spread(Ownership(self.inputs[0], ways))
+        self._joint.spread(Ownership(self.inputs[0], ways, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._partial:

@@ -23,7 +23,7 @@ from xmlpunct.errors import Reject
 from xmlpunct.expressions.program import Program
 from xmlpunct.frames import Snapshot
 from xmlpunct.provenance import BYTE, LINE, SOURCE, is_attribute
-from xmlpunct.punctuations.ownership import ALONE, Ownership, Ways
+from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
@@ -44,8 +44,10 @@ class Operator(ABC):
     """Whether it has nothing more to do once its output has ended."""
     quiet = False
     """Whether nobody is to hear what it rejects, since another operator rejects the same."""
-    ownership: Ownership = ALONE
-    """On one of several shards, which punctuations of the output are about this shard's values."""
+    ownership: Ownership = ANYTHING
+    """Which punctuations of the output somebody has to hear though others imply them."""
+    sifted = False
+    """Whether an operator above holds back what tuples of its own match, so that it may need what is implied."""
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema
@@ -53,11 +55,11 @@ class Operator(ABC):
         self.rejects: list[Reject] = []
 
     def spread(self, ways: Ways) -> None:
-        """Run on one of several shards from here on (SEMANTICS 5). ``ways`` are those of the output; there is one.
+        """Before any input: leave nothing unsaid because something else, the end even, implies it (SEMANTICS 5).
 
-        Before any input. On several shards nothing is left unsaid because something else implies it.
+        ``ways`` are those of the output on several shards, or `ONE_SHARD`.
         """
-        self.ownership = Ownership(self.schema, ways)
+        self.ownership = Ownership(self.schema, ways, self.sifted)
 
     def opening(self) -> list[Punctuation]:
         """The punctuations that are true of the output from the start, whatever comes in."""

@@ -18,7 +18,7 @@ from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import Past
 from xmlpunct.punctuations.ownership import Ways
-from xmlpunct.punctuations.pattern import interval
+from xmlpunct.punctuations.pattern import Constant, interval
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -84,7 +84,8 @@ class Join(Operator):
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self.keys.spread(ways)
+        if any(self._preserved):
+            self.keys.spread(ways, self.sifted)
 
     # Tuples
 
@@ -141,7 +142,7 @@ class Join(Operator):
             free = self._pending[side].free(self._tuples(side))
             found.append(self._said(side, free))
             if self.ownership and self._preserved[side]:
-                self._past[side].update(self._unowned(side, free))
+                self._past[side].update(self._lasting(side, free))
         for side in (LEFT, RIGHT):
             if self._preserved[side]:
                 found.append(self._said(side, self._halves(side, port)))
@@ -154,25 +155,36 @@ class Join(Operator):
         """What is new in a preserved side's punctuations combined with what the other has closed."""
         pending = self._pending[side].waiting
         if port == side:
-            return [c for p, c in self._met if p in pending or self._alone_says(side, c, p)]
+            return [c for p, c in self._met if p in pending or self._is_needed(side, c, p)]
         moved, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
         fresh = PunctuationBatch.of(moved)
-        if past.complete and fresh.place is not None and not self._unowned(side, fresh):
+        over = past.complete and not len(pending) and not (self.sifted and len(past) > 1)
+        if over and fresh.place is not None and not self._lasting(side, fresh):
             return fresh
         found = [p for c in fresh for p in pending.combinations(c)] if len(pending) else []
         for c in fresh if len(past) else ():
-            both = [q for p in past.overlapping(c) if (q := combine(p, c)) is not None]
-            found += [q for q in both if self.ownership.owned(self._moved(side, q))]
+            both = [(p, q) for p in past.overlapping(c) if (q := combine(p, c)) is not None]
+            found += [q for p, q in both if self._is_needed(side, q, p)]
         return found
 
-    def _alone_says(self, side: int, c: Punctuation, p: Punctuation) -> bool:
-        """Whether this shard alone can say ``c``, though it has said ``p``, which implies it."""
-        owned = self.ownership.owned
-        return bool(self.ownership) and owned(self._moved(side, c)) and not owned(self._moved(side, p))
+    def _is_needed(self, side: int, c: Punctuation, p: Punctuation) -> bool:
+        """Whether somebody may need to hear ``c`` though ``p`` has been said, which implies it."""
+        return c != p and self._lasts(side, p) and self.ownership.needs(self._moved(side, c))
 
-    def _unowned(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        """Those that every shard has to say, and not one alone."""
-        return self.ownership.unowned(PunctuationBatch.of(punctuations), self._places[side], self.schema)
+    def _lasting(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        """Those that may imply something that somebody needs to hear, once it is combined with what is closed later."""
+        batch = PunctuationBatch.of(punctuations)
+        if batch.place is not None:
+            moved = batch.rebase(self.schema, self._places[side])
+            fixed = self.keys.places[side] == [batch.place]
+            if fixed or (moved.place is not None and not self.ownership.lasting(moved)):
+                return []
+        return [p for p in batch if self._lasts(side, p)]
+
+    def _lasts(self, side: int, p: Punctuation) -> bool:
+        """Whether a punctuation is one of `_lasting`: one of a single k is combined to nothing but itself."""
+        fixed = all(isinstance(p.patterns[i], Constant) for i in self.keys.places[side])
+        return not (fixed and self.keys.schema.names) and self.ownership.lasts(self._moved(side, p))
 
     def _moved(self, side: int, p: Punctuation) -> Punctuation:
         """A punctuation of an input as one of the output."""
@@ -254,7 +266,8 @@ class Join(Operator):
             found |= stored.snapshot(f"stored{i}") | paired.snapshot(f"paired{i}")
         pending = {f"pending{i}": p.snapshot() for i, p in enumerate(self._pending)}
         flags = pl.DataFrame({"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]]})
-        pending |= {f"remembered{i}": past.snapshot() for i, past in enumerate(self._past)}
+        if self.ownership:
+            pending |= {f"remembered{i}": past.snapshot() for i, past in enumerate(self._past)}
         return {**found, **pending, **self.keys.meeting.snapshot(), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -263,6 +276,6 @@ class Join(Operator):
             self._paired[i].restore(f"paired{i}", snapshot)
             pending.restore(snapshot[f"pending{i}"])
         self.keys.meeting.restore(snapshot)
-        for i, past in enumerate(self._past):
+        for i, past in enumerate(self._past if self.ownership else ()):
             past.restore(snapshot[f"remembered{i}"])
         self._ended = list(snapshot["flags"].row(0))

@@ -42,11 +42,11 @@ class JoinKeys:
         )
         self.meeting = Meeting(self.schema, 2)
 
-    def spread(self, ways: Ways) -> None:
-        """Run on one of several shards; ``ways`` are by the names of either input, some of them of keys."""
+    def spread(self, ways: Ways, sifted: bool) -> None:
+        """As an operator's `spread`; ``ways`` are by the names of either input, some of them of keys."""
         keys = {n: key for names in self.names for n, key in zip(names, self.schema.names, strict=True)}
         mine = [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]
-        self.meeting.spread(Ownership(self.schema, mine))
+        self.meeting.spread(Ownership(self.schema, mine, sifted))
 
     def closed(self, port: int, p: Punctuation) -> Sequence[Punctuation]:
         """What an input has closed that overlaps a punctuation of the other one."""
@@ -63,7 +63,9 @@ class JoinKeys:
         )
 
     def add(self, port: int, closed: Sequence[Punctuation]) -> None:
-        """Remember what an input has closed: its new `closings`."""
+        """Remember what an input has closed: its new `closings`. Once the other one has ended nobody asks for them."""
+        if not self.meeting.heeds and self.meeting.passes(port):
+            closed = [Punctuation.everything(self.schema)] if PunctuationBatch.of(closed).has_end else []
         self.meeting.update(port, closed)
 
     def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:

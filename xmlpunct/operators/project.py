@@ -105,7 +105,8 @@ class Project(Operator):
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
         sources = {name: e.name for name, e in self.columns if isinstance(e, Column)}
-        self._joint.spread(Ownership(self.inputs[0], [[sources[name] for name in way] for way in ways]))
+        mine = [[sources[name] for name in way] for way in ways]
+        self._joint.spread(Ownership(self.inputs[0], mine, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if self._sources is not None:  # nothing is computed, only chosen

@@ -17,7 +17,6 @@ from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -62,10 +61,6 @@ class SemiJoin(Operator):
         self._leaving: Rows = np.empty(0, np.int64)
         self._closed: Sequence[Punctuation] = ()
         """What the slice at hand closes, as punctuations over k."""
-
-    def spread(self, ways: Ways) -> None:
-        super().spread(ways)
-        self.keys.spread(ways)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)

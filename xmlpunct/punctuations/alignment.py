@@ -15,7 +15,7 @@ from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import Past
 from xmlpunct.punctuations.joint_cover import jointly_cover
-from xmlpunct.punctuations.ownership import ALONE, Ownership
+from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -76,14 +76,19 @@ class Meeting:
         """On several shards, what of the rest each input has said that every shard has to say."""
         self._found = PunctuationSet(schema)
         self._everything = Punctuation.everything(schema)
-        self._ownership = ALONE
+        self._ownership = ANYTHING
         self._every, self._tally = (1 << ports) - 1, cast("_Tally | None", None)
         # Inputs mostly speak one after the other, in their order or against it.
         self._order = Random(0).sample(range(ports), ports)
 
     def spread(self, ownership: Ownership) -> None:
-        """Run on one of several shards. ``ownership`` is about what is found."""
+        """As an operator's `spread`. ``ownership`` is about what is found."""
         self._ownership = ownership
+
+    @property
+    def heeds(self) -> bool:
+        """Whether somebody has to hear what is implied."""
+        return bool(self._ownership)
 
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
         """Take a punctuation of an input; return its new combinations with one of each other input."""
@@ -91,7 +96,7 @@ class Meeting:
         tally = self._tallied()
         near = None if tally is None else tally.near(p)
         alone = plain and (self._agree(port, p) if near is None else near == {p: self._every ^ 1 << port})
-        if alone and not self._found.overlapping(p) and not self._adds(port, p):
+        if alone and not self._found.overlapping(p) and not self._recall(port, p):
             # The usual case, made quick: now all have said just this, and nothing else is touched by it.
             for i, said in enumerate(self.inputs):
                 if i != port:
@@ -100,7 +105,7 @@ class Meeting:
                 tally.remove(self._every, p)
             self._remember(range(len(self.inputs)), p)
             return [p]
-        if self._ownership and plain and self._passes(port):
+        if self.heeds and plain and self.passes(port):
             return self._pass(port, p)
         if self.ended or not self.inputs[port].add(p):
             return []
@@ -128,7 +133,7 @@ class Meeting:
 
     def update(self, port: int, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
         """`add` several of an input, each in its turn; what they combine to, each once."""
-        if self.ended and not self._ownership:
+        if self.ended and not self.heeds:
             return PunctuationBatch()
         batch = PunctuationBatch.of(punctuations)
         if batch.place is not None and (found := self._as_one(port, batch, batch.place)) is not None:
@@ -137,21 +142,18 @@ class Meeting:
 
     def _as_one(self, port: int, batch: PunctuationBatch, place: int) -> PunctuationBatch | None:
         """`update` in a column; None: they have to be looked at one by one."""
-        owns = not self._ownership.unowned(batch)
-        recalls = bool(self._ownership) and any(map(len, self.past))
+        lasting, others = self._ownership.lasting(batch), self._others(port)
+        recalls = any(self.past[i].may_overlap(batch) for i in others)
         self._tally = None
-        if self._ownership and self._passes(port):
-            others = self._others(port)
-            if not owns and (recalls or any(len(self.inputs[i]) > 1 for i in others)):
+        if self.heeds and self.passes(port):
+            if (recalls and lasting) or any(len(self.inputs[i]) > 1 for i in others):
                 return None
-            for i in others:
-                self.inputs[i].discard(batch)
             met, ports = batch, [port]
         elif not recalls and not len(self._found) and all(said.only(place) for said in self.inputs):
             met, ports = self._update(port, batch), list(range(len(self.inputs)))
         else:
             return None
-        if self._ownership and not owns:
+        if lasting:
             for i in ports:
                 self.past[i].update(met)
         return met
@@ -168,25 +170,20 @@ class Meeting:
             said.discard(met)
         return met
 
-    def _passes(self, port: int) -> bool:
+    def passes(self, port: int) -> bool:
         """Whether all other inputs have ended, so that what this one says is said at once."""
         return self.ended or all(self._everything in self.inputs[i] for i in self._others(port))
 
     def _pass(self, port: int, p: Punctuation) -> list[Punctuation]:
-        """`add` on one of several shards, where all other inputs have ended. Nothing of it waits."""
-        found = [p, *self._adds(port, p)]
+        """`add` where all other inputs have ended. Nothing of it waits."""
+        recalled = self._recall(port, p) if self._ownership.lasts(p) else []
+        found = [p, *self._combine(port, p), *recalled]
         for i in self._others(port):
             for h in self.inputs[i].overlapping(p):
                 if not h.is_everything and covers(p, h):
                     self._drop(i, h)
         self._remember([port], p)
         return list(dict.fromkeys(found))
-
-    def _adds(self, port: int, p: Punctuation) -> list[Punctuation]:
-        """What is to be said on one of several shards beside ``p`` itself."""
-        if not self._ownership or self._ownership.owned(p):
-            return []
-        return [c for c in (*self._combine(port, p), *self._recall(port, p)) if c != p]
 
     def _combine(self, port: int, p: Punctuation, recall: bool = False) -> list[Punctuation]:
         """The combinations of ``p`` with one of each other input; ``alike``: of which any two are alike.
@@ -214,10 +211,10 @@ class Meeting:
         return list(dict.fromkeys(c for c, _ in found))
 
     def _recall(self, port: int, p: Punctuation) -> list[Punctuation]:
-        """The combinations of ``p`` with what is past that are about this shard's values."""
-        if not self._ownership or not any(self.past[i].overlapping(p) for i in self._others(port)):
+        """The combinations of ``p`` with what is past that somebody may need to hear."""
+        if not any(self.past[i].overlapping(p) for i in self._others(port)):
             return []
-        return [c for c in self._combine(port, p, recall=True) if self._ownership.owned(c)]
+        return [c for c in self._combine(port, p, recall=True) if self._ownership.needs(c)]
 
     def _others(self, port: int) -> list[int]:
         """The other inputs, in an order in which one that has not spoken comes early."""
@@ -231,8 +228,8 @@ class Meeting:
         self._remember([port], p)
 
     def _remember(self, ports: Iterable[int], p: Punctuation) -> None:
-        """Put down what some inputs have said, and every shard has to say."""
-        if self._ownership and not p.is_everything and not self._ownership.owned(p):
+        """Put down what some inputs have said, if that may imply what somebody needs to hear."""
+        if not p.is_everything and self._ownership.lasts(p):
             for i in ports:
                 self.past[i].update([p])
 
@@ -274,8 +271,8 @@ class Meeting:
         return [int((some if mask is None else some & ~mask).sum()) for mask in masks]
 
     def _touches(self, said: PunctuationSet, c: Punctuation) -> bool:
-        """Whether what was found overlaps what an input has retained; on several shards its end does not count."""
-        return any(not (self._ownership and h.is_everything) for h in said.overlapping(c))
+        """Whether what was found overlaps what an input has retained; its end need not count: nothing waits for it."""
+        return any(not (self.heeds and h.is_everything) for h in said.overlapping(c))
 
     def _is_covered(self, pieces: list[Punctuation], p: Punctuation) -> bool:
         return p in pieces if p.is_everything else jointly_cover(pieces, p)
@@ -288,7 +285,8 @@ class Meeting:
     def snapshot(self) -> Snapshot:
         """What is retained, for a checkpoint."""
         frames = {f"said{i}": said.snapshot() for i, said in enumerate(self.inputs)}
-        frames |= {f"past{i}": past.snapshot() for i, past in enumerate(self.past)}
+        if self.heeds:
+            frames |= {f"past{i}": past.snapshot() for i, past in enumerate(self.past)}
         return frames | {"found": self._found.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -299,7 +297,7 @@ class Meeting:
 
         self.inputs = [load(f"said{i}") for i in range(len(self.inputs))]
         self._found, self._tally = load("found"), None
-        for i, past in enumerate(self.past):
+        for i, past in enumerate(self.past if self.heeds else ()):
             past.restore(snapshot[f"past{i}"])
 
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Interval, cuts, ends
-from xmlpunct.punctuations.intervals import IntervalSet
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range, Wildcard
+from xmlpunct.punctuations.intervals import IntervalSet, is_numbered
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range, Wildcard, interval
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
 
-PAST = 10_000
-"""So many fused punctuations are remembered, of what has been said on one of several shards."""
+PAST = 64
+"""So many punctuations, fused, does a `Past` remember: each new one may be combined with all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +120,13 @@ class Fused:
 
 
 class Past:
-    """What has been said on one of several shards though it is about values of others too, fused.
+    """What has been said, to tell what it implies of new punctuations: as it was, and where that is too much, fused.
 
-    It is asked what it has in common with new punctuations. Where there is too much that does not fuse it forgets
-    what came first: then something may be said later than it could be.
+    It forgets what came first where there is too much that does not fuse. Then something that it implies is not said
+    for itself, and what had to be said for itself comes later than it could, with what implies it.
 
     >>> s = Schema.parse("sid STRING, hour INT")
-    >>> past = Past(s)
+    >>> past = Past(s, most=2)
     >>> past.update([Punctuation.of(s, sid="S1", hour=hour) for hour in (5, 6, 8)])
     >>> [str(p) for p in past.overlapping(Punctuation.of(s, hour="(,7]"))]
     ['<S1, [5,6]>']
@@ -133,33 +134,35 @@ class Past:
 
     def __init__(self, schema: Schema, most: int = PAST) -> None:
         self.schema, self.most = schema, most
+        self._everything = Punctuation.everything(schema)
+        self._recent = PunctuationSet(schema)
         self._fused = Fused(schema)
         self._outlines: dict[int, PunctuationSet] = {}
-        """For each place the outlines of the rows that are fused there; without a place (-1), the end alone."""
-        self._added = 0
+        """For each place the outlines of the rows that are fused there."""
 
     @property
     def complete(self) -> bool:
-        """Whether the end has been said, which implies all else."""
-        return -1 in self._outlines
+        """Whether the end has been said."""
+        return self._everything in self._recent
 
-    def update(self, punctuations: Iterable[Punctuation]) -> None:
+    def update(self, punctuations: Sequence[Punctuation]) -> None:
         """Remember some."""
+        batch = PunctuationBatch.of(punctuations)
+        if batch.place is not None and len(batch) > self.most:
+            self._fuse(self._runs(batch, batch.place))
+            return
+        self._recent.update(batch)
+        if len(self._recent) > self.most:
+            recent, self._recent = self._recent, PunctuationSet(self.schema)
+            self._fuse(p for p in recent if not p.is_everything)
+            self._recent.update(p for p in recent if p.is_everything)
+
+    def _fuse(self, punctuations: Iterable[Punctuation]) -> None:
+        """Remember some as fused; forget the oldest rows where that are too many, of a row too long all."""
         for p in punctuations:
-            if self.complete:
-                return
-            if p.is_everything:
-                self._fused, self._outlines = Fused(self.schema), {}
             row = self._fused.add(p, _liveliest(p))
             outlines = self._outlines.setdefault(row[0], PunctuationSet(self.schema))
             outlines.add(self._fused.outline(row))
-            self._added += 1
-        if self._added > self.most // 2:
-            self._added = 0
-            self._limit()
-
-    def _limit(self) -> None:
-        """Forget the oldest rows, until there are not too many intervals; of a row too long, all."""
         excess = len(self._fused) - self.most
         for row in list(self._fused):
             if excess <= 0:
@@ -168,11 +171,21 @@ class Past:
             self._outlines[row[0]].discard([self._fused.outline(row)])
             self._fused.discard([row])
 
+    def _runs(self, batch: PunctuationBatch, place: int) -> Sequence[Punctuation]:
+        """Those of a batch, fused; none if they do not fuse."""
+        fused = IntervalSet(self.schema.attributes[place].type)
+        if is_numbered(fused.type):
+            fused.add_values(batch.values)
+        patterns: list[Pattern] = [WILDCARD] * len(self.schema)
+        found = []
+        for pattern in fused if len(fused) <= self.most else ():
+            patterns[place] = pattern
+            found.append(Punctuation(self.schema, patterns))
+        return found
+
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """All that some tuple could match together with ``p``."""
-        if self.complete:
-            return [Punctuation.everything(self.schema)]
-        found = []
+        found = self._recent.overlapping(p)
         for place, outlines in self._outlines.items():
             for outline in outlines.overlapping(p):
                 patterns = list(outline.patterns)
@@ -181,24 +194,36 @@ class Past:
                     found.append(Punctuation(self.schema, patterns))
         return found
 
+    def may_overlap(self, batch: PunctuationBatch) -> bool:
+        """Whether some of it may match a tuple that one of a batch matches. It need not, if the answer is yes."""
+        if not len(self) or not len(batch) or batch.place is None:
+            return len(self) > 0 and len(batch) > 0
+        type_, values = self.schema.attributes[batch.place].type, batch.values
+        patterns: list[Pattern] = [WILDCARD] * len(self.schema)
+        patterns[batch.place] = interval(type_, values.min(), values.max(), True, True)
+        return bool(self.overlapping(Punctuation(self.schema, patterns)))
+
     def __len__(self) -> int:
-        return len(self._fused)
+        return len(self._recent) + len(self._fused)
 
     def snapshot(self) -> pl.DataFrame:
         """What is remembered, for a checkpoint."""
-        return self._fused.snapshot()
+        recent = to_frame(self.schema, self._recent)
+        place = pl.Series("$place", [None] * recent.height, dtype=pl.Int64())
+        return pl.concat([recent.insert_column(0, place), self._fused.snapshot()])
 
     def restore(self, snapshot: pl.DataFrame) -> None:
         """Take what a snapshot remembers."""
-        self._fused = Fused.restored(self.schema, snapshot)
+        is_recent = snapshot["$place"].is_null()
+        recent = from_frame(self.schema, snapshot.filter(is_recent).drop("$place"))
+        self._recent = PunctuationSet(self.schema, recent)
+        self._fused = Fused.restored(self.schema, snapshot.filter(~is_recent))
         self._outlines = {}
         for row in self._fused:
             self._outlines.setdefault(row[0], PunctuationSet(self.schema)).add(self._fused.outline(row))
 
 
 def _liveliest(p: Punctuation) -> int:
-    """The attribute in which a punctuation is likeliest to fuse with the next one; -1 if it constrains none."""
-    if not p.constrained:
-        return -1
+    """The attribute in which a punctuation is likeliest to fuse with the next one."""
     types = p.schema.attributes
     return max(p.constrained, key=lambda i: (isinstance(p.patterns[i], Range), types[i].type.discrete, i))

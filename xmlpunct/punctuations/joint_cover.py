@@ -20,7 +20,7 @@ from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Cut
 from xmlpunct.punctuations.fused import Fused, Part, Past, Row
-from xmlpunct.punctuations.ownership import ALONE, Ownership
+from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.set import PunctuationSet
@@ -113,7 +113,7 @@ class JointCover:
         self._open = Fused(schema)
         self._found = PunctuationSet(schema)
         self._past = Past(schema)
-        self._ownership = ALONE
+        self._ownership = ANYTHING
 
     def spread(self, ownership: Ownership) -> None:
         """Run on one of several shards. ``ownership`` is about what comes in, and what is found."""
@@ -123,8 +123,8 @@ class JointCover:
         """Take punctuations; return those that are now known, each with ``*`` for all dropped attributes."""
         batch = PunctuationBatch.of(punctuations)
         if batch.place is not None and batch.place not in self._dropped and not len(self._open):
-            if self._ownership:
-                self._past.update(self._ownership.unowned(batch))
+            if self._ownership.lasting(batch):
+                self._past.update(batch)
             return batch
         found: dict[Punctuation, None] = {}
         attributes = self.schema.attributes
@@ -154,16 +154,16 @@ class JointCover:
 
     def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
         """What the past says about the values that ``p`` names, and what was found now about those named before."""
-        owned, lifted = self._ownership.owned, self._lifted(p)
-        found = []
-        if owned(lifted) and lifted not in fresh:
-            found = [combine(lifted, q) for q in self._past.overlapping(lifted)]
-        new = [q for q in fresh if not owned(q)]
-        if new:
-            outlines = [self._lifted(self._open.outline(row)) for row in self._open]
-            found += [combine(named, q) for named in filter(owned, outlines) for q in new]
-            self._past.update(new)
-        return [c for c in found if c is not None]
+        found: list[Punctuation | None] = []
+        lifted = self._lifted(p)
+        if lifted not in fresh:
+            found += (combine(lifted, q) for q in self._past.overlapping(lifted))
+        lasting = [q for q in fresh if self._ownership.lasts(q)]
+        if lasting:
+            named = [self._lifted(self._open.outline(row)) for row in self._open]
+            found += (combine(outline, q) for outline in named for q in lasting)
+            self._past.update(lasting)
+        return [c for c in found if c is not None and self._ownership.needs(c)]
 
     def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those with ``*`` wherever null may be: nothing else closes that, and whoever has it needs no others."""
@@ -238,18 +238,19 @@ class JointCover:
         )
 
     def __len__(self) -> int:
-        return len(self._open) + len(self._found) + len(self._past)
+        return len(self._open) + len(self._found) + (0 if self._past.complete else len(self._past))
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """What is retained, for a checkpoint."""
         found = {"open": self._open.snapshot(), "found": self._found.snapshot()}
-        return found | {"past": self._past.snapshot()}
+        return found | {"past": self._past.snapshot()} if self._ownership else found
 
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
         """Take what a snapshot retained."""
         self._open = Fused.restored(self.schema, snapshot["open"])
         self._found = PunctuationSet.restored(self.schema, snapshot["found"])
-        self._past.restore(snapshot["past"])
+        if self._ownership:
+            self._past.restore(snapshot["past"])
 
 
 _PATIENCE = 10_000

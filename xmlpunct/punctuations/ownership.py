@@ -27,11 +27,16 @@ def listed(p: Punctuation, places: Sequence[int]) -> list[list[Value]] | None:
 
 
 class Ownership:
-    """Tells, on one of several shards, which punctuations are `owned`: they list values of the partition attributes.
+    """What of an operator's output somebody may need to hear though something else implies it.
 
-    What is owned is heard and said by the owner of these values alone; all else every shard hears, and it is true of
-    the whole only when every shard has said it. So what is owned has to be said even if something else implies it
-    that other shards cannot say yet. Without ``ways`` there are no other shards, and nothing is owned.
+    On several shards, what lists values of the partition attributes is *owned*: it is heard and said by the owner of
+    these values alone. All else every shard hears, and it is true of the whole only when every shard has said it. So
+    what is owned has to be said even if something implies it that other shards cannot say yet.
+
+    Where what is said is ``sifted``, an operator above holds back a punctuation that tuples of its own match. So it
+    has to hear all that is implied, on one shard as well: its one way is without attributes, and all is owned.
+
+    Without ``ways`` nobody has to hear what is implied.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> by_k = Ownership(s, [("k",)])
@@ -39,29 +44,31 @@ class Ownership:
     [True, False, False]
     """
 
-    def __init__(self, schema: Schema, ways: Ways = ()) -> None:
+    def __init__(self, schema: Schema, ways: Ways = (), sifted: bool = False) -> None:
         self._ways = [list(dict.fromkeys(schema.index(name) for name in way)) for way in ways]
+        self._sifted = sifted
 
     def __bool__(self) -> bool:
-        """Whether there are other shards."""
+        """Whether somebody has to hear what is implied."""
         return bool(self._ways)
 
     def owned(self, p: Punctuation) -> bool:
         """Whether a punctuation is about listed values of the partition attributes."""
-        return any(listed(p, way) is not None for way in self._ways)
+        return not p.is_everything and any(listed(p, way) is not None for way in self._ways)
 
-    def unowned(
-        self,
-        batch: PunctuationBatch,
-        places: Sequence[int | None] | None = None,
-        schema: Schema | None = None,
-    ) -> PunctuationBatch:
-        """Those that are not owned; with ``places``: once they are rebased to ``schema`` by them."""
-        moved = batch if places is None or schema is None else batch.rebase(schema, places)
-        if batch.place is not None and moved.place is not None:
-            return PunctuationBatch() if [moved.place] in self._ways else batch
-        return PunctuationBatch(p for p, q in zip(batch, moved, strict=True) if not self.owned(q))
+    def needs(self, p: Punctuation) -> bool:
+        """Whether a punctuation has to be said though it is implied."""
+        return self._sifted or self.owned(p)
+
+    def lasts(self, p: Punctuation) -> bool:
+        """Whether a punctuation that has been said may imply others that have to be said."""
+        return bool(self) and (self._sifted or not self.owned(p))
+
+    def lasting(self, batch: PunctuationBatch) -> bool:
+        """Whether some of a batch of constants of one attribute do."""
+        return bool(self) and (self._sifted or not any(way in ([], [batch.place]) for way in self._ways))
 
 
-ALONE = Ownership(Schema.of(()))
-"""Of an operator that runs on one shard."""
+ONE_SHARD: Ways = ((),)
+ANYTHING = Ownership(Schema.of(()))
+"""Of an operator that may leave unsaid what is implied."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from xmlpunct.engine.build import Receive
+from xmlpunct.engine.build import SIFTERS, Receive
 from xmlpunct.engine.partition.carry_domains import widened
 from xmlpunct.engine.partition.partial_aggregation import with_edge_work
 from xmlpunct.engine.partition.ways import with_ways
@@ -39,6 +39,7 @@ from xmlpunct.engine.plan import (
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules.walk import plain
 from xmlpunct.expressions.expression import Column
+from xmlpunct.punctuations.ownership import ONE_SHARD, Ways
 from xmlpunct.schema import Schema
 
 
@@ -66,8 +67,10 @@ class Fragment:
 
     ``single`` fragments run on one shard. ``keys`` are the ways to find the partition values in the output:
     each names an attribute per value, in the order of the feeds' keys, that has it or is null. There is none if
-    the output has lost one. ``sifts``: what is said on several shards depends on the tuples of each, here or in a
-    fragment that reads this one, so that one shard may say what another cannot yet.
+    the output has lost one.
+
+    ``sifts``: here or above it some operator says only what no tuple of its own matches. ``differs``: so what several
+    shards say differs. Where punctuations alone decide, all shards say the same at the same time.
     """
 
     root: Node
@@ -75,6 +78,13 @@ class Fragment:
     single: bool
     keys: tuple[tuple[str, ...], ...]
     sifts: bool = False
+    differs: bool = False
+
+    def ways(self, port: int, shards: int) -> Ways:
+        """By what the merge of a port, on one of so many shards, must leave nothing unsaid; none if it may."""
+        if self.differs and shards > 1:
+            return (self.feeds[port].keys,)
+        return ONE_SHARD if self.sifts else ()
 
 
 @dataclass(frozen=True)
@@ -193,7 +203,7 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
 
     planned = _place(with_edge_work(root, numbers, on))
     (edge if _available(planned) is None else fragment)(planned)
-    return Fragments(tuple(edges), _sifting(fragments), root.schema)
+    return Fragments(tuple(edges), _heard(fragments), root.schema)
 
 
 def _forgetful(node: Node) -> Node:
@@ -260,19 +270,14 @@ def _below(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sources[key] for key in keys)
 
 
-def _sifting(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
-    """The same fragments, each told whether it ``sifts``, and if so its nodes their ``ways``.
-
-    Where punctuations alone decide what is said, all shards say the same at the same time.
-    """
+def _heard(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
+    """The same fragments, which know who hears them, and what its operators must not leave unsaid for that."""
     found: dict[int, Fragment] = {}
     for number, fragment in reversed(list(enumerate(fragments))):
-        above = (f for f in found.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds])
-        tells = any(
-            isinstance(node, Join | SemiJoin | Intersect | Difference) for node in fragment.root.walk()
-        )
-        if not fragment.single and (tells or any(f.sifts for f in above)):
-            spread = with_ways(fragment.root, [feed.keys for feed in fragment.feeds])
-            fragment = replace(fragment, root=spread, sifts=True)
-        found[number] = fragment
+        above = [f for f in found.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds]]
+        sifts = any(isinstance(node, SIFTERS) for node in fragment.root.walk())
+        differs = not fragment.single and (sifts or any(f.differs for f in above))
+        root = with_ways(fragment.root, [x.keys for x in fragment.feeds]) if differs else fragment.root
+        root = replace(root, sifted=any(f.sifts for f in above))
+        found[number] = replace(fragment, root=root, differs=differs, sifts=sifts or root.sifted)
     return tuple(found[number] for number in range(len(fragments)))

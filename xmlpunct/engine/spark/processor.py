@@ -40,10 +40,10 @@ class Shard:
     def __init__(self, job: Job, stage: int, shard: int) -> None:
         self.job, self.stage, self.shard = job, stage, shard
         self.fragment = job.fragments.fragments[stage]
-        alone = job.shards_of(stage) == 1
-        self.pipeline = build(self.fragment.root, alone=alone)
+        shards = job.shards_of(stage)
+        self.pipeline = build(self.fragment.root, alone=shards == 1)
         self.gathers = {
-            port: gather_of(job, feed.source, (feed.keys,) if self.fragment.sifts and not alone else ())
+            port: gather_of(job, feed.source, self.fragment.ways(port, shards))
             for port, feed in enumerate(self.fragment.feeds)
             if not feed.from_edge
         }
@@ -131,7 +131,7 @@ class Shard:
 
 
 def gather_of(job: Job, stage: int, onward: Ways = ()) -> Gather:
-    """What receives from the shards of a fragment. ``onward``: if it is one of several shards itself, its ways."""
+    """What receives from the shards of a fragment. ``onward``: `Fragment.ways` of whoever that is."""
     fragment = job.fragments.fragments[stage]
     schema, shards = fragment.root.schema, job.shards_of(stage)
     owners = owners_of(schema, fragment.keys[0] if fragment.keys else (), shards)
