@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xmlpunct.ownership import Ways
+from xmlpunct.punctuations.ownership import Ways
 
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import owners_of, route
