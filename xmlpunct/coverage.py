@@ -143,8 +143,7 @@ class _Spans:
 
     def extend(self, values: pl.Series) -> None:
         """Add values, none of them null."""
-        if values.len():
-            self._values.append(self._ordinals(values))
+        self._values.append(self._ordinals(values))
 
     def add(self, start: int, last: int) -> None:
         """Add an interval, whose bounds may lie beyond what a column can hold."""

@@ -31,7 +31,7 @@ from xmlpunct.engine.plan import Node, Query
 from xmlpunct.errors import UsageError
 from xmlpunct.patterns import ENUMERABLE
 
-VERSION = 3
+VERSION = 4
 """Of all that a checkpoint holds."""
 
 
