@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xmlpunct.punctuations.ownership import Ways
-
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import owners_of, route
 from xmlpunct.engine.partition.fragments import Fragment, cut
@@ -14,6 +12,7 @@ from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.operators import Operator, Pipeline, run
 from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.operators.gather import Gather
+from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.slice import Slice
 
 

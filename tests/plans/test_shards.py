@@ -1,0 +1,213 @@
+"""What is promised after a prefix of the input: whatever the slices, and no less for being sharded (SEMANTICS 1, 5)."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from tests.oracle.values import Row
+from tests.plans.engines import Seen, engine, probes, watch
+from tests.plans.feeds import NAMES, STREAMS, feed
+from tests.plans.random_plans import column
+from tests.plans.sharded import Sharded
+from tests.plans.test_release import counted, picked, scan
+from tests.strategies import Element, slice_of
+from xmlpunct.engine.plan import (
+    Difference,
+    DupElim,
+    GroupBy,
+    Intersect,
+    Join,
+    Merge,
+    Node,
+    Project,
+    Scan,
+    SemiJoin,
+    Sort,
+    Union,
+    numbered,
+)
+from xmlpunct.engine.rules import optimize
+from xmlpunct.expressions.functions import call, literal
+from xmlpunct.operators import Aggregate, SortKey
+from xmlpunct.punctuations.punctuation import Punctuation, match
+from xmlpunct.schema import Schema
+from xmlpunct.types import INT
+
+RUNS = 200 if os.environ.get("XMLPUNCT_LONG") == "1" else 2
+"""Random streams a plan."""
+
+
+def left() -> Node:
+    return scan(0, "a", "b", "s")
+
+
+def right() -> Node:
+    return scan(1, "c", "d")
+
+
+def third() -> Node:
+    return scan(2, "e", "f", "g")
+
+
+def join(kind: str = "inner", *keys: tuple[str, str]) -> Node:
+    return Join(left(), right(), keys or (("a", "c"),), kind)
+
+
+def semi(anti: bool = False) -> Node:
+    return SemiJoin(left(), right(), (("a", "c"),), anti)
+
+
+def pair(below: Node, *names: str) -> Node:
+    """Some columns, under other names."""
+    return Project(below, tuple((f"{name}_", column(below.schema, name)) for name in names))
+
+
+def halved(below: Node) -> Node:
+    """A project with a memory: b / 2, and a."""
+    half = call("/", column(below.schema, "b"), literal(INT, 2))
+    return Project(below, (("h", half), ("k", column(below.schema, "a"))))
+
+
+def grouped(below: Node, *keys: str) -> Node:
+    return GroupBy(below, keys, (Aggregate("COUNT", None, False, "n"),))
+
+
+def upon(kind: str, below: Node, key: str) -> Node:
+    """A join with the third stream on top."""
+    return Join(below, third(), ((key, "e"),), kind)
+
+
+PLANS: dict[str, Callable[[], Node]] = {
+    "inner": join,
+    "inner by two": lambda: join("inner", ("a", "c"), ("b", "d")),
+    "left": lambda: join("left"),
+    "left by two": lambda: join("left", ("a", "c"), ("b", "d")),
+    "right": lambda: join("right"),
+    "full": lambda: join("full"),
+    "semi": semi,
+    "anti": lambda: semi(anti=True),
+    "intersect": lambda: Intersect(scan(0, "a", "b"), right()),
+    "except": lambda: Difference(scan(0, "a", "b"), right()),
+    "dupelim": lambda: DupElim(left()),
+    "union": lambda: Union((scan(0, "a", "b"), right())),
+    "group": lambda: counted(left(), "a"),
+    "group over inner": lambda: counted(join(), "a"),
+    "group by two over inner": lambda: grouped(join(), "a", "b"),
+    "group over left": lambda: counted(join("left"), "a"),
+    "group over a joint cover": lambda: grouped(Join(third(), scan(1, "c", "d"), (("f", "d"),)), "f", "g"),
+    "inner over inner": lambda: upon("inner", join(), "a"),
+    "left over inner": lambda: upon("left", join(), "b"),
+    "left over left": lambda: upon("left", join("left"), "a"),
+    "inner over full": lambda: upon("inner", join("full"), "a"),
+    "inner over right": lambda: upon("inner", join("right"), "d"),
+    "inner over semi": lambda: upon("inner", semi(), "a"),
+    "inner over anti": lambda: upon("inner", semi(anti=True), "a"),
+    "inner over intersect": lambda: upon("inner", Intersect(scan(0, "a", "b"), right()), "a"),
+    "inner over except": lambda: upon("inner", Difference(scan(0, "a", "b"), right()), "a"),
+    "left over union": lambda: upon("left", Union((scan(0, "a", "b"), right())), "a"),
+    "inner over group over left": lambda: upon("inner", counted(join("left"), "a"), "a"),
+    "inner over project over inner": lambda: optimize(numbered(upon("inner", halved(join()), "k"))),
+    "except over semi": lambda: Difference(picked(semi(), "a", "x"), picked(scan(1, "p", "q"), "p", "y")),
+    "intersect over except": lambda: Intersect(Difference(scan(0, "a", "b"), right()), scan(1, "p", "q")),
+    "union over inner": lambda: Union((pair(join(), "a", "d"), scan(1, "p", "q"))),
+    "group over merge over left": lambda: counted(Merge((pair(join("left"), "a", "d"), right())), "a_"),
+    "dupelim over inner": lambda: DupElim(pair(join(), "a", "b")),
+    "project over inner": lambda: optimize(numbered(halved(join()))),
+    "group over project over semi": lambda: optimize(numbered(counted(halved(semi()), "k"))),
+    "sort over union": lambda: Sort(Union((scan(0, "a", "b"), right())), (SortKey("a"),)),
+}
+
+
+def parts(rng: random.Random, inputs: Sequence[list[Element]], count: int = 3) -> list[list[list[Element]]]:
+    """The feeds in parts, each a part of every feed; some feeds end in the first one."""
+    found: list[list[list[Element]]] = [[] for _ in range(count)]
+    for elements in inputs:
+        marks = [rng.choice([rng.randint(0, len(elements)), len(elements)]) for _ in range(count - 1)]
+        marks = [0, *sorted(marks), len(elements)]
+        for number in range(count):
+            found[number].append(elements[marks[number] : marks[number + 1]])
+    return found
+
+
+def can_occur(schema: Schema, t: Row) -> bool:
+    """Of joins: whether attributes that are equal or null are."""
+    row = dict(zip(schema.names, t, strict=True))
+    equal = {row[name] for name in ("a", "c", "e") if row.get(name) is not None}
+    supplied = row.get("a") is None and any(row.get(name) is not None for name in ("c", "d"))
+    return len(equal) <= 1 and not supplied
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_is_promised_does_not_depend_on_slices(name: str) -> None:
+    """After each part the same is closed however it was sliced; on several shards, as much as on one or more.
+
+    `watch` sees to it that no tuple comes which was promised not to, that the output ends once, that a restart
+    changes nothing, and that nothing is retained behind the end.
+    """
+    for run in range(RUNS):
+        rng = random.Random(f"{name} {run}")
+        root = PLANS[name]()
+        read = {node.stream.name for node in root.walk() if isinstance(node, Scan)}
+        inputs = [feed(rng, s.schema, rng.choice([4, 10, 24])) if s.name in read else [] for s in STREAMS]
+        feeds, asked = parts(rng, inputs), probes(root.schema, rng)
+
+        def seen(shards: int) -> Seen:
+            running = engine(root, NAMES, shards)  # noqa: B023
+            return watch(running, STREAMS, feeds, rng, root.schema, asked)  # noqa: B023
+
+        alone, again = seen(0), seen(rng.choice([0, 1]))
+        assert alone.closed == again.closed, f"run {run}: on one shard it depends on the slices"
+        shards = rng.choice([2, 3, 4])
+        many, others = seen(shards), seen(shards)
+        assert many.closed == others.closed, f"run {run}: on {shards} shards it depends on the slices"
+        assert many.bags == others.bags, f"run {run}: what is released depends on the slices"
+        for one, several in zip(alone.closed, many.closed, strict=True):
+            lost = [asked[i] for i in one - several if can_occur(root.schema, asked[i])]
+            assert "right" in name or not lost, f"run {run}: {shards} shards promise less, not {lost[0]}"
+
+
+LEFT = [(2, 1, None), Punctuation.everything(STREAMS[0].schema)]
+RIGHT = [(1, 0), (3, 0), (3, 0)]
+ZERO = Punctuation.of(STREAMS[1].schema, k=0)
+THIRD: list[Element] = [Punctuation.of(STREAMS[2].schema, k=0)]
+ENDING = {
+    "inner": join,
+    "semi": semi,
+    "intersect": lambda: Intersect(picked(left(), "a", "x"), picked(right(), "c", "y")),
+    "except": lambda: Difference(picked(left(), "a", "x"), picked(right(), "c", "y")),
+    "group over inner": lambda: counted(join(), "a"),
+    "inner over inner": lambda: upon("inner", join(), "a"),
+    "left over semi": lambda: upon("left", semi(), "a"),
+    "union over inner": lambda: Union((picked(join(), "a", "x"), picked(scan(2, "e"), "e", "y"))),
+    "dupelim over inner": lambda: DupElim(picked(join(), "a", "x")),
+    "project with a memory over inner": lambda: optimize(numbered(halved(join()))),
+}
+
+
+def said(root: Node, shards: int, pieces: Sequence[tuple[int, list[Element]]]) -> Iterator[Punctuation]:
+    running = Sharded(root, NAMES, shards)
+    for output in running.open():
+        yield from output.punctuations
+    for port, elements in pieces:
+        for output in running.push(port, slice_of(STREAMS[port].schema, elements)):
+            yield from output.punctuations
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", ENDING)
+def test_a_promise_is_not_late_for_being_sharded(name: str, shards: int) -> None:
+    """The left input has ended on the shard of 0, and on the shard of 2 waits: 0 is closed all the same."""
+    root = ENDING[name]()
+    before = [(2, THIRD), (1, [*RIGHT, ZERO]), (0, LEFT)]
+    after: list[tuple[int, list[Element]]] = [(2, THIRD), (1, RIGHT), (0, LEFT), (1, [ZERO])]
+    key = root.schema.index("k") if "k" in root.schema else 0
+    zero = [(*t[:key], 0, *t[key + 1 :]) for t in probes(root.schema, random.Random(name), 20)]
+    rows = [*zero, *probes(root.schema, random.Random(name))]
+    promised = [list(said(root, shards, pieces)) for pieces in (before, after)]
+    first, second = ({row for row in rows if any(match(row, p) for p in ps)} for ps in promised)
+    assert first == second
+    assert first.issuperset(zero), "0 is closed"
