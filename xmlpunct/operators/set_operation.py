@@ -12,7 +12,7 @@ from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.merge import merged
 from xmlpunct.operators.table import Table
-from xmlpunct.punctuations.alignment import Meeting
+from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -33,7 +33,7 @@ class SetOperation(Operator):
     def __init__(self, left: Schema, right: Schema) -> None:
         super().__init__((left, right), merged((left, right)))
         self._stored = [Table(self.schema.empty()), Table(self.schema.empty())]
-        self._meeting = Meeting(self.schema, 2)
+        self._meeting = Alignment(self.schema, 2)
         self._pending = {side: PunctuationSet(self.schema) for side in self.pending_sides}
         self._output = DupElim(self.schema)
         self._promised: Sequence[Punctuation] = ()

@@ -57,8 +57,10 @@ class Ownership:
         schema: Schema | None = None,
     ) -> PunctuationBatch:
         """Those that are not owned; with ``places``: once they are rebased to ``schema`` by them."""
+        if not self._ways:
+            return batch
         moved = batch if places is None or schema is None else batch.rebase(schema, places)
-        if batch.place is not None and moved.place is not None:
+        if moved.place is not None and not moved.ranged:
             return PunctuationBatch() if [moved.place] in self._ways else batch
         return PunctuationBatch(p for p, q in zip(batch, moved, strict=True) if not self.owned(q))
 
