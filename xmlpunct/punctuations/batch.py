@@ -42,14 +42,15 @@ class PunctuationBatch(Sequence[Punctuation]):
     PunctuationBatch([<*, (,5]>, <*, [7,9]>])
     """
 
-    __slots__ = ("_columns", "_keys", "_made", "_schema", "place", "ranged")
+    __slots__ = ("_keys", "_made", "_schema", "known_columns", "place", "ranged")
 
     def __init__(self, punctuations: Iterable[Punctuation] = ()) -> None:
         self.place: int | None = None
         self.ranged = False
         self._made: list[Punctuation] | None = list(punctuations)
         self._schema: Schema | None = None
-        self._columns: Columns | None = None
+        self.known_columns: Columns | None = None
+        """Its columns, if they are made already."""
         self._keys: list[Key] | None = None
 
     @classmethod
@@ -61,14 +62,14 @@ class PunctuationBatch(Sequence[Punctuation]):
     def of_column(cls, schema: Schema, place: int, values: pl.Series) -> PunctuationBatch:
         """The batch of the constants in a column, of a type that `has_column`."""
         made = cls()
-        made.place, made._made, made._schema, made._columns = place, None, schema, (values, values)
+        made.place, made._made, made._schema, made.known_columns = place, None, schema, (values, values)
         return made
 
     @classmethod
     def of_ranges(cls, schema: Schema, place: int, lows: pl.Series, highs: pl.Series) -> PunctuationBatch:
         """The batch of the canonical ranges of a numbered type between bounds, each once."""
         made = cls()
-        made.place, made._made, made._schema, made._columns = place, None, schema, (lows, highs)
+        made.place, made._made, made._schema, made.known_columns = place, None, schema, (lows, highs)
         made.ranged = True
         return made
 
@@ -80,9 +81,11 @@ class PunctuationBatch(Sequence[Punctuation]):
         keys: list[Key],
         made: list[Punctuation] | None = None,
         ranged: bool = False,
+        columns: Columns | None = None,
     ) -> PunctuationBatch:
-        """The batch of some `keys`, and the punctuations themselves if they are known."""
+        """The batch of some `keys`, and the punctuations themselves and the columns if they are known."""
         found = cls()
+        found.known_columns = columns
         found.place, found._made, found._schema, found._keys = place, made, schema, keys
         found.ranged = ranged
         return found
@@ -95,10 +98,10 @@ class PunctuationBatch(Sequence[Punctuation]):
     @property
     def columns(self) -> Columns:
         """The bounds of a batch in columns, low and high; of constants both are the same column."""
-        if self._columns is None:
+        if self.known_columns is None:
             assert self.place is not None
-            self._columns = columns_of(self.schema, self.place, self.keys, self.ranged)
-        return self._columns
+            self.known_columns = columns_of(self.schema, self.place, self.keys, self.ranged)
+        return self.known_columns
 
     @property
     def values(self) -> pl.Series:
@@ -155,7 +158,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     def _of_frame(self, bounds: pl.DataFrame) -> PunctuationBatch:
         """Of a batch in columns: one of other bounds."""
         found = self.of_some(())
-        found._keys, found._columns = None, (bounds.to_series(0), bounds.to_series(int(self.ranged)))
+        found._keys, found.known_columns = None, (bounds.to_series(0), bounds.to_series(int(self.ranged)))
         return found
 
     def _bounds(self) -> pl.DataFrame:
@@ -183,7 +186,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     def _moved(self, schema: Schema, place: int) -> PunctuationBatch:
         """The same columns elsewhere."""
         found = PunctuationBatch.of_keys(schema, place, [], ranged=self.ranged)
-        found._columns, found._keys = self._columns, self._keys
+        found.known_columns, found._keys = self.known_columns, self._keys
         return found
 
     @staticmethod

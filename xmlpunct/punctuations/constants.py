@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from xmlpunct.frames import join
-from xmlpunct.punctuations.batch import Key, PunctuationBatch, columns_of, has_column, single
+from xmlpunct.punctuations.batch import Columns, Key, PunctuationBatch, columns_of, has_column, single
 from xmlpunct.punctuations.pattern import WILDCARD, Constant
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine
 from xmlpunct.schema import Schema
@@ -33,12 +33,20 @@ class Members:
         self.schema, self.places = schema, tuple(places)
         self._members: dict[Key, Punctuation | None] = {}
         self._in_columns = False
+        self._columns: Columns | None = None
+        """The members' columns, if they are made already."""
 
     def __len__(self) -> int:
         return len(self._members)
 
     def __iter__(self) -> Iterator[Punctuation]:
         return (self._member(key) for key in list(self._members))
+
+    def columns(self) -> Columns:
+        """The columns of members that can be in columns, in their order."""
+        if self._columns is None:
+            self._columns = columns_of(self.schema, self.places[0], list(self._members), self.ranged)
+        return self._columns
 
     def _changed(self) -> None:
         """Forget what was found out about the members."""
@@ -57,7 +65,8 @@ class Members:
             return PunctuationBatch(map(self._member, keys))
         made = [p for key in keys if (p := self._members[key]) is not None]
         known = made if len(made) == len(keys) else None
-        return PunctuationBatch.of_keys(self.schema, self.places[0], keys, known, self.ranged)
+        columns = self._columns if len(keys) == len(self._members) else None
+        return PunctuationBatch.of_keys(self.schema, self.places[0], keys, known, self.ranged, columns)
 
     def _member(self, key: Key) -> Punctuation:
         found = self._members[key]
@@ -67,11 +76,14 @@ class Members:
 
     def extend(self, batch: PunctuationBatch) -> PunctuationBatch:
         """Take the punctuations of a batch in columns; those that are new."""
-        self._changed()
+        columns = batch.known_columns
         if self._members:
+            columns = None
             fresh = [key for key in batch.keys if key not in self._members]
             batch = batch if len(fresh) == len(batch) else batch.of_some(fresh)
+        self._changed()
         self._members.update(dict.fromkeys(batch.keys))
+        self._columns = columns
         return batch
 
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
@@ -82,7 +94,7 @@ class Members:
     def remove(self, batch: PunctuationBatch) -> None:
         """Take out the punctuations of a batch in columns; those that are not in are passed over."""
         self._changed()
-        if len(batch) == len(self._members) and all(key in self._members for key in batch.keys):
+        if len(batch) == len(self._members) and all(map(self._members.__contains__, batch.keys)):
             self._members = {}
         for key in batch.keys if self._members else ():
             self._members.pop(key, None)
@@ -144,18 +156,18 @@ class Constants(Members):
         return constants[0] if self._alone else constants
 
     def _changed(self) -> None:
-        self._frame, self._parts = None, {}
+        self._columns, self._frame, self._parts = None, None, {}
 
     def add(self, constants: Tuple, p: Punctuation) -> None:
         """Take a punctuation and its `Punctuation.constants`."""
-        self._frame = None
+        self._columns = self._frame = None
         self._members[self._key(constants)] = p
         for places, found in self._parts.items():
             found.setdefault(p.keys(places), {})[p] = None
 
     def discard(self, constants: Tuple, p: Punctuation) -> None:
         """Take out a punctuation that is in."""
-        self._frame = None
+        self._columns = self._frame = None
         del self._members[self._key(constants)]
         for places, found in self._parts.items():
             alike = found[p.keys(places)]
@@ -214,7 +226,7 @@ class Constants(Members):
     def _constants(self) -> pl.DataFrame:
         if self._frame is None:
             if self._in_columns:
-                self._frame = columns_of(self.schema, self.places[0], self._members, False)[0].to_frame()
+                self._frame = self.columns()[0].alias(self._names[0]).to_frame()
             else:
                 self._frame = pl.DataFrame(
                     pl.Series(name, [p.patterns[i].value for p in self], dtype=type_.dtype)  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import booleans
-from xmlpunct.punctuations.batch import Key, PunctuationBatch, columns_of
+from xmlpunct.punctuations.batch import Key, PunctuationBatch
 from xmlpunct.punctuations.constants import Members
 from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.intervals import Ordinals, is_numbered, ordinal_bounds, ordinals_of
@@ -77,12 +77,11 @@ class Ranges(Members):
     def bounds(self) -> tuple[Ordinals, Ordinals]:
         """The first and the last ordinals of the ranges, int64, in the members' order."""
         if self._bounds is None:
-            columns = columns_of(self.schema, self.places[0], self._members, True)
-            self._bounds = ordinal_bounds(self._type, *columns)
+            self._bounds = ordinal_bounds(self._type, *self.columns())
         return self._bounds
 
     def _changed(self) -> None:
-        self._bounds = self._ends = None
+        self._columns = self._bounds = self._ends = None
 
     def _key(self, p: Punctuation) -> Key:
         pattern = p.patterns[self.places[0]]
@@ -94,14 +93,14 @@ class Ranges(Members):
 
     def add(self, p: Punctuation) -> None:
         """Take a punctuation that is not in."""
-        self._bounds = None
+        self._columns = self._bounds = None
         self._members[self._key(p)] = p
         if self._ends is not None:
             self._put(self._ends, p)
 
     def discard(self, p: Punctuation) -> None:
         """Take out a punctuation that is in."""
-        self._bounds = None
+        self._columns = self._bounds = None
         del self._members[self._key(p)]
         if self._ends is not None:
             self._ends.discard(self._numbers.pop(p), *cuts(p.patterns[self.places[0]])[0])
