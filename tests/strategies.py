@@ -19,9 +19,10 @@ from itertools import combinations, product
 from hypothesis import strategies as st
 
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.batch import PunctuationBatch, column, has_column
+from xmlpunct.punctuations.batch import PunctuationBatch, columns_of, has_column
 from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.punctuations.ranges import Ranges
 from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
@@ -364,13 +365,25 @@ def slice_of(schema: Schema, elements: Sequence[Element]) -> Slice:
 
 
 def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
-    """Those of one constant in the same attribute as the first such one, in a column, if there are any."""
+    """Those of one constant or range in the same attribute as the first such one, in columns, if there are any."""
     for first in ps:
         place = first.constrained[0] if first.constants is not None and len(first.constants) == 1 else -1
         if place >= 0 and has_column(first.schema.attributes[place].type):
             alike = [p for p in dict.fromkeys(ps) if p.constrained == (place,) and p.constants is not None]
             keys = [p.constants[0] for p in alike if p.constants is not None]
-            batch = PunctuationBatch.of_column(first.schema, place, column(first.schema, place, keys))
+            batch = PunctuationBatch.of_column(
+                first.schema, place, columns_of(first.schema, place, keys, False)[0]
+            )
+            assert batch == alike
+            return batch
+        ranged = Ranges.form(first)
+        if ranged is not None:
+            place = ranged
+            alike = [p for p in dict.fromkeys(ps) if Ranges.form(p) == place]
+            bounds = [(p.patterns[place].low, p.patterns[place].high) for p in alike]  # type: ignore[attr-defined]
+            batch = PunctuationBatch.of_ranges(
+                first.schema, place, *columns_of(first.schema, place, bounds, True)
+            )
             assert batch == alike
             return batch
     return None

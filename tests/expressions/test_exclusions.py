@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.oracle.table_1 import set_match
 from tests.strategies import DAY, FLAG, LETTER, MONEY, REAL, SMALL, Pool, Space
 from xmlpunct.expressions.exclusions import COMBINATIONS, GAPS, never, outside
 from xmlpunct.expressions.expression import Column, Expression, Literal
@@ -15,7 +16,7 @@ from xmlpunct.expressions.functions import call
 from xmlpunct.operators import Project, Scan, Select
 from xmlpunct.operators.punctuate import AccessOrder, Punctuate
 from xmlpunct.punctuations.pattern import values
-from xmlpunct.punctuations.punctuation import Punctuation, match, set_match
+from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DOUBLE, INT, STRING, Type, Value, decimal

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.operators.harness import assert_proper, check_table, give, restart
+from tests.oracle.table_1 import set_match
 from tests.strategies import SMALL, Space, cuts, streams, tuples_of
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
@@ -21,7 +22,7 @@ from xmlpunct.operators import Project
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.cuts import cuts as intervals_of
 from xmlpunct.punctuations.pattern import EMPTY, Pattern
-from xmlpunct.punctuations.punctuation import Punctuation, set_match
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, decimal

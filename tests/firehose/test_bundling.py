@@ -46,6 +46,16 @@ WORDS = [f"w{i}" for i in range(100)]
         ({"a": NUMBERS, "b": WORDS}, False),
         ({"a": ["*", *NUMBERS[1:]]}, False),
         ({"a": [f"[{i},{i}]" for i in range(100)]}, False),
+        ({"a": [f"[{i},{i + 5}]" for i in range(100)]}, True),
+        ({"a": [f"({-i},{i + 5})" for i in range(100)], "b": ["*"]}, True),
+        ({"a": ["(,5)", "(-0,)", "(,)", *(f"[-0{i},{i + 2})" for i in range(97))]}, True),
+        ({"a": [*(f"(,{i}]" for i in range(99)), "7"]}, False),
+        ({"a": [*(f"(,{i}]" for i in range(99)), "(4,5)"]}, False),  # nothing lies between
+        ({"a": [*(f"(,{i}]" for i in range(99)), "(4,6)"]}, False),  # a constant
+        ({"a": [*(f"(,{i}]" for i in range(99)), "(,5)"]}, False),  # the same twice
+        ({"a": [*(f"(,{i}]" for i in range(99)), "[9223372036854775807,)"]}, False),
+        ({"a": [*(f"(,{i}]" for i in range(99)), "[1, 2]"]}, False),
+        ({"a": [f"(,{i}]" for i in range(100)], "b": WORDS}, False),
         ({"a": [f'"{i}"' for i in range(100)]}, False),
         ({"b": [f"w{i} " for i in range(100)]}, False),  # the space belongs to it
         ({"b": [f"{{w{i}}}" for i in range(100)]}, False),

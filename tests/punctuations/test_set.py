@@ -14,6 +14,7 @@ from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import jointly_cover
 from xmlpunct.punctuations.pattern import WILDCARD, constant
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine, covers, match
+from xmlpunct.punctuations.ranges import Ranges
 from xmlpunct.punctuations.set import PunctuationSet, match_expression
 from xmlpunct.schema import Schema
 
@@ -39,8 +40,15 @@ def some(space: Space) -> st.SearchStrategy[list[Punctuation]]:
 
 
 def in_order(ps: Iterable[Punctuation]) -> list[Punctuation]:
-    """As a set has them: those of constants alone by signature, then the others."""
-    return sorted(ps, key=lambda p: (p.constants is None, p.constrained if p.constants else ()))
+    """As a set has them: those of constants alone by signature, those of one range, then the others."""
+
+    def group(p: Punctuation) -> tuple[int, tuple[int, ...]]:
+        if p.constants is not None:
+            return 0, p.constrained
+        place = Ranges.form(p)
+        return (2, ()) if place is None else (1, (place,))
+
+    return sorted(ps, key=group)
 
 
 @every_space

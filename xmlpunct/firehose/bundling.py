@@ -12,8 +12,10 @@ from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
-from xmlpunct.types import Type
+from xmlpunct.types import INT, Type
 
+_RANGE = r"^([\[(])(-?[0-9]{1,18})?,(-?[0-9]{1,18})?([\])])$"
+"""A text that is a range of INT whose bounds are far from the ends of the type."""
 _PLAIN = "^[A-Za-z0-9_.:-]+$"
 """A text that as a pattern is a constant of type STRING, and the same text."""
 
@@ -38,10 +40,29 @@ def batch_of(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> Pun
     attribute, cells = schema.attributes[said[0]], slots[shape.slots[said[0]]]
     if cells is None or len(cells) < COLUMN_FROM:
         return None
+    if attribute.type is INT and cells.text(0)[:1] in "[(":
+        bounds = _ranges(cells, attribute.name)
+        if bounds is None or bounds.n_unique() < bounds.height:
+            return None
+        return PunctuationBatch.of_ranges(schema, said[0], *bounds)
     values = _constants(attribute.type, cells, attribute.name)
     if values is None or values.n_unique() < len(values):
         return None
     return PunctuationBatch.of_column(schema, said[0], values)
+
+
+def _ranges(cells: Cells, name: str) -> pl.DataFrame | None:
+    """The bounds of patterns that are plain ranges of INT, which are in, or null for none; None if one is not."""
+    found = cells.texts(name).str.extract_groups(_RANGE).struct.unnest()
+    before, low, high, after = found.get_columns()
+    if before.null_count():
+        return None
+    # polars has "" for a group that took no part
+    lows, highs = (text.replace("", None).cast(pl.Int64) for text in (low, high))
+    lows, highs = lows + (before == "(").cast(pl.Int64), highs - (after == ")").cast(pl.Int64)
+    if (lows >= highs).any():
+        return None
+    return pl.DataFrame({"low": lows, "high": highs})
 
 
 def _open(cells: Cells | None) -> bool:

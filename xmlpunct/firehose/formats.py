@@ -99,7 +99,7 @@ def _joined(found: pl.Series) -> str:
 
 def _said(batch: PunctuationBatch, form: Lines) -> str:
     """The lines of some punctuations."""
-    if batch.place is None or batch.values.dtype != pl.Int64():
+    if batch.place is None or batch.ranged or batch.values.dtype != pl.Int64():
         return "".join(form.punctuation(p) for p in batch if not p.is_everything)
     before, after = map(pl.lit, form.around(batch.place))
     numbers = batch.values.alias("n").to_frame()

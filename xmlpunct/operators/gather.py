@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 from xmlpunct.operators.merge import Merge
-from xmlpunct.punctuations.alignment import Meeting
+from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways, listed
 from xmlpunct.punctuations.pattern import values
@@ -63,7 +63,7 @@ class Gather(Merge):
 
     def __init__(self, schema: Schema, shards: int, keys: Ways, owners: Owners, onward: Ways = ()) -> None:
         super().__init__([schema] * shards)
-        self.meeting = Meeting(schema, shards, alike=True)  # all shards hear, and say, the same in the end
+        self.meeting = Alignment(schema, shards, alike=True)  # all shards hear, and say, the same in the end
         self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
         if onward:
             self.sifted = True
@@ -78,7 +78,7 @@ class Gather(Merge):
             return punctuations
         batch = PunctuationBatch.of(punctuations)
         for way in self._ways:
-            if set(way) == {batch.place}:
+            if set(way) == {batch.place} and not batch.ranged:
                 return self._own(port, batch, len(way))
         found: dict[Punctuation, None] = {}
         for p in punctuations:

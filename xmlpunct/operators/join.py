@@ -159,7 +159,7 @@ class Join(Operator):
         moved, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
         fresh = PunctuationBatch.of(moved)
         over = past.complete and not len(pending) and not (self.sifted and len(past) > 1)
-        if over and fresh.place is not None and not self._lasting(side, fresh):
+        if over and fresh.place is not None and not fresh.ranged and not self._lasting(side, fresh):
             return fresh
         found = [p for c in fresh for p in pending.combinations(c)] if len(pending) else []
         for c in fresh if len(past) else ():
@@ -174,7 +174,7 @@ class Join(Operator):
     def _lasting(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those that may imply something that somebody needs to hear, once it is combined with what is closed later."""
         batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None:
+        if batch.place is not None and not batch.ranged:
             moved = batch.rebase(self.schema, self._places[side])
             fixed = self.keys.places[side] == [batch.place]
             if fixed or (moved.place is not None and not self.ownership.lasting(moved)):

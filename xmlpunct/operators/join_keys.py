@@ -8,7 +8,7 @@ from operator import or_
 
 import polars as pl
 
-from xmlpunct.punctuations.alignment import Meeting
+from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -40,7 +40,7 @@ class JoinKeys:
             Attribute(f"$k{i}", inputs[LEFT][a].type, inputs[LEFT][a].nullable or inputs[RIGHT][b].nullable)
             for i, (a, b) in enumerate(pairs)
         )
-        self.meeting = Meeting(self.schema, 2)
+        self.meeting = Alignment(self.schema, 2)
 
     def spread(self, ways: Ways, sifted: bool) -> None:
         """As an operator's `spread`; ``ways`` are by the names of either input, some of them of keys."""

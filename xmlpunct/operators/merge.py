@@ -8,7 +8,7 @@ import polars as pl
 
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.alignment import Meeting
+from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -22,14 +22,14 @@ class Merge(Operator):
     - cprop(ts1, ps1, ..., tsn, psn)  = setCombine(ps1, ..., psn)
     - ckeep                           = []
 
-    `Meeting` says which punctuations are retained.
+    `Alignment` says which punctuations are retained.
     """
 
     name = "merge"
 
     def __init__(self, inputs: Sequence[Schema]) -> None:
         super().__init__(tuple(inputs), merged(inputs))
-        self.meeting = Meeting(self.schema, len(inputs))
+        self.meeting = Alignment(self.schema, len(inputs))
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)

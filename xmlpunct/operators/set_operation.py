@@ -14,7 +14,7 @@ from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.merge import merged
 from xmlpunct.operators.pending import Pending
-from xmlpunct.punctuations.alignment import Meeting
+from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -35,7 +35,7 @@ class SetOperation(Operator):
     def __init__(self, left: Schema, right: Schema) -> None:
         super().__init__((left, right), merged((left, right)))
         self._stored = [Arrangement(self.schema.empty(), self.schema.names) for _ in (LEFT, RIGHT)]
-        self._meeting = Meeting(self.schema, 2)
+        self._meeting = Alignment(self.schema, 2)
         self._pending = {side: Pending(self.schema) for side in self.pending_sides}
         self._output = DupElim(self.schema)
         self._promised: Sequence[Punctuation] = ()

@@ -17,6 +17,7 @@ from xmlpunct.punctuations.fused import Past
 from xmlpunct.punctuations.joint_cover import jointly_cover
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
+from xmlpunct.punctuations.ranges import are_apart
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -51,7 +52,7 @@ class _Tally:
             self._said.remove(p)
 
 
-class Meeting:
+class Alignment:
     """setCombine over several inputs' punctuations of one schema, as they come.
 
     A punctuation is retained until what all inputs have said together covers it: combined with whatever may
@@ -136,12 +137,14 @@ class Meeting:
         if self.ended and not self.heeds:
             return PunctuationBatch()
         batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None and (found := self._as_one(port, batch, batch.place)) is not None:
+        if batch.place is not None and (found := self._as_one(port, batch)) is not None:
             return found
         return PunctuationBatch(dict.fromkeys(c for p in batch for c in self.add(port, p)))
 
-    def _as_one(self, port: int, batch: PunctuationBatch, place: int) -> PunctuationBatch | None:
+    def _as_one(self, port: int, batch: PunctuationBatch) -> PunctuationBatch | None:
         """`update` in a column; None: they have to be looked at one by one."""
+        if batch.ranged and self.heeds:
+            return None
         lasting, others = self._ownership.lasting(batch), self._others(port)
         recalls = any(self.past[i].may_overlap(batch) for i in others)
         self._tally = None
@@ -149,7 +152,7 @@ class Meeting:
             if (recalls and lasting) or any(len(self.inputs[i]) > 1 for i in others):
                 return None
             met, ports = batch, [port]
-        elif not recalls and not len(self._found) and all(said.only(place) for said in self.inputs):
+        elif not recalls and not len(self._found) and self._apart(batch):
             met, ports = self._update(port, batch), list(range(len(self.inputs)))
         else:
             return None
@@ -157,6 +160,12 @@ class Meeting:
             for i in ports:
                 self.past[i].update(met)
         return met
+
+    def _apart(self, batch: PunctuationBatch) -> bool:
+        """Whether all that is retained is of a batch's form, and none of all these overlaps another."""
+        if not all(said.only(batch) for said in self.inputs):
+            return False
+        return not batch.ranged or are_apart([batch, *(said.all() for said in self.inputs if len(said))])
 
     def _update(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """`update` where all that is retained is of the batch's kind: a punctuation touches none but itself."""

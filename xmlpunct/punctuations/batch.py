@@ -9,22 +9,28 @@ from typing import Any, overload
 import polars as pl
 
 from xmlpunct.punctuations.cuts import cuts
-from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Wildcard
+from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Range, Wildcard
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
-from xmlpunct.types import DOUBLE, Type, Value
+from xmlpunct.types import DOUBLE, Type
 
 COLUMN_FROM = 16
 """So many punctuations are read sooner as a column than one by one."""
+
+
+Key = Any
+"""A constant; the constants of several attributes; the bounds of a range."""
+Columns = tuple[pl.Series, pl.Series]
 
 
 class PunctuationBatch(Sequence[Punctuation]):
     """Punctuations of one schema, in their order.
 
     Those of a feed that closes item after item, each with a constant in the attribute at ``place`` and ``*`` in all
-    others, are held as a column of these constants (`of_column`): each is once in it, and none is null. Otherwise
-    ``place`` is None, and the punctuations are held themselves. A batch in a column is the sequence of its
-    punctuations too, made when somebody asks for one; who can do with the column is spared that.
+    others, are held as a column of these constants (`of_column`): each is once in it, and none is null. If each has a
+    range instead, and the type is numbered, they are ``ranged``: two columns have the bounds, which are in, or null
+    for none. Otherwise ``place`` is None, and the punctuations are held themselves. A batch in columns is the sequence
+    of its punctuations too, made when somebody asks for one; who can do with the columns is spared that.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> closed = PunctuationBatch.of_column(s, 1, pl.Series([5, 6]))
@@ -32,16 +38,20 @@ class PunctuationBatch(Sequence[Punctuation]):
     PunctuationBatch([<*, 5>, <*, 6>])
     >>> closed == PunctuationBatch([Punctuation.of(s, hour=5), Punctuation.of(s, hour=6)])
     True
+    >>> PunctuationBatch.of_ranges(s, 1, pl.Series([None, 7]), pl.Series([5, 9]))
+    PunctuationBatch([<*, (,5]>, <*, [7,9]>])
     """
 
-    __slots__ = ("_keys", "_made", "_schema", "_values", "place")
+    __slots__ = ("_keys", "_made", "_schema", "known_columns", "place", "ranged")
 
     def __init__(self, punctuations: Iterable[Punctuation] = ()) -> None:
         self.place: int | None = None
+        self.ranged = False
         self._made: list[Punctuation] | None = list(punctuations)
         self._schema: Schema | None = None
-        self._values: pl.Series | None = None
-        self._keys: list[Value] | None = None
+        self.known_columns: Columns | None = None
+        """Its columns, if they are made already."""
+        self._keys: list[Key] | None = None
 
     @classmethod
     def of(cls, punctuations: Iterable[Punctuation]) -> PunctuationBatch:
@@ -52,16 +62,32 @@ class PunctuationBatch(Sequence[Punctuation]):
     def of_column(cls, schema: Schema, place: int, values: pl.Series) -> PunctuationBatch:
         """The batch of the constants in a column, of a type that `has_column`."""
         made = cls()
-        made.place, made._made, made._schema, made._values = place, None, schema, values
+        made.place, made._made, made._schema, made.known_columns = place, None, schema, (values, values)
+        return made
+
+    @classmethod
+    def of_ranges(cls, schema: Schema, place: int, lows: pl.Series, highs: pl.Series) -> PunctuationBatch:
+        """The batch of the canonical ranges of a numbered type between bounds, each once."""
+        made = cls()
+        made.place, made._made, made._schema, made.known_columns = place, None, schema, (lows, highs)
+        made.ranged = True
         return made
 
     @classmethod
     def of_keys(
-        cls, schema: Schema, place: int, keys: list[Value], made: list[Punctuation] | None = None
+        cls,
+        schema: Schema,
+        place: int,
+        keys: list[Key],
+        made: list[Punctuation] | None = None,
+        ranged: bool = False,
+        columns: Columns | None = None,
     ) -> PunctuationBatch:
-        """The batch of some `keys`, and the punctuations themselves if they are known."""
+        """The batch of some `keys`, and the punctuations themselves and the columns if they are known."""
         found = cls()
+        found.known_columns = columns
         found.place, found._made, found._schema, found._keys = place, made, schema, keys
+        found.ranged = ranged
         return found
 
     @property
@@ -70,18 +96,26 @@ class PunctuationBatch(Sequence[Punctuation]):
         return self[0].schema if self._schema is None else self._schema
 
     @property
-    def values(self) -> pl.Series:
-        """The constants of a batch in a column."""
-        if self._values is None:
+    def columns(self) -> Columns:
+        """The bounds of a batch in columns, low and high; of constants both are the same column."""
+        if self.known_columns is None:
             assert self.place is not None
-            self._values = column(self.schema, self.place, self.keys)
-        return self._values
+            self.known_columns = columns_of(self.schema, self.place, self.keys, self.ranged)
+        return self.known_columns
 
     @property
-    def keys(self) -> list[Value]:
-        """The constants of a batch in a column, as a list."""
+    def values(self) -> pl.Series:
+        """The constants of a batch in a column."""
+        return self.columns[0]
+
+    @property
+    def keys(self) -> list[Key]:
+        """The constants of a batch in columns, or the bounds of each range, as a list."""
         if self._keys is None:
-            self._keys = self.values.to_list()
+            lows, highs = self.columns
+            self._keys = (
+                list(zip(lows.to_list(), highs.to_list(), strict=True)) if self.ranged else lows.to_list()
+            )
         return self._keys
 
     # As a sequence
@@ -89,7 +123,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     def _all(self) -> list[Punctuation]:
         if self._made is None:
             assert self.place is not None
-            self._made = [single(self.schema, self.place, value) for value in self.keys]
+            self._made = [single(self.schema, self.place, key, self.ranged) for key in self.keys]
         return self._made
 
     @overload
@@ -104,7 +138,7 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def __len__(self) -> int:
         known = self._keys if self._made is None else self._made
-        return self.values.len() if known is None else len(known)
+        return self.columns[0].len() if known is None else len(known)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._all() == list(other)
@@ -116,10 +150,21 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     # What is made of it
 
-    def of_some(self, keys: Iterable[Value]) -> PunctuationBatch:
-        """Of a batch in a column: those of some keys."""
+    def of_some(self, keys: Iterable[Key]) -> PunctuationBatch:
+        """Of a batch in columns: those of some keys."""
         assert self.place is not None
-        return PunctuationBatch.of_keys(self.schema, self.place, list(keys))
+        return PunctuationBatch.of_keys(self.schema, self.place, list(keys), ranged=self.ranged)
+
+    def _of_frame(self, bounds: pl.DataFrame) -> PunctuationBatch:
+        """Of a batch in columns: one of other bounds."""
+        found = self.of_some(())
+        found._keys, found.known_columns = None, (bounds.to_series(0), bounds.to_series(int(self.ranged)))
+        return found
+
+    def _bounds(self) -> pl.DataFrame:
+        """Its columns as a data frame."""
+        names = (f"${self.place}", f"${self.place}.high")[: 1 + self.ranged]
+        return pl.DataFrame([bound.alias(name) for bound, name in zip(self.columns, names, strict=False)])
 
     def rebase(self, schema: Schema, places: Sequence[int | None]) -> PunctuationBatch:
         """The punctuations of another schema: for each of its attributes the pattern at a place, or ``*``.
@@ -139,9 +184,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         return PunctuationBatch(Punctuation(schema, p.patterns) for p in self)
 
     def _moved(self, schema: Schema, place: int) -> PunctuationBatch:
-        """The same constants elsewhere."""
-        found = PunctuationBatch.of_keys(schema, place, [])
-        found._values, found._keys = self._values, self._keys
+        """The same columns elsewhere."""
+        found = PunctuationBatch.of_keys(schema, place, [], ranged=self.ranged)
+        found.known_columns, found._keys = self.known_columns, self._keys
         return found
 
     @staticmethod
@@ -150,11 +195,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         found = [batch for batch in batches if len(batch)]
         if len(found) == 1:
             return PunctuationBatch.of(found[0])
-        values = _one_column(found)
-        if values is not None and values.n_unique() == len(values):
-            first = PunctuationBatch.of(found[0])
-            assert first.place is not None
-            return PunctuationBatch.of_column(first.schema, first.place, values)
+        bounds = _in_columns(found)
+        if bounds is not None and bounds.n_unique() == bounds.height:
+            return PunctuationBatch.of(found[0])._of_frame(bounds)
         return PunctuationBatch(chain.from_iterable(found))
 
     @staticmethod
@@ -163,11 +206,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         found = [batch for batch in batches if len(batch)]
         if len(found) == 1:
             return PunctuationBatch.of(found[0]).unique()
-        values = _one_column(found)
-        if values is not None:
-            first = PunctuationBatch.of(found[0])
-            assert first.place is not None
-            return PunctuationBatch.of_column(first.schema, first.place, values.unique(maintain_order=True))
+        bounds = _in_columns(found)
+        if bounds is not None:
+            return PunctuationBatch.of(found[0])._of_frame(bounds.unique(maintain_order=True))
         return PunctuationBatch(dict.fromkeys(chain.from_iterable(found)))
 
     def unique(self) -> PunctuationBatch:
@@ -177,7 +218,9 @@ class PunctuationBatch(Sequence[Punctuation]):
     def ordered(self) -> PunctuationBatch:
         """Each of them once but the end, by their patterns' first values; ``*`` comes last."""
         if self.place is not None:
-            return PunctuationBatch.of_column(self.schema, self.place, self.values.sort())
+            bounds = self._bounds()
+            last = [False, True][: bounds.width]
+            return self._of_frame(bounds.sort(bounds.columns, nulls_last=last))
         return PunctuationBatch(sorted((p for p in self.unique() if not p.is_everything), key=_in_order))
 
     def closing(self, places: Iterable[int]) -> PunctuationBatch:
@@ -211,11 +254,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         if self.place is not None:
             if any(place != self.place for place in places):
                 return dict.fromkeys(shards, self)
-            parts = of_values(self.values)
-            return {
-                shard: PunctuationBatch.of_column(self.schema, self.place, part)
-                for shard, part in parts.items()
-            }
+            if not self.ranged:
+                parts = of_values(self.values)
+                return {shard: self._of_frame(part.to_frame()) for shard, part in parts.items()}
         found: dict[int, list[Punctuation]] = {}
         for p in self:
             divided = of_one(p)
@@ -231,18 +272,15 @@ class PunctuationBatch(Sequence[Punctuation]):
         return self.place is None and any(p.is_everything for p in self)
 
     def to_frame(self, schema: Schema) -> pl.DataFrame:
-        """The punctuations as a data frame, as they travel and rest: a column of constants, or one of each
-        attribute's patterns."""
-        if self.place is not None:
-            return self.values.alias(f"${self.place}").to_frame()
-        return to_frame(schema, self)
+        """The punctuations as a data frame, as they travel and rest: its columns, or the patterns' texts."""
+        return to_frame(schema, self) if self.place is None else self._bounds()
 
     @classmethod
     def from_frame(cls, schema: Schema, frame: pl.DataFrame) -> PunctuationBatch:
         """The inverse of `to_frame`."""
-        name = frame.columns[0] if frame.width == 1 else ""
-        if name[:1] == "$" and name[1:].isdecimal():
-            return cls.of_column(schema, int(name[1:]), frame.to_series())
+        name = frame.columns[0] if frame.width else ""
+        if name[:1] == "$" and name[1:].isdecimal():  # which is no name of an attribute
+            return cls.of_keys(schema, int(name[1:]), [], ranged=frame.width > 1)._of_frame(frame)
         return cls(from_frame(schema, frame))
 
 
@@ -251,26 +289,36 @@ def has_column(type_: Type) -> bool:
     return type_ is not DOUBLE
 
 
-def single(schema: Schema, place: int, value: Value) -> Punctuation:
-    """The punctuation of one constant."""
+def single(schema: Schema, place: int, key: Key, ranged: bool) -> Punctuation:
+    """The punctuation of one constant or range."""
     patterns: list[Pattern] = [WILDCARD] * len(schema)
-    patterns[place] = Constant(schema.attributes[place].type, value)
+    type_ = schema.attributes[place].type
+    if ranged:
+        low, high = key
+        patterns[place] = Range(type_, low, high, low is not None, high is not None)
+    else:
+        patterns[place] = Constant(type_, key)
     return Punctuation(schema, patterns)
 
 
-def column(schema: Schema, place: int, keys: Iterable[Value]) -> pl.Series:
-    """The constants of some keys."""
+def columns_of(schema: Schema, place: int, keys: Iterable[Key], ranged: bool) -> Columns:
+    """The constants, or the bounds of the ranges, of some keys."""
     attribute = schema.attributes[place]
-    return pl.Series(attribute.name, list(keys), dtype=attribute.type.dtype)
+    name, dtype = attribute.name, attribute.type.dtype
+    if not ranged:
+        values = pl.Series(name, list(keys), dtype=dtype)
+        return values, values
+    lows, highs = zip(*keys, strict=True) if keys else ((), ())
+    return pl.Series(name, lows, dtype=dtype), pl.Series(name, highs, dtype=dtype)
 
 
-def _one_column(batches: Sequence[Sequence[Punctuation]]) -> pl.Series | None:
-    """The constants of batches in columns of one attribute, a constant maybe twice. None: they are something else."""
+def _in_columns(batches: Sequence[Sequence[Punctuation]]) -> pl.DataFrame | None:
+    """The columns of batches of one form, a key maybe twice. None: they are something else."""
     found = [PunctuationBatch.of(batch) for batch in batches]
-    places = {batch.place for batch in found}
-    if len(places) != 1 or None in places:
+    forms = {(batch.place, batch.ranged) for batch in found}
+    if len(forms) != 1 or (None, False) in forms:
         return None
-    return pl.concat([batch.values.alias("") for batch in found])
+    return pl.concat([batch._bounds() for batch in found])
 
 
 def _in_order(p: Punctuation) -> tuple[Any, ...]:

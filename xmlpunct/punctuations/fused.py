@@ -148,7 +148,7 @@ class Past:
     def update(self, punctuations: Sequence[Punctuation]) -> None:
         """Remember some."""
         batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None and len(batch) > self.most:
+        if batch.place is not None and not batch.ranged and len(batch) > self.most:
             self._fuse(self._runs(batch, batch.place))
             return
         self._recent.update(batch)
@@ -196,8 +196,10 @@ class Past:
 
     def may_overlap(self, batch: PunctuationBatch) -> bool:
         """Whether some of it may match a tuple that one of a batch matches. It need not, if the answer is yes."""
-        if not len(self) or not len(batch) or batch.place is None:
-            return len(self) > 0 and len(batch) > 0
+        if not len(self) or not len(batch):
+            return False
+        if batch.place is None or batch.ranged:
+            return True
         type_, values = self.schema.attributes[batch.place].type, batch.values
         patterns: list[Pattern] = [WILDCARD] * len(self.schema)
         patterns[batch.place] = interval(type_, values.min(), values.max(), True, True)

@@ -44,15 +44,15 @@ class IntervalSet:
     5 [17,19]
     """
 
-    __slots__ = ("_firsts", "_highs", "_lasts", "_lows", "_new", "_numbered", "_values", "type")
+    __slots__ = ("_columns", "_firsts", "_highs", "_lasts", "_lows", "_new", "_numbered", "type")
 
     def __init__(self, type_: Type, patterns: Iterable[Pattern] = ()) -> None:
         self.type, self._numbered = type_, is_numbered(type_)
         self._firsts, self._lasts = _NONE, _NONE
         """Of a numbered type: the ordinals with which each interval begins and ends."""
         self._new: list[tuple[int, int]] = []
-        self._values: list[Ordinals] = []
-        """Further intervals, and single ordinals, that are yet to be fused with those."""
+        self._columns: list[tuple[Ordinals, Ordinals]] = []
+        """Further intervals, singly and in columns, that are yet to be fused with those."""
         self._lows: list[Cut] = []
         self._highs: list[Cut] = []
         """Of another type: the cuts at which each interval begins and ends."""
@@ -132,10 +132,23 @@ class IntervalSet:
         known = column.drop_nulls() if column.null_count() else column
         if self._numbered:
             if len(known):
-                self._values.append(_ordinals(self.type, known))
+                values = ordinals_of(self.type, known)
+                self._columns.append((values, values))
             return
         for value in known.unique():
             self.add(pt.constant(self.type, value))
+
+    def add_ranges(self, lows: pl.Series, highs: pl.Series) -> None:
+        """Add the values between bounds of a numbered type, which are in, or null for none.
+
+        >>> from xmlpunct.types import INT
+        >>> hours = IntervalSet(INT)
+        >>> hours.add_ranges(pl.Series([None, 7]), pl.Series([6, 9]))
+        >>> print(hours)
+        (,9]
+        """
+        if len(lows):
+            self._columns.append(ordinal_bounds(self.type, lows, highs))
 
     def remove(self, pattern: Pattern) -> None:
         """Take out the values that a pattern describes.
@@ -174,7 +187,7 @@ class IntervalSet:
         >>> [array.tolist() for array in IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).bounds]
         [[5, 7], [5, 8]]
         """
-        if self._new or self._values:
+        if self._new or self._columns:
             self._fuse()
         return self._firsts, self._lasts
 
@@ -262,7 +275,7 @@ class IntervalSet:
         if not len(self):
             return pl.Series([False]).new_from_index(0, len(column))
         if self._numbered:
-            values, (firsts, lasts) = _ordinals(self.type, column), self.bounds
+            values, (firsts, lasts) = ordinals_of(self.type, column), self.bounds
         else:
             values, firsts, lasts = _ranked(self.type, column, self._lows, self._highs)
         at = np.searchsorted(firsts, values, side="right") - 1
@@ -358,12 +371,12 @@ class IntervalSet:
     def _fuse(self) -> None:
         """Take in what is new."""
         new = np.array(self._new, np.int64).reshape(-1, 2)
-        if not len(self._firsts) and len(new) == 1 and not self._values:  # most sets have one interval
+        if not len(self._firsts) and len(new) == 1 and not self._columns:  # most sets have one interval
             self._firsts, self._lasts, self._new = new[:, 0], new[:, 1], []
             return
-        firsts = np.concatenate((self._firsts, new[:, 0], *self._values))
-        lasts = np.concatenate((self._lasts, new[:, 1], *self._values))
-        self._new, self._values = [], []
+        firsts = np.concatenate((self._firsts, new[:, 0], *(low for low, _ in self._columns)))
+        lasts = np.concatenate((self._lasts, new[:, 1], *(high for _, high in self._columns)))
+        self._new, self._columns = [], []
         order = np.argsort(firsts, kind="stable")
         firsts, reached = firsts[order], np.maximum.accumulate(lasts[order])
         # What begins behind a gap begins an interval; none but the first begins at the lowest ordinal of all.
@@ -382,7 +395,18 @@ def is_numbered(type_: Type) -> bool:
     return type_.discrete and not (isinstance(type_, DecimalType) and type_.precision > 18)
 
 
-def _ordinals(type_: Type, column: pl.Series) -> Ordinals:
+def ordinal_bounds(type_: Type, lows: pl.Series, highs: pl.Series) -> tuple[Ordinals, Ordinals]:
+    """The first and the last ordinals of ranges of a numbered type, whose bounds are in, or null for none."""
+    bounds = []
+    for column, end in ((lows, type_.lowest), (highs, type_.highest)):
+        ordinals = ordinals_of(type_, column)
+        if column.null_count():
+            ordinals = np.where(column.is_null().to_numpy(), type_.ordinal(end), ordinals)
+        bounds.append(ordinals)
+    return bounds[0], bounds[1]
+
+
+def ordinals_of(type_: Type, column: pl.Series) -> Ordinals:
     """The ordinals of the values of a numbered type; anything for nulls."""
     numbers = column.to_physical().cast(pl.Int64)
     values: Ordinals = (numbers.fill_null(0) if numbers.null_count() else numbers).to_numpy()

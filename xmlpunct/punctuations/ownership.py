@@ -65,8 +65,9 @@ class Ownership:
         return bool(self) and (self._sifted or not self.owned(p))
 
     def lasting(self, batch: PunctuationBatch) -> bool:
-        """Whether some of a batch of constants of one attribute do."""
-        return bool(self) and (self._sifted or not any(way in ([], [batch.place]) for way in self._ways))
+        """Whether some of a batch about one attribute may."""
+        owned = not batch.ranged and any(way in ([], [batch.place]) for way in self._ways)
+        return bool(self) and (self._sifted or not owned)
 
 
 ONE_SHARD: Ways = ((),)

@@ -61,7 +61,7 @@ class Promised:
         if self.complete:
             return
         if is_numbered(self.schema.attributes[place].type):
-            self._values_at(place).add_values(batch.values)
+            self._values_at(place).add_ranges(*batch.columns)
         else:
             self._others.setdefault((place,), PunctuationSet(self.schema)).update(batch)
 

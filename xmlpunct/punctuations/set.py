@@ -17,9 +17,10 @@ from typing import Any, Protocol
 import polars as pl
 
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.constants import Constants
+from xmlpunct.punctuations.constants import Constants, Members
 from xmlpunct.punctuations.pattern import Constant, Empty, Pattern, Range, Values, Wildcard
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine, covers, match
+from xmlpunct.punctuations.ranges import Ranges
 from xmlpunct.punctuations.spans import Spans
 from xmlpunct.schema import Schema
 
@@ -110,7 +111,7 @@ class Lists:
 
 
 class PunctuationSet:
-    """Punctuations of one schema, each once: those of constants alone by signature, then the others, as they came.
+    """Punctuations of one schema, each once: those of constants by signature, those of one range, then the others.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> held = PunctuationSet(s, [Punctuation.of(s, hour=5), Punctuation.of(s, hour="[7,9]")])
@@ -121,10 +122,11 @@ class PunctuationSet:
     def __init__(self, schema: Schema, punctuations: Iterable[Punctuation] = ()) -> None:
         self.schema = schema
         self._constants: dict[Signature, Constants] = {}
+        self._ranges: dict[int, Ranges] = {}
         self._spans: dict[tuple[Signature, int], Spans] = {}
         self._lists: dict[Punctuation, None] = {}
         self._rest: dict[Punctuation, None] = {}
-        """All that are not in ``_constants``."""
+        """All that are neither in ``_constants`` nor in ``_ranges``."""
         self.update(punctuations)
 
     def add(self, p: Punctuation) -> bool:
@@ -135,6 +137,13 @@ class PunctuationSet:
             if p in group:
                 return False
             group.add(key, p)
+            return True
+        place = Ranges.form(p)
+        if place is not None:
+            ranges = self._ranges_at(place)
+            if p in ranges:
+                return False
+            ranges.add(p)
             return True
         if p in self._rest or p.is_empty:
             return False
@@ -154,7 +163,7 @@ class PunctuationSet:
         """Add some; those that were new."""
         batch = PunctuationBatch.of(punctuations)
         if batch.place is not None:
-            return self._group((batch.place,)).extend(batch)
+            return self._form(batch, batch.place).extend(batch)
         return PunctuationBatch(p for p in batch if self.add(p))
 
     def _group(self, signature: Signature) -> Constants:
@@ -165,11 +174,21 @@ class PunctuationSet:
             self._constants = {signature: known[signature] for signature in sorted(known)}
         return group
 
+    def _ranges_at(self, place: int) -> Ranges:
+        if place not in self._ranges:
+            known = self._ranges | {place: Ranges(self.schema, place)}
+            self._ranges = {place: known[place] for place in sorted(known)}
+        return self._ranges[place]
+
+    def _form(self, batch: PunctuationBatch, place: int) -> Members:
+        """The index of those of a batch's form."""
+        return self._ranges_at(place) if batch.ranged else self._group((place,))
+
     def discard(self, punctuations: Iterable[Punctuation]) -> None:
         """Take some out; those that are not in are passed over."""
         batch = PunctuationBatch.of(punctuations)
         if batch.place is not None:
-            self._group((batch.place,)).remove(batch)
+            self._form(batch, batch.place).remove(batch)
             return
         for p in batch:
             self.remove(p)
@@ -182,6 +201,10 @@ class PunctuationSet:
         if key is not None:
             self._constants[p.constrained].discard(key, p)
             return
+        place = Ranges.form(p)
+        if place is not None:
+            self._ranges[place].discard(p)
+            return
         del self._rest[p]
         if form := Spans.form(p):
             self._spans[form].discard(p)
@@ -191,33 +214,39 @@ class PunctuationSet:
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
         """Those of a batch that are in."""
         if batch.place is not None:
-            return self._group((batch.place,)).common(batch)
+            return self._form(batch, batch.place).common(batch)
         return PunctuationBatch(p for p in batch if p in self)
 
     def __len__(self) -> int:
-        return len(self._rest) + sum(map(len, self._constants.values()))
+        return len(self._rest) + sum(map(len, self._members()))
 
     def __iter__(self) -> Iterator[Punctuation]:
-        return chain(*self._constants.values(), list(self._rest))
+        return chain(*self._members(), list(self._rest))
 
     def __contains__(self, p: object) -> bool:
         if not isinstance(p, Punctuation):
             return False
-        return p in (self._rest if p.constants is None else self._constants.get(p.constrained, ()))
+        if p.constants is not None:
+            return p in self._constants.get(p.constrained, ())
+        place = Ranges.form(p)
+        return p in (self._rest if place is None else self._ranges.get(place, ()))
+
+    def _members(self) -> list[Constants | Ranges]:
+        return [*self._constants.values(), *self._ranges.values()]
 
     def all(self) -> PunctuationBatch:
         """What is held."""
         group = self._only()
         return PunctuationBatch(self) if group is None else group.all()
 
-    def only(self, place: int) -> bool:
-        """Whether nothing is held but constants of the attribute at ``place``."""
-        held = [group.places for group in self._constants.values() if len(group)]
-        return not self._rest and held in ([], [(place,)])
+    def only(self, batch: PunctuationBatch) -> bool:
+        """Whether nothing is held but punctuations of the form of a batch in columns."""
+        held = [(group.places, group.ranged) for group in self._members() if len(group)]
+        return not self._rest and held in ([], [((batch.place,), batch.ranged)])
 
-    def _only(self) -> Constants | None:
-        """The only group, if all are of constants."""
-        held = [group for group in self._constants.values() if len(group)]
+    def _only(self) -> Members | None:
+        """The only group that can be in columns, if there are no others."""
+        held = [group for group in self._members() if len(group)]
         return held[0] if len(held) == 1 and not self._rest else None
 
     def match(self, t: Tuple) -> bool:
@@ -280,6 +309,6 @@ class PunctuationSet:
         found: list[Group] = [*self._indexes()]
         return [*found, Lists(self.schema, self._lists)] if self._lists else found
 
-    def _indexes(self) -> list[Constants | Spans]:
-        found: list[Constants | Spans] = [*self._constants.values(), *self._spans.values()]
+    def _indexes(self) -> list[Constants | Ranges | Spans]:
+        found: list[Constants | Ranges | Spans] = [*self._members(), *self._spans.values()]
         return [group for group in found if len(group)]

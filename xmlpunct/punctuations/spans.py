@@ -176,19 +176,13 @@ class Spans:
         """For each tuple, whether it matches any of them."""
         grid = self._grid()
         numbers = grid.numbers(tuples)
-        order = np.argsort(grid.lows, kind="stable")
-        lows = grid.lows[order]
-        # The farthest end of all that begin up to here: a stretch's numbers are above all those before it.
-        highs = np.maximum.accumulate(grid.highs[order])
-        found = np.searchsorted(lows, numbers, side="right") - 1
-        return booleans((numbers >= 0) & (found >= 0) & (highs[np.maximum(found, 0)] >= numbers))
+        # A stretch's numbers are above all those before it.
+        return booleans((numbers >= 0) & any_has(grid.lows, grid.highs, numbers))
 
     def matched(self, tuples: pl.DataFrame) -> list[Punctuation]:
         """Those that some tuple matches."""
         grid = self._grid()
-        numbers = np.unique(grid.numbers(tuples))
-        found = np.searchsorted(numbers, grid.lows, side="left")
-        hit = (found < len(numbers)) & (numbers[np.minimum(found, len(numbers) - 1)] <= grid.highs)
+        hit = has_any(grid.lows, grid.highs, np.unique(grid.numbers(tuples)))
         return [p for p, is_hit in zip(self._numbers, hit.tolist(), strict=True) if is_hit]
 
     def _grid(self) -> Grid:
@@ -218,6 +212,22 @@ class Spans:
             columns[a.name] = pl.Series(a.name, values, dtype=a.type.dtype)
         keys = pl.DataFrame({**columns, "$stretch": pl.Series(range(len(stretches)), dtype=pl.Int64)})
         return Grid(keys, bounds, at * width + first, at * width + last)
+
+
+def any_has(lows: Numbers, highs: Numbers, numbers: Numbers) -> NDArray[np.bool_]:
+    """For each number, whether any of some ranges, in whatever order, has it."""
+    order = np.argsort(lows, kind="stable")
+    farthest = np.maximum.accumulate(highs[order])  # of all that begin up to here
+    found = np.searchsorted(lows[order], numbers, side="right") - 1
+    return (found >= 0) & (farthest[np.maximum(found, 0)] >= numbers)
+
+
+def has_any(lows: Numbers, highs: Numbers, numbers: Numbers) -> NDArray[np.bool_]:
+    """For each of some ranges, whether it has any of some sorted numbers."""
+    if not len(numbers):
+        return np.zeros(len(lows), np.bool_)
+    found = np.searchsorted(numbers, lows, side="left")
+    return (found < len(numbers)) & (numbers[np.minimum(found, len(numbers) - 1)] <= highs)
 
 
 def _number(bounds: pl.Series, values: pl.Series) -> Numbers:

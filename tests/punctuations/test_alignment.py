@@ -1,0 +1,60 @@
+"""Where inputs meet: the same is said however many there are, in columns and one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import SPACES, Space, column_in
+from xmlpunct.punctuations import alignment
+from xmlpunct.punctuations.alignment import Alignment
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.ownership import Ownership
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Schema
+
+every_space = pytest.mark.parametrize("space", SPACES, ids=str)
+
+
+@every_space
+@given(data=st.data())
+def test_a_tally_changes_nothing(space: Space, data: st.DataObject) -> None:
+    ports, alike = data.draw(st.integers(2, 4)), data.draw(st.booleans())
+    plain, tallied = (Alignment(space.schema, ports, alike) for _ in range(2))
+    if data.draw(st.booleans()):
+        for one in (plain, tallied):
+            one.spread(Ownership(space.schema, [space.schema.names[:1]]))
+    for _ in range(data.draw(st.integers(1, 6))):
+        port, ps = data.draw(st.integers(0, ports - 1)), data.draw(st.lists(space.punctuations(), max_size=3))
+        batch = PunctuationBatch.of((column_in(ps) or ps) if data.draw(st.booleans()) else ps)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(alignment, "MANY", 100)
+            expected = plain.update(port, batch)
+            patch.setattr(alignment, "MANY", 0)
+            assert tallied.update(port, batch) == expected
+        assert [list(said) for said in plain.inputs] == [list(said) for said in tallied.inputs]
+        assert plain.held == tallied.held
+
+
+def test_ranges_in_columns_are_aligned_as_they_are_one_by_one() -> None:
+    schema = Schema.parse("a INT")
+    for second in ("[6,9]", "[3,9]", "[1,5]"):  # apart from the first, overlapping it, equal to it
+        texts = [["[1,5]", second], ["[1,5]"], [second]]
+        together, single = Alignment(schema, 2), Alignment(schema, 2)
+        for port in (0, 1):
+            for batch in texts:
+                ps = list(dict.fromkeys(Punctuation.of(schema, a=text) for text in batch))
+                found = together.update(port, column_in(ps) or ps)
+                one_by_one = [c for p in ps for c in single.add(port, p)]
+                assert list(found) == list(dict.fromkeys(one_by_one))
+        assert together.held == single.held
+
+
+def test_a_thousand_inputs_agree() -> None:
+    schema = Schema.parse("sid STRING, hour INT")
+    meeting = Alignment(schema, 1000, alike=True)
+    for hour in range(3):
+        p = Punctuation.of(schema, hour=f"(,{hour}]")
+        assert [c for port in range(1000) for c in meeting.add(port, p)] == [p]
+    assert meeting.held == 0
