@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xmlpunct.engine.plan import Node, Scan
+from xmlpunct.engine.plan import Node, Receive, Scan
 from xmlpunct.operators import Operator, Pipeline
 from xmlpunct.operators.driver import Edge
-from xmlpunct.schema import Schema
-
-
-@dataclass(frozen=True)
-class Receive(Node):
-    """A leaf that stands for what comes in on input ``port`` of a fragment, of schema ``given``."""
-
-    port: int
-    given: Schema
-
-    @property
-    def schema(self) -> Schema:
-        return self.given
 
 
 def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeline:

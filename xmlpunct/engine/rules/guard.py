@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from xmlpunct.engine.plan import Guard, Node, Project, Punctuate, Query, Scan
-from xmlpunct.engine.rules.walk import plain
+from xmlpunct.engine.plan import Guard, Node, Project, Punctuate, Query, Scan, plain
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.punctuate import AccessOrder
 
