@@ -14,7 +14,7 @@ from itertools import count
 from xmlpunct.engine.partition.carry_domains import carry_domains
 from xmlpunct.engine.partition.partial_aggregation import with_partial_aggregation
 from xmlpunct.engine.partition.ways import with_ways
-from xmlpunct.engine.plan import Choice, Exchange, Guard, Merge, Node, Project, Receive, plain, scans
+from xmlpunct.engine.plan import Choice, Exchange, Guard, Merge, Node, Project, Receive, Scan, plain
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.schema import Schema
 
@@ -76,7 +76,7 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
     numbers = count(1 + max(node.number for node in root.walk()))
 
     def edge(node: Node) -> int:
-        (scan,) = scans(node)
+        (scan,) = node.find(Scan)
         edges.append(Edge(_forgetful(node), streams.index(scan.stream.name)))
         return len(edges) - 1
 

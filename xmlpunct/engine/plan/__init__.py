@@ -33,7 +33,6 @@ from xmlpunct.engine.plan.streams import Punctuate as Punctuate
 from xmlpunct.engine.plan.streams import Scan as Scan
 from xmlpunct.engine.plan.streams import Stream as Stream
 from xmlpunct.engine.plan.streams import columns_read as columns_read
-from xmlpunct.engine.plan.streams import scans as scans
 from xmlpunct.engine.plan.tuples import Limit as Limit
 from xmlpunct.engine.plan.tuples import Project as Project
 from xmlpunct.engine.plan.tuples import Select as Select

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from xmlpunct import operators as ops
@@ -18,17 +18,57 @@ Keys = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Join(Binary):
+class Keyed(Binary):
+    """A node that compares left tuples with the right ones that agree on ``keys`` and satisfy its residual."""
+
+    keys: Keys
+
+    sifts = True
+
+    @property
+    def residual(self) -> Expression | None:
+        return None
+
+    @property
+    def parameters(self) -> str:
+        tests = [f"{left} = {right}" for left, right in self.keys]
+        tests += [] if self.residual is None else [str(self.residual)]
+        return f"on {' AND '.join(tests)}" if tests else "of all pairs"
+
+    @property
+    def can_fail(self) -> bool:
+        return self.residual is not None and can_fail(self.residual)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        tested = () if self.residual is None else self.residual.columns()
+        return _of_sides(self, {*used, *tested}.union(*self.keys))
+
+    def forgotten(self, then: Sequence[str]) -> str:
+        """Each side's tuples go once the other side has closed their keys; ``then``: what becomes of them."""
+        texts = []
+        for side in (LEFT, RIGHT):
+            other = self.inputs[1 - side]
+            keys = [pair[1 - side] for pair in self.keys]
+            when = closed(other, places(other, keys)) if keys else f"{every_stream(other)} has ended"
+            texts.append(f"a tuple {which_side(self, side)} is {then[side]} once {when}")
+        if not self.keys:
+            texts.append("without an equality it runs on one shard and compares everything with everything")
+        return "; ".join(texts)
+
+
+@dataclass(frozen=True)
+class Join(Keyed):
     """Pairs that agree on ``keys`` and satisfy ``residual``. ``kind`` is inner, left, right or full.
 
     Attribute names of the two sides differ. An inner join's output has each key once, under its left name.
     """
 
-    keys: Keys
     kind: str = "inner"
     residual: Expression | None = None
 
-    sifts = True
+    @property
+    def inner(self) -> bool:
+        return self.kind == "inner"
 
     @property
     def preserved(self) -> tuple[int, ...]:
@@ -48,21 +88,13 @@ class Join(Binary):
     def operator(self) -> ops.Operator:
         return ops.Join(self.left.schema, self.right.schema, self.keys, self.kind, self.residual)
 
-    @property
-    def parameters(self) -> str:
-        return _condition(self.keys, self.residual)
-
     def describe(self) -> str:
         return f"{self.kind} {super().describe()}"
 
     @property
     def unblocked_by(self) -> str:
         lonely = "forgotten, and released with nulls if it had no partner,"
-        return _forgotten(self, [lonely if side in self.preserved else "forgotten" for side in (LEFT, RIGHT)])
-
-    @property
-    def can_fail(self) -> bool:
-        return self.residual is not None and can_fail(self.residual)
+        return self.forgotten([lonely if side in self.preserved else "forgotten" for side in (LEFT, RIGHT)])
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
@@ -74,14 +106,11 @@ class Join(Binary):
     @property
     def _shared(self) -> dict[str, str]:
         """The right columns that the output has under their left name."""
-        return {right: left for left, right in self.keys} if self.kind == "inner" else {}
-
-    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return _of_sides(self, used, self.keys, self.residual)
+        return {right: left for left, right in self.keys} if self.inner else {}
 
     def places(self, name: str) -> list[Place]:
         for left, right in self.keys:
-            if self.kind == "inner" and name == left:  # either side speaks about it
+            if self.inner and name == left:  # either side speaks about it
                 return together([self.left.places(left), self.right.places(right)])
         return super().places(name)
 
@@ -98,14 +127,12 @@ class Join(Binary):
 
 
 @dataclass(frozen=True)
-class SemiJoin(Binary):
+class SemiJoin(Keyed):
     """Left tuples that have a partner on the right; ``anti``: that have none (NOT EXISTS)."""
 
-    keys: Keys
     anti: bool = False
     residual: Expression | None = None
-
-    sifts = True
+    inner = False
     without_nulls = (LEFT,)
 
     @property
@@ -121,17 +148,9 @@ class SemiJoin(Binary):
         return "antijoin" if self.anti else "semijoin"
 
     @property
-    def parameters(self) -> str:
-        return _condition(self.keys, self.residual)
-
-    @property
     def unblocked_by(self) -> str:
         then = "released" if self.anti else "dropped"
-        return _forgotten(self, [f"{then}, if it has no partner,", "forgotten"])
-
-    @property
-    def can_fail(self) -> bool:
-        return self.residual is not None and can_fail(self.residual)
+        return self.forgotten([f"{then}, if it has no partner,", "forgotten"])
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
@@ -139,9 +158,6 @@ class SemiJoin(Binary):
 
     def ignores_duplicates(self, port: int) -> bool:
         return port == RIGHT and not self.can_fail
-
-    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return _of_sides(self, used, self.keys, self.residual)
 
     def partition_choices(self) -> list[Choice]:
         return [Choice(pair, pair[LEFT]) for pair in self.keys]
@@ -176,31 +192,9 @@ class NotIn(Binary):
         return port == RIGHT
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return _of_sides(self, used, [(self.left_column, self.right_column)], None)
+        return _of_sides(self, {*used, self.left_column, self.right_column})
 
 
-def _condition(keys: Keys, residual: Expression | None) -> str:
-    tests = [f"{left} = {right}" for left, right in keys] + ([] if residual is None else [str(residual)])
-    return f"on {' AND '.join(tests)}" if tests else "of all pairs"
-
-
-def _of_sides(
-    node: Binary, used: Collection[str], keys: Iterable[tuple[str, str]], residual: Expression | None
-) -> list[Sequence[str]]:
+def _of_sides(node: Binary, needed: Collection[str]) -> list[Sequence[str]]:
     """What is needed of the two inputs, which name their columns differently."""
-    tested = () if residual is None else residual.columns()
-    needed = set(used).union(*keys, tested)
     return [[name for name in side.schema.names if name in needed] for side in node.inputs]
-
-
-def _forgotten(node: Join | SemiJoin, then: Sequence[str]) -> str:
-    """Each side's tuples go once the other side has closed their keys; ``then``: what becomes of them."""
-    texts = []
-    for side in (LEFT, RIGHT):
-        other = node.inputs[1 - side]
-        keys = [pair[1 - side] for pair in node.keys]
-        when = closed(other, places(other, keys)) if keys else f"{every_stream(other)} has ended"
-        texts.append(f"a tuple {which_side(node, side)} is {then[side]} once {when}")
-    if not node.keys:
-        texts.append("without an equality it runs on one shard and compares everything with everything")
-    return "; ".join(texts)

@@ -10,12 +10,14 @@ from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, count
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from xmlpunct.expressions.expression import Column
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.schema import Schema
+
+N = TypeVar("N", bound="Node")
 
 Place = tuple[str, str]
 """A stream and one of its attributes."""
@@ -84,6 +86,10 @@ class Node:
                 yield node
             else:
                 waiting += [(node, True), *((below, False) for below in reversed(node.inputs))]
+
+    def find(self, kind: type[N]) -> Iterator[N]:
+        """All nodes of one kind in the tree, in the order of `walk`."""
+        return (node for node in self.walk() if isinstance(node, kind))
 
     # In words
 

@@ -27,8 +27,7 @@ class Query:
     @property
     def guards(self) -> dict[int, str]:
         """The numbers of the guards that say what they reject, each with the stream's declared name."""
-        nodes = (node for node in self.root.walk() if isinstance(node, Guard) and not node.quiet)
-        return {node.number: node.stream.declared for node in nodes}
+        return {guard.number: guard.stream.declared for guard in self.root.find(Guard) if not guard.quiet}
 
     @property
     def ordered(self) -> bool:

@@ -49,13 +49,12 @@ class Distinct(Matched):
 
 
 @dataclass(frozen=True)
-class Merge(Matched):
-    """All tuples of all inputs."""
+class Poured(Matched):
+    """One of them that gives the tuples of all its inputs, of which there are any number."""
 
     sides: tuple[Node, ...]
 
     repeats = True
-    unblocked_by = "tuples go through at once; a punctuation once every input has one that overlaps it"
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -63,6 +62,13 @@ class Merge(Matched):
 
     def over(self, inputs: Sequence[Node]) -> Node:
         return replace(self, sides=tuple(inputs))
+
+
+@dataclass(frozen=True)
+class Merge(Poured):
+    """All tuples of all inputs."""
+
+    unblocked_by = "tuples go through at once; a punctuation once every input has one that overlaps it"
 
     def operator(self) -> ops.Operator:
         return ops.Merge(tuple(side.schema for side in self.sides))
@@ -79,19 +85,8 @@ class Merge(Matched):
 
 
 @dataclass(frozen=True)
-class Union(Distinct):
+class Union(Distinct, Poured):
     """Each tuple of all inputs once."""
-
-    sides: tuple[Node, ...]
-
-    repeats = True
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.sides
-
-    def over(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, sides=tuple(inputs))
 
     def operator(self) -> ops.Operator:
         return ops.Union(tuple(side.schema for side in self.sides))

@@ -129,12 +129,7 @@ class Guard(Unary):
         return [Choice((name,), name) for name in self.stream.schema.names]
 
 
-def scans(root: Node) -> list[Scan]:
-    """All scans of a plan."""
-    return [node for node in root.walk() if isinstance(node, Scan)]
-
-
 def columns_read(roots: Iterable[Node], stream: Stream) -> frozenset[str]:
     """The attributes of a stream that the scans of some plans read."""
-    own = (scan for root in roots for scan in scans(root) if scan.stream.name == stream.name)
+    own = (scan for root in roots for scan in root.find(Scan) if scan.stream.name == stream.name)
     return frozenset(name for scan in own for name in scan.columns)

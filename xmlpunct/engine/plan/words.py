@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xmlpunct.engine.plan.node import Binary, Node, Place
-from xmlpunct.engine.plan.streams import scans
+from xmlpunct.engine.plan.streams import Scan
 
 
 def places(node: Node, names: Iterable[str]) -> dict[str, list[Place]]:
@@ -27,7 +27,7 @@ def closed(node: Node, by: dict[str, list[Place]], whose: str = "its") -> str:
     how = "closed its {}" if whose == "its" else "closed it by {}"
     ways = [f"{_each(of)} has {how.format(' or '.join(names))}" for of, names in named.items()]
     several = " (or several together)" if len(by) > 1 else ""
-    below = [n for n in node.walk() if isinstance(n, Binary) and n.number]
+    below = [n for n in node.find(Binary) if n.number]
     held = f", and none such is left in {' and '.join(f'#{n.number}' for n in below)}" if below else ""
     return f"{' or '.join(ways)}{several}, with * elsewhere{held}"
 
@@ -44,7 +44,7 @@ def every_stream(node: Node) -> str:
 
 def streams(node: Node) -> tuple[str, ...]:
     """The names of the streams that a node reads."""
-    return tuple(dict.fromkeys(scan.stream.name for scan in scans(node)))
+    return tuple(dict.fromkeys(scan.stream.name for scan in node.find(Scan)))
 
 
 def which_side(node: Binary, side: int) -> str:

@@ -16,8 +16,9 @@ def ignored(root: Node, free: bool = False) -> Iterator[Node]:
     """The duplicate eliminations that `drop_ignored` would leave out."""
     for below in root.inputs:
         yield from ignored(below, _free(root, free))
-    if free and isinstance(root, DupElim | Union):
-        yield root
+    match root:
+        case DupElim() | Union() if free:
+            yield root
 
 
 def _drop(node: Node, free: bool) -> Node:

@@ -61,13 +61,12 @@ def _below_all(below: Node, predicate: Expression) -> Node:
 def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Node:
     """Conditions on one side that no row of nulls is tested by; those on keys alone drop tuples of both."""
     tested = join.without_nulls
-    inner = isinstance(join, Join) and join.kind == "inner"
     lower: tuple[list[Expression], list[Expression]] = ([], [])
     pushed = []
     for part in movable(predicate):
         ways = [on_side(part, join, side) for side in (LEFT, RIGHT)]
         own = [side for side in tested if set(part.columns()) <= set(join.inputs[side].schema.names)]
-        if any(ways[side] is not None for side in (tested if inner else own)):
+        if any(ways[side] is not None for side in (tested if join.inner else own)):
             pushed.append(part)
             for side, way in enumerate(ways):
                 if way is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Node, Query, numbered, scans
+from xmlpunct.engine.plan import Node, Query, Scan, numbered
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import declared, named
@@ -52,7 +52,7 @@ def _plan(sql: str, sources: Mapping[str, str], rules: Rules) -> Query:
     _check_output(relation)
     root = numbered(optimize(relation.node, rules))
     _check_depth(root)
-    used = dict.fromkeys(scan.stream for scan in scans(root))
+    used = dict.fromkeys(scan.stream for scan in root.find(Scan))
     return Query(root, tuple(used), sql, rules, tuple(named(statements, streams)))
 
 
