@@ -34,4 +34,7 @@ def _drop(node: Node, free: bool) -> Node:
 
 def _free(node: Node, free: bool) -> bool:
     """Whether duplicates in a node's input make no difference; ``free``: in its output."""
-    return node.ignores_duplicates(0) if isinstance(node, GroupBy) else free and node.repeats
+    match node:
+        case GroupBy():
+            return node.ignores_duplicates(0)
+    return free and node.repeats

@@ -17,11 +17,12 @@ def drop_projects(node: Node) -> Node:
     match node:
         case GroupBy(Project(x, columns)) if set(columns) == set(plain(x, x.schema.names)):
             return node.over([x])
-        case Project(x, columns) if len(node.copies) == len(columns):
-            names, read = tuple(node.copies), tuple(node.copies.values())
-            if names == read == x.schema.names:
-                return x
-            if isinstance(x, Scan) and len(set(read)) == len(read):
-                column = dict(zip(x.names, x.columns, strict=True))
-                return replace(x, columns=tuple(column[name] for name in read), names=names)
+        case Project(x, columns) if len(node.copies) < len(columns):
+            return node
+        case Project(x) if tuple(node.copies) == tuple(node.copies.values()) == x.schema.names:
+            return x
+        case Project(Scan() as scan) if len(set(node.copies.values())) == len(node.copies):
+            column = dict(zip(scan.names, scan.columns, strict=True))
+            read = tuple(column[name] for name in node.copies.values())
+            return replace(scan, columns=read, names=tuple(node.copies))
     return node

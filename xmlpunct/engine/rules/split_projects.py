@@ -25,8 +25,14 @@ def _split(node: Node, wanted: Collection[str] | None) -> Node:
     """``wanted`` are the columns on which punctuations are of use above (None: all)."""
     inputs = [_split(*below) for below in zip(node.inputs, node.of_use(wanted), strict=True)]
     node = node.over(inputs) if list(node.inputs) != inputs else node
-    if not isinstance(node, Project) or node.derived or not node.memory:
-        return node
+    match node:
+        case Project(derived=(), memory=True):
+            return _halves(node, wanted)
+    return node
+
+
+def _halves(node: Project, wanted: Collection[str] | None) -> Node:
+    """A project split in two, if there is a column of use that follows another."""
     followed = {
         name: m
         for name, e in node.columns
