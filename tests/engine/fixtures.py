@@ -9,7 +9,6 @@ from pathlib import Path
 
 import polars as pl
 
-from xmlpunct.engine.explain import describe
 from xmlpunct.engine.plan import Node, Scan
 from xmlpunct.engine.sql.catalog import declared
 from xmlpunct.engine.sql.dialect import parse_statements
@@ -30,7 +29,7 @@ def blocks(name: str) -> list[list[str]]:
 
 def outline(node: Node, depth: int = 0) -> str:
     """A plan as an indented list of its operators."""
-    lines = [f"{'  ' * depth}{describe(node)}", *(outline(below, depth + 1) for below in node.inputs)]
+    lines = [f"{'  ' * depth}{node.describe()}", *(outline(below, depth + 1) for below in node.inputs)]
     return "\n".join(lines)
 
 

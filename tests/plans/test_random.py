@@ -15,7 +15,7 @@ from tests.plans.feeds import DDL, NAMES, STREAMS, feed, parts, rows_of
 from tests.plans.random_plans import Grower
 from tests.plans.text import Printer
 from xmlpunct.engine.plan import Limit, Node, Punctuate, Scan, Sort
-from xmlpunct.engine.rule_options import SWITCHES, USUAL
+from xmlpunct.engine.rule_options import RULE_OPTIONS, USUAL
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql import plan
 
@@ -75,7 +75,9 @@ def check(seed: int) -> None:
     """One plan as it was grown, as it is optimized, and as our SQL reads it."""
     case = Case(seed)
     case.run(case.root, 0)
-    case.run(optimize(case.root, case.rng.choice([USUAL, frozenset(SWITCHES)])), case.rng.choice([1, 2, 3]))
+    case.run(
+        optimize(case.root, case.rng.choice([USUAL, frozenset(RULE_OPTIONS)])), case.rng.choice([1, 2, 3])
+    )
     best = plan(DDL + Printer(duck=False).sql(case.root)).root
     case.run_twice(best, case.rng.choice([0, 1]))
     case.run_twice(best, case.rng.choice([2, 3]))

@@ -15,7 +15,7 @@ import click
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import PLACE, TEXT, say
 from xmlpunct.engine.options import RunOptions, parse_size
-from xmlpunct.engine.rule_options import SWITCHES, read_rules
+from xmlpunct.engine.rule_options import RULE_OPTIONS, read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import StrictError, UsageError
@@ -27,7 +27,7 @@ rule_option = click.option(
     multiple=True,
     metavar="NAME=on|off",
     help="Switch a rule, which changes no result: "
-    + ", ".join(f"{name} (default: {'on' if on else 'off'})" for name, on in SWITCHES.items())
+    + ", ".join(f"{name} (default: {'on' if on else 'off'})" for name, on in RULE_OPTIONS.items())
     + ".",
 )
 

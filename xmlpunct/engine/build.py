@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xmlpunct.engine.plan import Difference, Intersect, Join, Node, NotIn, Scan, SemiJoin, Sort
+from xmlpunct.engine.plan import Node, Receive, Scan
 from xmlpunct.operators import Operator, Pipeline
 from xmlpunct.operators.driver import Edge
 from xmlpunct.punctuations.ownership import ONE_SHARD
-from xmlpunct.schema import Schema
-
-SIFTERS = Join | SemiJoin | NotIn | Intersect | Difference | Sort
-"""What says a punctuation only once no tuple that it retains matches it."""
-
-
-@dataclass(frozen=True)
-class Receive(Node):
-    """A leaf that stands for what comes in on input ``port`` of a fragment, of schema ``given``."""
-
-    port: int
-    given: Schema
-
-    @property
-    def schema(self) -> Schema:
-        return self.given
 
 
 def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeline:
@@ -42,7 +25,7 @@ def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeli
         """Build a subtree; the place of its top operator, or None if it is a bare `Receive`."""
         if isinstance(node, Receive):
             return None
-        below = [add(child, sifted or isinstance(node, SIFTERS)) for child in node.inputs]
+        below = [add(child, sifted or node.sifts) for child in node.inputs]
         place = len(operators)
         operator = node.operator()
         operator.number = node.number

@@ -1,4 +1,4 @@
-"""Rules that can be switched on and off: the results are the same, what they cost is not."""
+"""Rules that can be on or off: the results are the same, what they cost is not."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ EDGE_AGGREGATION = "edge-aggregation"
 EDGE_DUPELIM = "edge-dupelim"
 """Where duplicates do not matter, those within a slice stay inside the reader."""
 
-SWITCHES = MappingProxyType({DROP_DUPELIMS: False, EDGE_AGGREGATION: True, EDGE_DUPELIM: True})
+RULE_OPTIONS = MappingProxyType({DROP_DUPELIMS: False, EDGE_AGGREGATION: True, EDGE_DUPELIM: True})
 """Whether each is on unless somebody says otherwise."""
 
 Rules = frozenset[str]
 """The names of those that are on."""
 
-USUAL: Rules = frozenset(name for name, on in SWITCHES.items() if on)
+USUAL: Rules = frozenset(name for name, on in RULE_OPTIONS.items() if on)
 
 
 def read_rules(given: Iterable[str]) -> Rules:
@@ -29,11 +29,11 @@ def read_rules(given: Iterable[str]) -> Rules:
     >>> sorted(read_rules(["edge-dupelim=off", "drop-dupelims=on"]))
     ['drop-dupelims', 'edge-aggregation']
     """
-    found = dict(SWITCHES)
+    found = dict(RULE_OPTIONS)
     for text in given:
         name, _, state = text.partition("=")
-        if name not in SWITCHES:
-            raise UsageError(f"--rule {text}: there is no rule {name}, but {', '.join(SWITCHES)}")
+        if name not in RULE_OPTIONS:
+            raise UsageError(f"--rule {text}: there is no rule {name}, but {', '.join(RULE_OPTIONS)}")
         if state not in ("on", "off"):
             raise UsageError(f"--rule {text}: write {name}=on or {name}=off")
         found[name] = state == "on"

@@ -11,34 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from xmlpunct.engine.build import SIFTERS, Receive
-from xmlpunct.engine.partition.carry_domains import widened
-from xmlpunct.engine.partition.partial_aggregation import with_edge_work
+from xmlpunct.engine.partition.carry_domains import carry_domains
+from xmlpunct.engine.partition.partial_aggregation import with_partial_aggregation
 from xmlpunct.engine.partition.ways import with_ways
-from xmlpunct.engine.plan import (
-    Difference,
-    DupElim,
-    GroupBy,
-    Guard,
-    Intersect,
-    Join,
-    Limit,
-    Merge,
-    Node,
-    NotIn,
-    PartialDupElim,
-    PartialGroupBy,
-    Project,
-    Punctuate,
-    Scan,
-    Select,
-    SemiJoin,
-    Sort,
-    Unary,
-)
+from xmlpunct.engine.plan import Choice, Exchange, Guard, Merge, Node, Project, Receive, Scan, plain
 from xmlpunct.engine.rule_options import USUAL, Rules
-from xmlpunct.engine.rules.walk import plain
-from xmlpunct.expressions.expression import Column
 from xmlpunct.punctuations.ownership import ONE_SHARD, Ways
 from xmlpunct.schema import Schema
 
@@ -99,56 +76,6 @@ class Fragments:
     schema: Schema
 
 
-@dataclass(frozen=True)
-class _Exchange(Unary):
-    """A cut in the plan: what stands below it is an edge or another fragment."""
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
-
-
-@dataclass(frozen=True)
-class Choice:
-    """An attribute by which a stateful node may be partitioned.
-
-    ``inputs`` is what each input calls it, ``output`` what the output does (None: after this node tuples of
-    one value may be on several shards).
-    """
-
-    inputs: tuple[str, ...]
-    output: str | None
-
-
-def choices(node: Node) -> list[Choice] | None:
-    """By what a stateful node may be partitioned: any non-empty selection of these will do.
-
-    An empty list: by nothing, it runs on one shard. None: the node has no state.
-    """
-    if isinstance(node, Project) and node.derived:
-        # Not by a source: each shard has to hear of all of its values, for they are fused.
-        sources = {source for _, e in node.derived for source in e.columns()}
-        plain_columns = ((name, e) for name, e in node.columns if isinstance(e, Column))
-        return [Choice((e.name,), name) for name, e in plain_columns if e.name not in sources]
-    if isinstance(node, Scan | Select | Project | PartialGroupBy | PartialDupElim | Receive | _Exchange):
-        return None
-    if isinstance(node, GroupBy):
-        return [Choice((key,), key) for key in node.keys]
-    if isinstance(node, Guard):
-        return [Choice((name,), name) for name in node.stream.schema.names]
-    if isinstance(node, DupElim | Merge | Intersect | Difference):
-        columns = zip(*(side.schema.names for side in node.inputs), strict=True)
-        return [Choice(c, name) for c, name in zip(columns, node.schema.names, strict=True)]
-    if isinstance(node, Join):
-        kept = {"inner": 0, "left": 0, "right": 1}.get(node.kind)  # whose key no null replaces
-        return [Choice(pair, None if kept is None else pair[kept]) for pair in node.keys]
-    if isinstance(node, SemiJoin):
-        return [Choice(pair, pair[0]) for pair in node.keys]
-    if isinstance(node, Punctuate | NotIn | Sort | Limit):
-        return []
-    raise TypeError(f"no partitioning for {type(node).__name__}")
-
-
 def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
     """Cut a plan over the streams of these names into edges and fragments.
 
@@ -159,7 +86,7 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
     numbers = count(1 + max(node.number for node in root.walk()))
 
     def edge(node: Node) -> int:
-        (scan,) = (n for n in node.walk() if isinstance(n, Scan))
+        (scan,) = node.find(Scan)
         edges.append(Edge(_forgetful(node), streams.index(scan.stream.name)))
         return len(edges) - 1
 
@@ -179,7 +106,7 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
             children: list[Node] = []
             for port, child in enumerate(node.inputs):
                 side = tuple(choice.inputs[port] for choice in chosen)
-                if isinstance(child, _Exchange):
+                if isinstance(child, Exchange):
                     children.append(receive(child.input, side, node))
                 else:
                     children.append(descend(child, side))
@@ -188,10 +115,10 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
         def receive(below: Node, keys: tuple[str, ...], reader: Node) -> Node:
             """A port for what is below an exchange."""
             from_edge = _available(below) is None
-            given = widened(below, reader) if from_edge else below
+            given = carry_domains(below, reader) if from_edge else below
             feeds.append(Feed(from_edge, (edge if from_edge else fragment)(given), given.schema, keys))
             port = Receive(len(feeds) - 1, given.schema)
-            if given.schema.names == below.schema.names or isinstance(reader, GroupBy | Project):
+            if given.schema.names == below.schema.names or reader.by_name:
                 return port  # the reader picks its columns by itself, and joins
             return Project(port, plain(below, below.schema.names), number=next(numbers))
 
@@ -201,37 +128,36 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
         fragments.append(Fragment(new, tuple(feeds), single, ways))
         return len(fragments) - 1
 
-    planned = _place(with_edge_work(root, numbers, on))
+    planned = _place(with_partial_aggregation(root, numbers, on))
     (edge if _available(planned) is None else fragment)(planned)
     return Fragments(tuple(edges), _heard(fragments), root.schema)
 
 
 def _forgetful(node: Node) -> Node:
     """A stateless part as it can run where it is rebuilt for every slice."""
-    node = node.over([_forgetful(below) for below in node.inputs])
-    return replace(node, memory=False) if isinstance(node, Scan | Project) else node
+    return node.over([_forgetful(below) for below in node.inputs]).forgetful()
 
 
 def _place(node: Node) -> Node:
     """Put an exchange between every edge and its fragment, and wherever partitionings do not agree."""
     children = [_place(child) for child in node.inputs]
-    wanted = choices(node)
+    wanted = node.partition_choices()
     if wanted is None:
         return node.over(children)
-    kept = node.over([_Exchange(c) if _available(c) is None else c for c in children])
+    kept = node.over([Exchange(c) if _available(c) is None else c for c in children])
     below = [_top_state(c) for c in children if _available(c) is not None]
     # a guard goes by what is above it
     spread = [bool(_chosen(top)) for top in below if not isinstance(top, Guard)]
-    if type(node) is Merge and len(spread) == len(children) and not any(spread):
+    if isinstance(node, Merge) and len(spread) == len(children) and not any(spread):
         agree = True  # it has no tuples to hold that would be worth another fragment for each input
     else:
         agree = bool(_chosen(kept)) if wanted else not any(spread)
-    return kept if agree else node.over([_Exchange(c) for c in children])
+    return kept if agree else node.over([Exchange(c) for c in children])
 
 
 def _chosen(node: Node) -> list[Choice] | None:
     """The choices of a stateful node that its inputs agree with; None: it has no state."""
-    wanted = choices(node)
+    wanted = node.partition_choices()
     if wanted is None:
         return None
     below = [_available(child) for child in node.inputs]
@@ -244,30 +170,27 @@ def _chosen(node: Node) -> list[Choice] | None:
 
 def _available(node: Node) -> frozenset[str] | None:
     """The output attributes by which the part below may be partitioned; None: it has no state, so by any."""
-    if isinstance(node, Scan | _Exchange):
+    if isinstance(node, Exchange) or not node.inputs:
         return None
     chosen = _chosen(node)
     if chosen is not None:
         return frozenset(choice.output for choice in chosen if choice.output is not None)
-    (found,) = map(_available, node.inputs)
-    if found is None or not isinstance(node, Project):
-        return found
-    return frozenset(n for n, e in node.columns if isinstance(e, Column) and e.name in found)
+    (below,) = map(_available, node.inputs)
+    if below is None:
+        return None
+    return frozenset(n for n in node.schema.names if any(source in below for _, source in node.carries(n)))
 
 
 def _top_state(node: Node) -> Node:
     """The topmost stateful node of a part that has one."""
-    while choices(node) is None:
+    while node.partition_choices() is None:
         (node,) = node.inputs
     return node
 
 
 def _below(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
     """What partition attributes are called below a stateless node."""
-    if not isinstance(node, Project):
-        return keys
-    sources = {name: e.name for name, e in node.columns if isinstance(e, Column)}
-    return tuple(sources[key] for key in keys)
+    return tuple(source for key in keys for _, source in node.carries(key))
 
 
 def _heard(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
@@ -275,7 +198,7 @@ def _heard(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
     found: dict[int, Fragment] = {}
     for number, fragment in reversed(list(enumerate(fragments))):
         above = [f for f in found.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds]]
-        sifts = any(isinstance(node, SIFTERS) for node in fragment.root.walk())
+        sifts = any(node.sifts for node in fragment.root.walk())
         differs = not fragment.single and (sifts or any(f.differs for f in above))
         root = with_ways(fragment.root, [x.keys for x in fragment.feeds]) if differs else fragment.root
         root = replace(root, sifted=any(f.sifts for f in above))

@@ -1,41 +1,19 @@
-"""What of a fragment's first operators can be done at its edges, so that less goes over the exchange."""
+"""Partial aggregation at the source: what of a fragment's first operators is done at its edges.
+
+So less goes over the exchange.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from xmlpunct.engine.plan import (
-    Difference,
-    DupElim,
-    GroupBy,
-    Intersect,
-    Merge,
-    Node,
-    NotIn,
-    PartialDupElim,
-    PartialGroupBy,
-    Project,
-    Scan,
-    Select,
-    SemiJoin,
-    Union,
-)
+from xmlpunct.engine.plan import GroupBy, Merge, Node, PartialDupElim, PartialGroupBy, Project, plain
 from xmlpunct.engine.rule_options import EDGE_AGGREGATION, EDGE_DUPELIM, Rules
-from xmlpunct.engine.rules.drop_ignored import needs_each_once, repeats
-from xmlpunct.engine.rules.walk import plain
-from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators import Aggregate
 
 
-def is_edge(node: Node) -> bool:
-    """Whether a part of a plan has no state, so that it runs inside the reader."""
-    return all(
-        isinstance(n, Scan | Select) or (isinstance(n, Project) and not n.derived) for n in node.walk()
-    )
-
-
-def with_edge_work(root: Node, numbers: Iterator[int], on: Rules) -> Node:
+def with_partial_aggregation(root: Node, numbers: Iterator[int], on: Rules) -> Node:
     """The plan with partial operators on top of those of its edges where they are of use.
 
     GroupBy(edge) -> GroupBy(PartialGroupBy(edge)), also through a merge and the upper halves of split projects; and a
@@ -49,8 +27,8 @@ def with_edge_work(root: Node, numbers: Iterator[int], on: Rules) -> Node:
             return _aggregated(node, sides, numbers)
         inputs = []
         for port, below in enumerate(node.inputs):
-            each_once = _each_once(node, port, free)
-            if not is_edge(below):
+            each_once = node.ignores_duplicates(port) or (free and node.repeats)
+            if not below.stateless:
                 inputs.append(work(below, each_once))
             elif each_once and EDGE_DUPELIM in on:
                 inputs.append(PartialDupElim(below, number=next(numbers)))
@@ -58,29 +36,16 @@ def with_edge_work(root: Node, numbers: Iterator[int], on: Rules) -> Node:
                 inputs.append(below)
         return node.over(inputs)
 
-    return root if is_edge(root) else work(root, False)
-
-
-def _each_once(node: Node, port: int, free: bool) -> bool:
-    """Whether duplicates that come in on a port make no difference."""
-    if isinstance(node, DupElim | Union | Intersect | Difference):
-        return True
-    if isinstance(node, GroupBy):
-        return needs_each_once(node)
-    if isinstance(node, SemiJoin) and port == 1:
-        return node.residual is None or not can_fail(node.residual)
-    if isinstance(node, NotIn) and port == 1:
-        return True
-    return free and repeats(node)
+    return root if root.stateless else work(root, False)
 
 
 def _sides(node: GroupBy) -> tuple[Node, ...]:
     """The parts that a group-by reads, if it can go by partial aggregates that their edges make; else none."""
     below = node.input
-    merged = type(below) is Merge and bool(node.keys)  # without keys, an exchange stands above the merge
+    merged = isinstance(below, Merge) and bool(node.keys)  # without keys, an exchange stands above the merge
     sides = below.inputs if merged else (below,)
     partial = not any(a.needs_values for a in node.aggregates) and bool(node.keys or node.aggregates)
-    return sides if partial and all(is_edge(_edge(side)) for side in sides) else ()
+    return sides if partial and all(_edge(side).stateless for side in sides) else ()
 
 
 def _edge(side: Node) -> Node:

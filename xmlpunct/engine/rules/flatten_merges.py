@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from xmlpunct.engine.plan import DupElim, Merge, Node, Union
 from xmlpunct.engine.rules.walk import everywhere
 
@@ -14,14 +12,13 @@ def flatten_merges(root: Node) -> Node:
 
 
 def _flatten(node: Node) -> Node:
-    if isinstance(node, DupElim) and isinstance(node.input, Merge):
-        return _flatten(Union(node.input.sides))
-    if not isinstance(node, Merge):
-        return node
-    sides: list[Node] = []
-    for side in node.sides:
-        while isinstance(node, Union) and isinstance(side, DupElim):
-            side = side.input
-        same = isinstance(side, Merge) and (isinstance(node, Union) or not isinstance(side, Union))
-        sides += side.inputs if same else [side]
-    return node if tuple(sides) == node.sides else _flatten(replace(node, sides=tuple(sides)))
+    match node:
+        case DupElim(Merge(sides) | Union(sides)):
+            return _flatten(Union(sides))
+        case Merge() | Union():
+            taken_in = Merge | Union | DupElim if isinstance(node, Union) else Merge
+            sides = tuple(
+                x for side in node.sides for x in (side.inputs if isinstance(side, taken_in) else [side])
+            )
+            return node if sides == node.sides else _flatten(node.over(sides))
+    return node

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from xmlpunct.engine.plan import Guard, Node, Project, Punctuate, Query, Scan
-from xmlpunct.engine.rules.walk import plain
+from xmlpunct.engine.plan import Guard, Node, Project, Punctuate, Query, Scan, plain
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.punctuate import AccessOrder
 
@@ -21,19 +20,23 @@ def with_guards(query: Query) -> Query:
     """
     numbers, heard = count(1 + max(node.number for node in query.root.walk())), set[str]()
 
-    def guarded(node: Node) -> Node:
-        scan = node.input if isinstance(node, Punctuate) else node
-        if not isinstance(scan, Scan):
-            return node.over([guarded(below) for below in node.inputs])
+    def judged(scan: Scan) -> Guard:
         stream, quiet = replace(scan.stream, guarded=True), scan.stream.name in heard
         heard.add(stream.name)
         names = stream.layout.names
         whole = Scan(stream, names, names, scan.memory, number=scan.number)
-        found: Node = Guard(whole, stream, quiet, number=next(numbers))
-        if isinstance(node, Punctuate):
-            origins = dict(zip(scan.names, scan.columns, strict=True))
-            found = replace(node, input=found, order=_by_origin(node.order, origins), quiet=quiet)
-        return Project(found, tuple(_columns(found, scan)), number=next(numbers))
+        return Guard(whole, stream, quiet, number=next(numbers))
+
+    def guarded(node: Node) -> Node:
+        match node:
+            case Scan() as scan:
+                below: Node = judged(scan)
+            case Punctuate(Scan() as scan, order):
+                guard, origins = judged(scan), dict(zip(scan.names, scan.columns, strict=True))
+                below = replace(node, input=guard, order=_by_origin(order, origins), quiet=guard.quiet)
+            case _:
+                return node.over([guarded(child) for child in node.inputs])
+        return Project(below, tuple(_columns(below, scan)), number=next(numbers))
 
     streams = tuple(replace(stream, guarded=True) for stream in query.streams)
     return replace(query, root=guarded(query.root), streams=streams)

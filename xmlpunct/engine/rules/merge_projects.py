@@ -6,7 +6,7 @@ from collections import Counter
 
 from xmlpunct.engine.plan import Node, Project
 from xmlpunct.engine.rules.walk import everywhere, substitute
-from xmlpunct.expressions.expression import Call, Column
+from xmlpunct.expressions.expression import Call
 from xmlpunct.expressions.program import can_fail
 
 
@@ -20,13 +20,17 @@ def merge_projects(root: Node) -> Node:
 
 
 def _merge(node: Node) -> Node:
-    if not (isinstance(node, Project) and isinstance(node.input, Project)):
-        return node
-    lower = node.input
-    uses = Counter(name for _, e in node.columns for name in e.columns())
-    kept = {e.name for _, e in node.columns if isinstance(e, Column)}
-    for name, e in lower.columns:
-        if (can_fail(e) and name not in kept) or (isinstance(e, Call) and uses[name] > 1):
-            return node
-    columns = dict(lower.columns)
-    return _merge(Project(lower.input, tuple((name, substitute(e, columns)) for name, e in node.columns)))
+    match node:
+        case Project(Project(x) as lower, columns) if not _prevented(lower, node):
+            below = dict(lower.columns)
+            return _merge(Project(x, tuple((name, substitute(e, below)) for name, e in columns)))
+    return node
+
+
+def _prevented(lower: Project, upper: Project) -> bool:
+    uses = Counter(name for _, e in upper.columns for name in e.columns())
+    kept = set(upper.copies.values())
+    return any(
+        (can_fail(e) and name not in kept) or (isinstance(e, Call) and uses[name] > 1)
+        for name, e in lower.columns
+    )

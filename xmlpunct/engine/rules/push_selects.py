@@ -16,17 +16,7 @@ from xmlpunct.engine.plan import (
     SemiJoin,
     Union,
 )
-from xmlpunct.engine.rules.walk import (
-    aggregate_can_fail,
-    conjunction,
-    conjuncts,
-    everywhere,
-    movable,
-    none_fails,
-    on_side,
-    renamed,
-    substitute,
-)
+from xmlpunct.engine.rules.walk import conjuncts, everywhere, movable, on_side, renamed, select, substitute
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join_keys import LEFT, RIGHT
@@ -43,48 +33,40 @@ def push_selects(root: Node) -> Node:
 
 
 def _push(node: Node) -> Node:
-    if not isinstance(node, Select):
-        return node
-    below, predicate = node.input, node.predicate
-    if isinstance(below, Project) and none_fails(e for _, e in below.columns):
+    match node:
         # a project that can fail must still see the tuples that it rejects
-        return below.over([_push(Select(below.input, substitute(predicate, dict(below.columns))))])
-    if isinstance(below, Union | DupElim) and can_fail(predicate):
-        return node  # below, it would reject every duplicate
-    if isinstance(below, DupElim):
-        return below.over([_push(Select(below.input, predicate))])
-    if isinstance(below, Intersect | Difference):
-        if can_fail(predicate):
-            return node  # below, it would reject tuples that never come out
-        return below.over([_push(Select(side, renamed(predicate, below, side))) for side in below.inputs])
-    if isinstance(below, Join | SemiJoin):
-        return _push_below_join(node, below)
-    if isinstance(below, NotIn):
+        case Select(Project(x, columns) as below, p) if not below.can_fail:
+            return below.over([_push(Select(x, substitute(p, dict(columns))))])
+        case Select(Merge() as below, p):
+            return _below_all(below, p)
+        # below, what can fail would reject every duplicate, and tuples that never come out
+        case Select(DupElim() | Union() | Intersect() | Difference() as below, p) if not can_fail(p):
+            return _below_all(below, p)
         # its one test per left tuple can fail on nothing
-        return below.over([_push(Select(below.left, predicate)), below.right])
-    if isinstance(below, Merge):
-        return below.over([_push(Select(side, renamed(predicate, below, side))) for side in below.sides])
-    if isinstance(below, GroupBy):
-        return _push_below_groups(node, below)
+        case Select(NotIn(left, right) as below, p):
+            return below.over([_push(Select(left, p)), right])
+        # one that can fail rejects pairs that would not be there
+        case Select(Join() | SemiJoin() as below, p) if not below.can_fail:
+            return _below_join(node, below, p)
+        # without keys, the one group exists, whatever is dropped; one that can fail rejects groups, and silences none
+        case Select(GroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
+            return _below_groups(node, below, p)
     return node
 
 
-def _push_below_join(node: Select, join: Join | SemiJoin) -> Node:
+def _below_all(below: Node, predicate: Expression) -> Node:
+    return below.over([_push(Select(side, renamed(predicate, below, side))) for side in below.inputs])
+
+
+def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Node:
     """Conditions on one side that no row of nulls is tested by; those on keys alone drop tuples of both."""
-    if join.residual is not None and can_fail(join.residual):
-        return node  # it rejects pairs that would not be there
-    tested = (
-        [side for side in (LEFT, RIGHT) if 1 - side not in join.preserved]
-        if isinstance(join, Join)
-        else [LEFT]
-    )
-    inner = isinstance(join, Join) and join.kind == "inner"
+    tested = join.without_nulls
     lower: tuple[list[Expression], list[Expression]] = ([], [])
     pushed = []
-    for part in movable(node.predicate):
+    for part in movable(predicate):
         ways = [on_side(part, join, side) for side in (LEFT, RIGHT)]
         own = [side for side in tested if set(part.columns()) <= set(join.inputs[side].schema.names)]
-        if any(ways[side] is not None for side in (tested if inner else own)):
+        if any(ways[side] is not None for side in (tested if join.inner else own)):
             pushed.append(part)
             for side, way in enumerate(ways):
                 if way is not None:
@@ -92,24 +74,16 @@ def _push_below_join(node: Select, join: Join | SemiJoin) -> Node:
     if not pushed:
         return node
     sides = [
-        _push(Select(below, conjunction(parts))) if parts else below
+        _push(select(below, parts)) if parts else below
         for below, parts in zip(join.inputs, lower, strict=True)
     ]
-    upper = [part for part in conjuncts(node.predicate) if part not in pushed]
-    found = join.over(sides)
-    return Select(found, conjunction(upper)) if upper else found
+    return select(join.over(sides), [part for part in conjuncts(predicate) if part not in pushed])
 
 
-def _push_below_groups(node: Select, group: GroupBy) -> Node:
-    """Conditions on keys alone drop whole groups. Without keys the one group exists, whatever is dropped."""
-    if not group.keys or can_fail(node.predicate):
-        return node
-    if any(aggregate_can_fail(a, group) for a in group.aggregates):
-        return node  # a group whose sum overflows is rejected, not silently dropped
-    parts = list(conjuncts(node.predicate))
+def _below_groups(node: Node, group: GroupBy, predicate: Expression) -> Node:
+    """Conditions on keys alone drop whole groups."""
+    parts = conjuncts(predicate)
     lower = [p for p in parts if set(p.columns()) <= set(group.keys)]
-    upper = [p for p in parts if p not in lower]
     if not lower:
         return node
-    pushed = group.over([_push(Select(group.input, conjunction(lower)))])
-    return Select(pushed, conjunction(upper)) if upper else pushed
+    return select(group.over([_push(select(group.input, lower))]), [p for p in parts if p not in lower])

@@ -1,17 +1,15 @@
-"""What rules share: how to apply them everywhere, and what can fail."""
+"""What rules share: how to apply them everywhere, and conditions in parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
-from functools import reduce
-from itertools import chain, count
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce, wraps
 
-from xmlpunct.engine.plan import GroupBy, Join, Node, SemiJoin
+from xmlpunct.engine.plan import Join, Node, Select, SemiJoin, column
 from xmlpunct.expressions.evaluation import operands
 from xmlpunct.expressions.expression import Call, Column, Expression
 from xmlpunct.expressions.program import can_fail
-from xmlpunct.operators import Aggregate
-from xmlpunct.types import BOOLEAN, DOUBLE
+from xmlpunct.types import BOOLEAN
 
 
 def everywhere(root: Node, change: Callable[[Node], Node]) -> Node:
@@ -20,16 +18,14 @@ def everywhere(root: Node, change: Callable[[Node], Node]) -> Node:
     return change(root.over(inputs) if list(root.inputs) != inputs else root)
 
 
-def none_fails(expressions: Iterable[Expression]) -> bool:
-    """Whether none of them can reject a tuple."""
-    return not any(map(can_fail, expressions))
+def rule(change: Callable[[Node], Node]) -> Callable[[Node], Node]:
+    """The rule that makes a change everywhere; where its pattern does not match it returns the node."""
 
+    @wraps(change)
+    def apply(root: Node) -> Node:
+        return everywhere(root, change)
 
-def aggregate_can_fail(aggregate: Aggregate, group: GroupBy) -> bool:
-    """Whether a group can be rejected because a result does not fit its type."""
-    if aggregate.function not in ("SUM", "AVG") or aggregate.argument is None:
-        return False
-    return group.input.schema[aggregate.argument].type is not DOUBLE
+    return apply
 
 
 def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
@@ -47,6 +43,11 @@ def conjuncts(predicate: Expression | None) -> list[Expression]:
 def conjunction(parts: Iterable[Expression]) -> Expression:
     """The parts, at least one, joined by AND."""
     return reduce(lambda a, b: Call(BOOLEAN, a.nullable or b.nullable, "AND", (a, b)), parts)
+
+
+def select(node: Node, parts: Sequence[Expression]) -> Node:
+    """The tuples of a node for which all conditions hold (none: the node itself)."""
+    return Select(node, conjunction(parts)) if parts else node
 
 
 def movable(predicate: Expression) -> list[Expression]:
@@ -78,24 +79,7 @@ def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | 
     return substitute(part, columns) if names and names <= columns.keys() else None
 
 
-def column(node: Node, name: str) -> Column:
-    """The expression that reads a column of a node's output."""
-    attribute = node.schema[name]
-    return Column(attribute.type, attribute.nullable, name)
-
-
 def renamed(expression: Expression, node: Node, side: Node) -> Expression:
     """An expression over the output of a node whose inputs match by position as one over an input."""
     names = zip(node.schema.names, side.schema.names, strict=True)
     return substitute(expression, {name: column(side, its) for name, its in names})
-
-
-def fresh(name: str, taken: Container[str]) -> str:
-    """A name for another column, like ``name``, that is not taken."""
-    numbers = (f"{name}#{number}" for number in count(2))
-    return next(n for n in chain([name], numbers) if n not in taken)
-
-
-def plain(node: Node, names: Iterable[str]) -> tuple[tuple[str, Expression], ...]:
-    """The columns of a project that passes some attributes of a node on."""
-    return tuple((name, column(node, name)) for name in names)

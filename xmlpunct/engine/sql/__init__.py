@@ -52,7 +52,7 @@ def _plan(sql: str, sources: Mapping[str, str], rules: Rules) -> Query:
     _check_output(relation)
     root = numbered(optimize(relation.node, rules))
     _check_depth(root)
-    used = dict.fromkeys(node.stream for node in root.walk() if isinstance(node, Scan))
+    used = dict.fromkeys(scan.stream for scan in root.find(Scan))
     return Query(root, tuple(used), sql, rules, tuple(named(statements, streams)))
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Join, Node, Project, SemiJoin
-from xmlpunct.engine.rules.walk import conjunction, plain
+from xmlpunct.engine.plan import Join, Node, Project, SemiJoin, plain
+from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.scalars import Scalars

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan import Limit, Node, Project, Sort
-from xmlpunct.engine.rules.walk import column
+from xmlpunct.engine.plan import Limit, Node, Project, Sort, column
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.scalars import Scalars

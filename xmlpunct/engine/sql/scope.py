@@ -8,8 +8,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Node, Project
-from xmlpunct.engine.rules.walk import column
+from xmlpunct.engine.plan import Node, Project, column
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.expressions.expression import Column
 

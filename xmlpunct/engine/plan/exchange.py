@@ -1,0 +1,35 @@
+"""Where a plan is cut: nodes that stand for what comes from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xmlpunct.engine.plan.node import Node, Unary
+from xmlpunct.schema import Schema
+
+
+@dataclass(frozen=True)
+class Receive(Node):
+    """A leaf that stands for what comes in on input ``port`` of a fragment, of schema ``given``."""
+
+    port: int
+    given: Schema
+
+    @property
+    def schema(self) -> Schema:
+        return self.given
+
+    def partition_choices(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Exchange(Unary):
+    """A cut in the plan: what stands below it is an edge or another fragment."""
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def partition_choices(self) -> None:
+        return None

@@ -1,0 +1,151 @@
+"""Groups and their aggregates; each tuple once; and what of both is done ahead of an exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan.node import Choice, Node, Unary, lost_domains
+from xmlpunct.engine.plan.words import closed, closes_tuple, every_stream, places
+from xmlpunct.schema import Schema
+from xmlpunct.types import DOUBLE
+
+
+@dataclass(frozen=True)
+class GroupBy(Unary):
+    """Groups by the columns ``keys`` (none: one group) and aggregates.
+
+    With ``whole``, its input are partial aggregates of tuples of that schema.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[ops.Aggregate, ...]
+    whole: Schema | None = None
+
+    by_name = True
+
+    def operator(self) -> ops.Operator:
+        return ops.GroupBy(self.input.schema, self.keys, self.aggregates, self.whole)
+
+    @property
+    def parameters(self) -> str:
+        aggregates = ", ".join(map(_described, self.aggregates))
+        return f"{', '.join(self.keys) or 'nothing'}: {aggregates}".removesuffix(": ")
+
+    @property
+    def unblocked_by(self) -> str:
+        end = every_stream(self)
+        if not self.keys:
+            return f"its one result is released at the end of {end}"
+        by = places(self.input, self.keys)
+        text = f"a group is released once {closed(self.input, by)}"
+        computed = [key for key in self.keys if key not in by]
+        if computed and by:
+            text += f"; no punctuation speaks about {', '.join(computed)}, which is computed"
+        nulls = [key for key in by if self.schema[key].nullable]
+        if nulls:
+            text += f"; where {' or '.join(nulls)} is null, at the end of {end}"
+        return text
+
+    def rejects_by(self, aggregate: ops.Aggregate) -> bool:
+        """Whether a group can be rejected because this result does not fit its type."""
+        if aggregate.function not in ("SUM", "AVG") or aggregate.argument is None:
+            return False
+        return self.input.schema[aggregate.argument].type is not DOUBLE
+
+    @property
+    def can_fail(self) -> bool:
+        return any(map(self.rejects_by, self.aggregates))
+
+    @property
+    def distinct_key(self) -> frozenset[str]:
+        return frozenset(self.keys)
+
+    def ignores_duplicates(self, port: int) -> bool:
+        return all(a.ignores_duplicates for a in self.aggregates)
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        aggregates = tuple(a for a in self.aggregates if a.name in used or self.rejects_by(a))
+        return replace(self, aggregates=aggregates or (() if self.keys else self.aggregates[:1]))
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[*self.keys, *(a.argument for a in self.aggregates if a.argument is not None)]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [(0, name)] if name in self.keys else []
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [self.keys]
+
+    def partition_choices(self) -> list[Choice]:
+        return [Choice((key,), key) for key in self.keys]
+
+
+@dataclass(frozen=True)
+class PartialGroupBy(Unary):
+    """Aggregates slice by slice, for a `GroupBy` behind an exchange.
+
+    Punctuations may speak about the columns ``kept`` too, which tuples have no more.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[ops.Aggregate, ...]
+    kept: tuple[str, ...]
+
+    ahead = "aggregates slice by slice"
+
+    def operator(self) -> ops.Operator:
+        return ops.PartialGroupBy(self.input.schema, self.keys, self.aggregates, self.kept)
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [(0, name)] if name in (*self.keys, *self.kept) else []
+
+    def partition_choices(self) -> None:
+        return None
+
+    def with_domains(self) -> Node:
+        lost = lost_domains(self.input.schema, (*self.keys, *self.kept), ())
+        return replace(self, kept=(*self.kept, *(name for name, _ in lost)))
+
+
+@dataclass(frozen=True)
+class DupElim(Unary):
+    """Drops tuples that were there before."""
+
+    repeats = True
+
+    def operator(self) -> ops.Operator:
+        return ops.DupElim(self.input.schema)
+
+    @property
+    def unblocked_by(self) -> str:
+        return f"a tuple is forgotten once {closes_tuple(self)}"
+
+    @property
+    def distinct_key(self) -> frozenset[str]:
+        return frozenset(self.schema.names)
+
+    def ignores_duplicates(self, port: int) -> bool:
+        return True
+
+    def partition_choices(self) -> list[Choice]:
+        return [Choice((name,), name) for name in self.schema.names]
+
+
+@dataclass(frozen=True)
+class PartialDupElim(Unary):
+    """Drops what comes twice in a slice."""
+
+    ahead = "each tuple once a slice"
+
+    def operator(self) -> ops.Operator:
+        return ops.PartialDupElim(self.input.schema)
+
+    def partition_choices(self) -> None:
+        return None
+
+
+def _described(a: ops.Aggregate) -> str:
+    text = f"{a.function}({'DISTINCT ' * a.distinct}{'*' if a.argument is None else a.argument})"
+    return text if a.name == text else a.name

@@ -1,0 +1,202 @@
+"""Joins, and the conditions that are joins: IN, EXISTS and their negations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan.node import Binary, Choice, Holders, Place, together
+from xmlpunct.engine.plan.words import closed, every_stream, places, which_side
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import can_fail
+from xmlpunct.operators.join import PRESERVED
+from xmlpunct.operators.join_keys import LEFT, RIGHT
+
+Keys = tuple[tuple[str, str], ...]
+"""Equality attributes of a join: pairs of a left and a right one, of one type."""
+
+
+@dataclass(frozen=True)
+class Keyed(Binary):
+    """A node that compares left tuples with the right ones that agree on ``keys`` and satisfy its residual."""
+
+    keys: Keys
+
+    sifts = True
+
+    @property
+    def residual(self) -> Expression | None:
+        return None
+
+    @property
+    def parameters(self) -> str:
+        tests = [f"{left} = {right}" for left, right in self.keys]
+        tests += [] if self.residual is None else [str(self.residual)]
+        return f"on {' AND '.join(tests)}" if tests else "of all pairs"
+
+    @property
+    def can_fail(self) -> bool:
+        return self.residual is not None and can_fail(self.residual)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        tested = () if self.residual is None else self.residual.columns()
+        return _of_sides(self, {*used, *tested}.union(*self.keys))
+
+    def forgotten(self, then: Sequence[str]) -> str:
+        """Each side's tuples go once the other side has closed their keys; ``then``: what becomes of them."""
+        texts = []
+        for side in (LEFT, RIGHT):
+            other = self.inputs[1 - side]
+            keys = [pair[1 - side] for pair in self.keys]
+            when = closed(other, places(other, keys)) if keys else f"{every_stream(other)} has ended"
+            texts.append(f"a tuple {which_side(self, side)} is {then[side]} once {when}")
+        if not self.keys:
+            texts.append("without an equality it runs on one shard and compares everything with everything")
+        return "; ".join(texts)
+
+
+@dataclass(frozen=True)
+class Join(Keyed):
+    """Pairs that agree on ``keys`` and satisfy ``residual``. ``kind`` is inner, left, right or full.
+
+    Attribute names of the two sides differ. An inner join's output has each key once, under its left name.
+    """
+
+    kind: str = "inner"
+    residual: Expression | None = None
+
+    @property
+    def inner(self) -> bool:
+        return self.kind == "inner"
+
+    @property
+    def preserved(self) -> tuple[int, ...]:
+        """The sides whose tuples come out without a partner too."""
+        return PRESERVED[self.kind]
+
+    @property
+    def only_with_partner(self) -> tuple[int, ...]:
+        """The sides whose tuples count with a partner only."""
+        return tuple(side for side in (LEFT, RIGHT) if side not in self.preserved)
+
+    @property
+    def without_nulls(self) -> tuple[int, ...]:
+        """The sides that no row of nulls stands for."""
+        return tuple(side for side in (LEFT, RIGHT) if 1 - side not in self.preserved)
+
+    def operator(self) -> ops.Operator:
+        return ops.Join(self.left.schema, self.right.schema, self.keys, self.kind, self.residual)
+
+    def describe(self) -> str:
+        return f"{self.kind} {super().describe()}"
+
+    @property
+    def unblocked_by(self) -> str:
+        lonely = "forgotten, and released with nulls if it had no partner,"
+        return self.forgotten([lonely if side in self.preserved else "forgotten" for side in (LEFT, RIGHT)])
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        left, right = self.left.distinct_key, self.right.distinct_key
+        if left is None or right is None or self.kind == "full":  # where rows of nulls come from both sides
+            return None
+        return left | {self._shared.get(name, name) for name in right}
+
+    @property
+    def _shared(self) -> dict[str, str]:
+        """The right columns that the output has under their left name."""
+        return {right: left for left, right in self.keys} if self.inner else {}
+
+    def places(self, name: str) -> list[Place]:
+        for left, right in self.keys:
+            if self.inner and name == left:  # either side speaks about it
+                return together([self.left.places(left), self.right.places(right)])
+        return super().places(name)
+
+    def partition_choices(self) -> list[Choice]:
+        kept = {"inner": LEFT, "left": LEFT, "right": RIGHT}.get(self.kind)  # whose key no null replaces
+        return [Choice(pair, None if kept is None else pair[kept]) for pair in self.keys]
+
+    def holders(self, below: Sequence[Holders]) -> Holders:
+        both = (
+            left | {self._shared.get(name, name) for name in right}
+            for left, right in zip(*below, strict=True)
+        )
+        return [known & set(self.schema.names) for known in both]
+
+
+@dataclass(frozen=True)
+class SemiJoin(Keyed):
+    """Left tuples that have a partner on the right; ``anti``: that have none (NOT EXISTS)."""
+
+    anti: bool = False
+    residual: Expression | None = None
+    inner = False
+    without_nulls = (LEFT,)
+
+    @property
+    def only_with_partner(self) -> tuple[int, ...]:
+        """The sides whose tuples count with a partner only."""
+        return (RIGHT,) if self.anti else (LEFT, RIGHT)
+
+    def operator(self) -> ops.Operator:
+        return ops.SemiJoin(self.left.schema, self.right.schema, self.keys, self.anti, self.residual)
+
+    @property
+    def name(self) -> str:
+        return "antijoin" if self.anti else "semijoin"
+
+    @property
+    def unblocked_by(self) -> str:
+        then = "released" if self.anti else "dropped"
+        return self.forgotten([f"{then}, if it has no partner,", "forgotten"])
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        return self.left.distinct_key
+
+    def ignores_duplicates(self, port: int) -> bool:
+        return port == RIGHT and not self.can_fail
+
+    def partition_choices(self) -> list[Choice]:
+        return [Choice(pair, pair[LEFT]) for pair in self.keys]
+
+
+@dataclass(frozen=True)
+class NotIn(Binary):
+    """Left tuples whose ``left_column`` is NOT IN the values of ``right_column``, where nulls can occur."""
+
+    sifts = True
+
+    left_column: str
+    right_column: str
+
+    ends_only = True
+
+    def operator(self) -> ops.Operator:
+        return ops.NotIn(self.left.schema, self.right.schema, self.left_column, self.right_column)
+
+    @property
+    def parameters(self) -> str:
+        return f"{self.left_column} NOT IN {self.right_column}"
+
+    @property
+    def unblocked_by(self) -> str:
+        end = every_stream(self.right)
+        return f"nothing is released before the end of {end}, on one shard; a null there leaves nothing"
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        return self.left.distinct_key
+
+    def ignores_duplicates(self, port: int) -> bool:
+        return port == RIGHT
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return _of_sides(self, {*used, self.left_column, self.right_column})
+
+
+def _of_sides(node: Binary, needed: Collection[str]) -> list[Sequence[str]]:
+    """What is needed of the two inputs, which name their columns differently."""
+    return [[name for name in side.schema.names if name in needed] for side in node.inputs]

@@ -1,0 +1,136 @@
+"""Operators whose inputs' columns match by position; names are the first input's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan.node import Binary, Choice, Holders, Node
+from xmlpunct.engine.plan.words import closes_tuple, which_side
+
+
+@dataclass(frozen=True)
+class Matched(Node):
+    """A node whose inputs' columns match by position."""
+
+    by_position = True
+    of_every: ClassVar[bool] = False
+    """Whether a tuple of the output is one of every input, and not of any."""
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        place = self.schema.index(name)
+        return [(port, below.schema.names[place]) for port, below in enumerate(self.inputs)]
+
+    def partition_choices(self) -> list[Choice]:
+        columns = zip(*(side.schema.names for side in self.inputs), strict=True)
+        return [Choice(c, name) for c, name in zip(columns, self.schema.names, strict=True)]
+
+    def holders(self, below: Sequence[Holders]) -> Holders:
+        places = [
+            [{side.schema.index(name) for name in of_one} for of_one in holders]
+            for side, holders in zip(self.inputs, below, strict=True)
+        ]
+        meet = set.union if self.of_every else set.intersection
+        return [{self.schema.names[i] for i in meet(*known)} for known in zip(*places, strict=True)]
+
+
+@dataclass(frozen=True)
+class Distinct(Matched):
+    """One of them that gives each tuple once."""
+
+    @property
+    def distinct_key(self) -> frozenset[str]:
+        return frozenset(self.schema.names)
+
+    def ignores_duplicates(self, port: int) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Poured(Matched):
+    """One of them that gives the tuples of all its inputs, of which there are any number."""
+
+    sides: tuple[Node, ...]
+
+    repeats = True
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.sides
+
+    def over(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, sides=tuple(inputs))
+
+
+@dataclass(frozen=True)
+class Merge(Poured):
+    """All tuples of all inputs."""
+
+    unblocked_by = "tuples go through at once; a punctuation once every input has one that overlaps it"
+
+    def operator(self) -> ops.Operator:
+        return ops.Merge(tuple(side.schema for side in self.sides))
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        places = [i for i, name in enumerate(self.schema.names) if name in used] or [0]
+        return [[side.schema.names[i] for i in places] for side in self.sides]
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        if wanted is None:
+            return [None] * len(self.sides)
+        places = [self.schema.index(name) for name in wanted]
+        return [[side.schema.names[i] for i in places] for side in self.sides]
+
+
+@dataclass(frozen=True)
+class Union(Distinct, Poured):
+    """Each tuple of all inputs once."""
+
+    def operator(self) -> ops.Operator:
+        return ops.Union(tuple(side.schema for side in self.sides))
+
+    @property
+    def unblocked_by(self) -> str:
+        return f"a tuple is forgotten once {closes_tuple(self)}"
+
+
+@dataclass(frozen=True)
+class Compared(Distinct, Binary):
+    """What one side has, compared with what the other has."""
+
+    sifts = True
+    releases: ClassVar[str] = "forgotten"
+    """What becomes of a left tuple once the right side has closed it."""
+
+    @property
+    def unblocked_by(self) -> str:
+        """Each side's tuples are forgotten once the other side has closed them."""
+        return "; ".join(
+            f"a tuple {which_side(self, side)} is {then} once {closes_tuple(self.inputs[1 - side])}"
+            for side, then in enumerate((self.releases, "forgotten"))
+        )
+
+
+@dataclass(frozen=True)
+class Intersect(Compared):
+    """Each tuple that both sides have, once."""
+
+    of_every = True
+
+    def operator(self) -> ops.Operator:
+        return ops.Intersect(self.left.schema, self.right.schema)
+
+
+@dataclass(frozen=True)
+class Difference(Compared):
+    """Each tuple that the left has and the right has not, once."""
+
+    releases = "released, if the right side did not have it,"
+
+    def operator(self) -> ops.Operator:
+        return ops.Difference(self.left.schema, self.right.schema)
+
+    def holders(self, below: Sequence[Holders]) -> Holders:
+        return below[0]  # a tuple is the left input's

@@ -1,0 +1,135 @@
+"""What is read: declared streams, their scans, and what says or judges who is late."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
+from xmlpunct.operators.guard import guarded, marked
+from xmlpunct.operators.punctuate import AccessOrder
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream: ``source`` as written in WITH or given by ``-s``, relative to the current directory.
+
+    ``order`` is what PUNCTUATE says of its access order, if anything. ``sender`` says which of its source's
+    senders this is the stream of, counted from 1; 0 where there is one only, or they are yet to be told apart.
+    The tuples of a ``guarded`` one carry what a guard needs.
+    """
+
+    name: str
+    schema: Schema
+    element: str
+    source: str | None
+    order: AccessOrder | None = None
+    sender: int = 0
+    guarded: bool = False
+
+    def of_sender(self, number: int) -> Stream:
+        """What one of several senders gives: ``bids#2``, of ``bids``."""
+        return replace(self, name=f"{self.name}#{number}", sender=number)
+
+    @property
+    def declared(self) -> str:
+        """The name it was declared by."""
+        return self.name.removesuffix(f"#{self.sender}") if self.sender else self.name
+
+    @property
+    def layout(self) -> Schema:
+        """The columns of its tuples where they are scanned."""
+        return guarded(self.schema) if self.guarded else self.schema
+
+    def taken(self, given: Slice) -> Slice:
+        """A slice that was read, as a scan takes it."""
+        return marked(given, self.schema) if self.guarded else given
+
+
+@dataclass(frozen=True)
+class Scan(Node):
+    """Reads a stream. ``columns`` are the attributes read, ``names`` what they are called from here on.
+
+    Without ``memory`` punctuations pass one by one only: this scan is rebuilt for every slice.
+    """
+
+    stream: Stream
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    memory: bool = True
+
+    def operator(self) -> ops.Operator:
+        scan = ops.Scan.rename(self.stream.layout, self.columns, self.names, self.memory)
+        scan.ends = not self.stream.guarded  # what comes too late is for the guard to say
+        return scan
+
+    @property
+    def parameters(self) -> str:
+        pairs = zip(self.columns, self.names, strict=True)
+        shown = [c if n in (c, f"{self.stream.declared}.{c}") else f"{n} = {c}" for c, n in pairs]
+        return f"{self.stream.name}: {', '.join(shown)}"
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        pairs = [p for p in zip(self.columns, self.names, strict=True) if p[1] in used]
+        pairs = pairs or [(self.columns[0], self.names[0])]
+        return replace(self, columns=tuple(c for c, _ in pairs), names=tuple(n for _, n in pairs))
+
+    def is_constrained(self, name: str) -> bool:
+        return True
+
+    def places(self, name: str) -> list[Place]:
+        return [(self.stream.name, self.columns[self.names.index(name)])]
+
+    def partition_choices(self) -> None:
+        return None
+
+    def forgetful(self) -> Node:
+        return replace(self, memory=False)
+
+    def with_domains(self) -> Node:
+        lost = lost_domains(self.stream.schema, self.columns, self.names)
+        columns, names = (name for name, _ in lost), (new for _, new in lost)
+        return replace(self, columns=(*self.columns, *columns), names=(*self.names, *names))
+
+
+@dataclass(frozen=True)
+class Punctuate(Unary):
+    """Promises what a stream's access order allows, and drops what comes too late."""
+
+    order: AccessOrder
+    quiet: bool = False
+
+    def operator(self) -> ops.Operator:
+        punctuate = ops.Punctuate(self.input.schema, self.order)
+        punctuate.quiet = self.quiet
+        return punctuate
+
+    @property
+    def parameters(self) -> str:
+        of_each = f", each of {len(self.order.senders)} {self.order.by}" if self.order.by else ""
+        return f"by {self.order.attribute}, slack {self.order.slack:g}{of_each}"
+
+
+@dataclass(frozen=True)
+class Guard(Unary):
+    """Rejects the late tuples of a guarded stream. A ``quiet`` one says nothing of them, for another one does."""
+
+    stream: Stream
+    quiet: bool = False
+
+    def operator(self) -> ops.Operator:
+        guard = ops.Guard(self.stream.schema)
+        guard.quiet = self.quiet
+        return guard
+
+    def partition_choices(self) -> list[Choice]:
+        return [Choice((name,), name) for name in self.stream.schema.names]
+
+
+def columns_read(roots: Iterable[Node], stream: Stream) -> frozenset[str]:
+    """The attributes of a stream that the scans of some plans read."""
+    own = (scan for root in roots for scan in root.find(Scan) if scan.stream.name == stream.name)
+    return frozenset(name for scan in own for name in scan.columns)

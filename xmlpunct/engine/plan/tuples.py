@@ -1,0 +1,196 @@
+"""Tuple by tuple: selection, projection; and the order and the number of tuples that come out last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xmlpunct import operators as ops
+from xmlpunct.engine.plan.node import Choice, Node, Unary, column, lost_domains
+from xmlpunct.engine.plan.words import closed, every_stream, places
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.program import can_fail
+
+
+@dataclass(frozen=True)
+class Select(Unary):
+    """Keeps the tuples for which ``predicate`` is true."""
+
+    predicate: Expression
+
+    def operator(self) -> ops.Operator:
+        return ops.Select(self.input.schema, self.predicate)
+
+    @property
+    def parameters(self) -> str:
+        return str(self.predicate)
+
+    @property
+    def can_fail(self) -> bool:
+        return can_fail(self.predicate)
+
+    @property
+    def ordered(self) -> bool:
+        return self.input.ordered
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        return self.input.distinct_key
+
+    @property
+    def repeats(self) -> bool:
+        return not self.can_fail
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[*used, *self.predicate.columns()]]
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [wanted]
+
+    def partition_choices(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Project(Unary):
+    """Computes new tuples: for each column its name and its expression.
+
+    ``derived`` says of columns of the input which monotone expressions over other columns they are: this project
+    is the upper half of a split one, and has state. Without ``memory`` there is none.
+    """
+
+    columns: tuple[tuple[str, Expression], ...]
+    derived: tuple[tuple[str, Expression], ...] = ()
+    memory: bool = True
+
+    by_name = True
+
+    def operator(self) -> ops.Operator:
+        return ops.Project(self.input.schema, self.columns, self.derived, self.memory)
+
+    @cached_property
+    def copies(self) -> dict[str, str]:
+        """The columns that are copied, each with the input's name for it."""
+        return {name: e.name for name, e in self.columns if isinstance(e, Column)}
+
+    @property
+    def parameters(self) -> str:
+        columns = ", ".join(name if str(e) == name else f"{name} = {e}" for name, e in self.columns)
+        return columns + "".join(f"; {name} follows {e}" for name, e in self.derived)
+
+    @property
+    def unblocked_by(self) -> str:
+        texts = []
+        for name, e in self.derived:
+            if by := places(self.input, e.columns()):
+                texts.append(f"a value of {name} is closed once {closed(self.input, by)}, by fused ranges")
+        return "; ".join(texts)
+
+    @property
+    def can_fail(self) -> bool:
+        return any(can_fail(e) for _, e in self.columns)
+
+    @property
+    def ordered(self) -> bool:
+        return self.input.ordered
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        below, carried = self.input.distinct_key, {source: name for name, source in self.copies.items()}
+        if below is None or not below <= carried.keys():
+            return None
+        return frozenset(carried[name] for name in below)
+
+    @property
+    def repeats(self) -> bool:
+        return not self.can_fail
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        columns = tuple(c for c in self.columns if c[0] in used or can_fail(c[1]))
+        return replace(self, columns=columns or self.columns[:1])
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[name for _, e in self.columns for name in e.columns()]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [(0, self.copies[name])] if name in self.copies else []
+
+    def follows(self, name: str) -> list[tuple[int, str]]:
+        derived = dict(self.derived)
+        return [
+            (port, next(derived[source].columns()) if source in derived else source)
+            for port, source in self.carries(name)
+        ]
+
+    def partition_choices(self) -> list[Choice] | None:
+        if not self.derived:
+            return None
+        # Not by a source: each shard has to hear of all of its values, for they are fused.
+        fused = {source for _, e in self.derived for source in e.columns()}
+        return [Choice((source,), name) for name, source in self.copies.items() if source not in fused]
+
+    def forgetful(self) -> Node:
+        return replace(self, memory=False)
+
+    def with_domains(self) -> Node:
+        lost = lost_domains(self.input.schema, self.copies.values(), [name for name, _ in self.columns])
+        return replace(
+            self, columns=(*self.columns, *((new, column(self.input, name)) for name, new in lost))
+        )
+
+
+@dataclass(frozen=True)
+class Sort(Unary):
+    """All tuples in order of ``keys``, ties in order of the other columns."""
+
+    sifts = True
+
+    keys: tuple[ops.SortKey, ...]
+
+    ordered = True
+
+    def operator(self) -> ops.Operator:
+        return ops.Sort(self.input.schema, self.keys)
+
+    @property
+    def parameters(self) -> str:
+        return f"by {', '.join(map(str, self.keys))}"
+
+    @property
+    def unblocked_by(self) -> str:
+        """What closes a prefix of the order: its first key, from the first value on."""
+        key, end = self.keys[0], every_stream(self)
+        nullable = self.schema[key.column].nullable
+        if key.nulls_first and nullable:
+            return f"nulls come first, so nothing is released before the end of {end}, on one shard"
+        by = places(self.input, [key.column])
+        if not by:
+            return (
+                f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
+            )
+        first = "highest" if key.descending else "lowest"
+        nulls = f"; nulls, at the end of {end}" if nullable else ""
+        return f"a tuple is released once {closed(self.input, by)}, from the {first} value on; on one shard{nulls}"
+
+
+@dataclass(frozen=True)
+class Limit(Unary):
+    """The first ``count`` tuples."""
+
+    count: int
+
+    def operator(self) -> ops.Operator:
+        return ops.Limit(self.input.schema, self.count)
+
+    @property
+    def parameters(self) -> str:
+        return str(self.count)
+
+    @property
+    def unblocked_by(self) -> str:
+        return f"after {self.count} {'tuple' if self.count == 1 else 'tuples'} nothing more is read"
+
+    @property
+    def ordered(self) -> bool:
+        return self.input.ordered
