@@ -195,9 +195,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         found = [batch for batch in batches if len(batch)]
         if len(found) == 1:
             return PunctuationBatch.of(found[0])
-        bounds = _in_columns(found)
-        if bounds is not None and bounds.n_unique() == bounds.height:
-            return PunctuationBatch.of(found[0])._of_frame(bounds)
+        whole = _in_columns(found)
+        if whole is not None and len(whole) == sum(map(len, found)):
+            return whole
         return PunctuationBatch(chain.from_iterable(found))
 
     @staticmethod
@@ -206,9 +206,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         found = [batch for batch in batches if len(batch)]
         if len(found) == 1:
             return PunctuationBatch.of(found[0]).unique()
-        bounds = _in_columns(found)
-        if bounds is not None:
-            return PunctuationBatch.of(found[0])._of_frame(bounds.unique(maintain_order=True))
+        whole = _in_columns(found)
+        if whole is not None:
+            return whole
         return PunctuationBatch(dict.fromkeys(chain.from_iterable(found)))
 
     def unique(self) -> PunctuationBatch:
@@ -218,6 +218,8 @@ class PunctuationBatch(Sequence[Punctuation]):
     def ordered(self) -> PunctuationBatch:
         """Each of them once but the end, by their patterns' first values; ``*`` comes last."""
         if self.place is not None:
+            if len(self) < 2:
+                return self
             bounds = self._bounds()
             last = [False, True][: bounds.width]
             return self._of_frame(bounds.sort(bounds.columns, nulls_last=last))
@@ -312,13 +314,15 @@ def columns_of(schema: Schema, place: int, keys: Iterable[Key], ranged: bool) ->
     return pl.Series(name, lows, dtype=dtype), pl.Series(name, highs, dtype=dtype)
 
 
-def _in_columns(batches: Sequence[Sequence[Punctuation]]) -> pl.DataFrame | None:
-    """The columns of batches of one form, a key maybe twice. None: they are something else."""
+def _in_columns(batches: Sequence[Sequence[Punctuation]]) -> PunctuationBatch | None:
+    """Batches of one form as one in columns, each key once. None: they are something else."""
     found = [PunctuationBatch.of(batch) for batch in batches]
     forms = {(batch.place, batch.ranged) for batch in found}
     if len(forms) != 1 or (None, False) in forms:
         return None
-    return pl.concat([batch._bounds() for batch in found])
+    if sum(map(len, found)) < COLUMN_FROM:
+        return found[0].of_some(dict.fromkeys(chain.from_iterable(batch.keys for batch in found)))
+    return found[0]._of_frame(pl.concat([b._bounds() for b in found]).unique(maintain_order=True))
 
 
 def _in_order(p: Punctuation) -> tuple[Any, ...]:
