@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import polars as pl
 
@@ -57,6 +57,12 @@ class Attribute:
         return replace(self, nullable=True, domain=WILDCARD)
 
 
+@lru_cache(maxsize=64)
+def _nothing(dtype: pl.DataType) -> pl.Series:
+    """A column without values, which polars takes its time to make."""
+    return pl.Series(dtype=dtype)
+
+
 @dataclass(frozen=True)
 class Schema:
     """The attributes of a stream, in order.
@@ -107,7 +113,7 @@ class Schema:
 
     @cached_property
     def _empty(self) -> pl.DataFrame:
-        return pl.DataFrame(schema=self.dtypes)
+        return pl.DataFrame([_nothing(a.type.dtype).alias(a.name) for a in self.attributes])
 
     def empty(self) -> pl.DataFrame:
         """No tuples."""

@@ -38,7 +38,7 @@ def news(schema: Schema, punctuations: Iterable[Punctuation]) -> list[Punctuatio
     return [
         p
         for p in dict.fromkeys(punctuations)
-        if all(a.reach(q) is not EMPTY for a, q in zip(schema, p.patterns, strict=True))
+        if all(schema.attributes[i].reach(p.patterns[i]) is not EMPTY for i in p.constrained)
     ]
 
 

@@ -55,7 +55,8 @@ class Shape:
                 step.attributes[attribute] = slot
             else:
                 step.slot = slot
-        return cls(root, paths, tuple(paths.index(a.path) for a in schema))
+        slots = {path: slot for slot, path in enumerate(paths)}
+        return cls(root, paths, tuple(slots[a.path] for a in schema))
 
 
 class Kind(IntEnum):

@@ -84,6 +84,7 @@ class XmlWriter:
                 raise UsageError(f"{kind} {name!r} is not a name that an XML element can have")
         self.schema, self.root, self.element, self.punct_namespace = schema, root, element, punct_namespace
         self._line = line([pl.lit(f"<{element}>"), *map(self._child, schema), pl.lit(f"</{element}>")])
+        self._stars = [f"<{name}>*</{name}>" for name in schema.names]
 
     def start(self) -> bytes:
         return f"<{self.root} xmlns:punct={quoteattr(self.punct_namespace)}>\n".encode()
@@ -107,15 +108,16 @@ class XmlWriter:
         return pl.concat_str(pl.lit(f"<{name}>"), at, pl.lit(f"</{name}>")).fill_null("")
 
     def around(self, place: int) -> tuple[str, str]:
-        stars = [f"<{name}>*</{name}>" for name in self.schema.names]
         name = self.schema.names[place]
-        before, after = "".join(stars[:place]), "".join(stars[place + 1 :])
+        before, after = "".join(self._stars[:place]), "".join(self._stars[place + 1 :])
         return f"<punct:{self.element}>{before}<{name}>", f"</{name}>{after}</punct:{self.element}>\n"
 
     def punctuation(self, p: Punctuation) -> str:
-        patterns = [escape(str(q), {"\r": "&#13;"}) for q in p.patterns]
-        said = zip(self.schema.names, patterns, strict=True)
-        children = "".join(f"<{name}>{pattern}</{name}>" for name, pattern in said)
+        said = list(self._stars)
+        for i in p.constrained:
+            name, pattern = self.schema.names[i], escape(str(p.patterns[i]), {"\r": "&#13;"})
+            said[i] = f"<{name}>{pattern}</{name}>"
+        children = "".join(said)
         if _FORBIDDEN_HERE.search(children):
             raise XmlPunctError("a punctuation has a control character that XML cannot carry")
         return f"<punct:{self.element}>{children}</punct:{self.element}>\n"

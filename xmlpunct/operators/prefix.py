@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 import polars as pl
@@ -63,7 +61,8 @@ class Prefix:
         """Let it grow."""
         for p in punctuations:
             if not p.is_empty:
-                places = [i for i in self._places if i in p.constrained]
+                constrained = set(p.constrained)
+                places = [i for i in self._places if i in constrained]
                 self._said.add(p, places[0] if places else -1)
         rows = list(self._said)
         before = list(self._before())
@@ -106,7 +105,7 @@ class Prefix:
             if not level.last:
                 dtype = self.schema[key.column].type.dtype
                 equal = equal & column.eq_missing(pl.lit(level.at, dtype=dtype))
-        return reduce(or_, ways, pl.lit(False))
+        return pl.any_horizontal(ways) if ways else pl.lit(False)
 
     def _before(self) -> Iterable[list[Part]]:
         """What was closed before, as rows of the grid."""

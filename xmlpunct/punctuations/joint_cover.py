@@ -7,10 +7,10 @@ values, whatever their number. Sets of patterns are sets of bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from operator import and_
 
@@ -84,16 +84,23 @@ def first_open(axes: Sequence[Axis], rows: int) -> list[int] | None:
     """
     if not axes:
         return None if rows else []
-    rest = -1
-    for axis in axes[1:]:
-        rest &= axis.closed
-    for place, cell in enumerate(axes[0].cells):
-        left = rows & cell.rows
-        if left & rest:
+    closed = [*accumulate((axis.closed for axis in reversed(axes)), and_, initial=-1)][-2::-1]
+    """For each axis the rows that have every cell of all axes behind it."""
+    path, left = [0], [rows]
+    while path:
+        cells, behind = axes[len(path) - 1].cells, closed[len(path) - 1]
+        while path[-1] < len(cells) and left[-1] & cells[path[-1]].rows & behind:
+            path[-1] += 1
+        if path[-1] == len(cells):  # nothing is open here: go on with the next cell of the axis before
+            path.pop()
+            left.pop()
+            path[-1:] = [place + 1 for place in path[-1:]]
             continue
-        below = first_open(axes[1:], left) if left else []
-        if below is not None:
-            return [place, *below]
+        here = left[-1] & cells[path[-1]].rows
+        if not here:
+            return path
+        path.append(0)
+        left.append(here)
     return None
 
 
@@ -108,8 +115,8 @@ class JointCover:
     """
 
     def __init__(self, schema: Schema, dropped: Iterable[int]) -> None:
-        self.schema, self._dropped = schema, tuple(dropped)
-        self._nullable = tuple(i for i in self._dropped if schema.attributes[i].nullable)
+        self.schema, self._dropped = schema, frozenset(dropped)
+        self._nullable = frozenset(i for i in self._dropped if schema.attributes[i].nullable)
         self._open = Fused(schema)
         self._found = PunctuationSet(schema)
         self._past = Past(schema)
@@ -129,19 +136,15 @@ class JointCover:
         found: dict[Punctuation, None] = {}
         attributes = self.schema.attributes
         for p in self._closing_null(batch):
-            said = [i for i in self._dropped if p.patterns[i] is not WILDCARD]
+            said = [i for i in p.constrained if i in self._dropped]
             if not said and not len(self._open) and not self._ownership:  # the usual case
                 found[p] = None
                 continue
             open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
-            patterns = [
-                WILDCARD if i in self._dropped and i not in open_places else q
-                for i, q in enumerate(p.patterns)
-            ]
-            lifted = Punctuation(self.schema, patterns)
+            lifted = _without(p, set(said).difference(open_places))
             if not open_places:
                 fresh = [lifted]
-            elif any(a.reach(q) is EMPTY for a, q in zip(attributes, p.patterns, strict=True)):
+            elif any(attributes[i].reach(p.patterns[i]) is EMPTY for i in p.constrained):
                 continue  # it is about no tuple that can come
             else:
                 row = self._open.add(lifted, open_places[0])
@@ -167,9 +170,7 @@ class JointCover:
 
     def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those with ``*`` wherever null may be: nothing else closes that, and whoever has it needs no others."""
-        for i in self._nullable:
-            punctuations = [p for p in punctuations if p.patterns[i] is WILDCARD]
-        return punctuations
+        return [p for p in punctuations if self._nullable.isdisjoint(p.constrained)]
 
     def _closures(self, new: Row) -> list[Punctuation]:
         """The largest punctuations that ``new`` and others close together."""
@@ -181,7 +182,9 @@ class JointCover:
                 outlines.append(other)
         attributes = self.schema.attributes
         axes = []
-        for i in self._dropped:
+        # All of them have all of any other attribute.
+        said = {i for row in rows for i in (row[0], *self._open.outline(row).constrained)}
+        for i in sorted(said & self._dropped):
             parts = [self._open.part(row, i) for row in rows]
             if not _spans(whole(attributes[i]), parts):
                 return []
@@ -218,9 +221,7 @@ class JointCover:
 
     def _lifted(self, p: Punctuation) -> Punctuation:
         """``p`` with ``*`` for all dropped attributes."""
-        return Punctuation(
-            self.schema, [WILDCARD if i in self._dropped else q for i, q in enumerate(p.patterns)]
-        )
+        return _without(p, self._dropped)
 
     def _forget(self, fresh: list[Punctuation]) -> None:
         """Remember what was found as long as it overlaps what is retained; drop what it covers."""
@@ -255,6 +256,15 @@ class JointCover:
 
 _PATIENCE = 10_000
 """How many choices are tried for a cover. Giving up loses a promise, never the truth."""
+
+
+def _without(p: Punctuation, places: Container[int]) -> Punctuation:
+    """``p`` with ``*`` at some places."""
+    patterns = list(p.patterns)
+    for i in p.constrained:
+        if i in places:
+            patterns[i] = WILDCARD
+    return Punctuation(p.schema, patterns)
 
 
 def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import reduce
-from operator import or_
 
 import polars as pl
 
@@ -73,7 +71,7 @@ def _behind(schema: Schema, numbered: pl.DataFrame, places: tuple[int, ...], sai
     late = pl.Series([False]).new_from_index(0, numbered.height)
     tests = [match_expression(p) & (pl.col(_ROW) >= before) for before, p in said if p.constants is None]
     if tests:
-        late = late | numbered.select(reduce(or_, tests).alias("late"))["late"]
+        late = late | numbered.select(pl.any_horizontal(tests)).to_series()
     rows = [
         (*(getattr(p.patterns[i], "value") for i in places), before)  # noqa: B009 - all are constants
         for before, p in said

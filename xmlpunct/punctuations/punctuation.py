@@ -95,7 +95,7 @@ class Punctuation:
     @property
     def is_empty(self) -> bool:
         """Whether no tuple can match, since one pattern is empty."""
-        return EMPTY in self.patterns
+        return any(self.patterns[i] is EMPTY for i in self.constrained)
 
     @property
     def constrained(self) -> tuple[int, ...]:
@@ -132,7 +132,7 @@ class Punctuation:
 
     def as_dict(self) -> dict[str, str]:
         """The texts of the patterns that are not ``*``, by attribute."""
-        return {a.name: str(p) for a, p in zip(self.schema, self.patterns, strict=True) if p is not WILDCARD}
+        return {self.schema.names[i]: str(self.patterns[i]) for i in self.constrained}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Punctuation) and self.patterns == other.patterns
@@ -163,7 +163,7 @@ def match(t: Tuple, p: Punctuation) -> bool:
     >>> match(("S1", 18), Punctuation.parse(s, "<*, [17,20)>"))
     True
     """
-    return all(pattern.matches(value) for pattern, value in zip(p.patterns, t, strict=True))
+    return all(p.patterns[i].matches(t[i]) for i in p.constrained)
 
 
 def combine(p: Punctuation, q: Punctuation) -> Punctuation | None:
@@ -171,12 +171,13 @@ def combine(p: Punctuation, q: Punctuation) -> Punctuation | None:
 
     ``match(t, combine(p, q))`` if and only if ``match(t, p) and match(t, q)``.
     """
-    found = []
-    for a, b in zip(p.patterns, q.patterns, strict=True):
-        both = pt.intersect(a, b)
-        if both is EMPTY:
+    if p.is_empty:
+        return None
+    found = list(p.patterns)
+    for i in q.constrained:
+        found[i] = pt.intersect(found[i], q.patterns[i])
+        if found[i] is EMPTY:
             return None
-        found.append(both)
     return Punctuation(p.schema, found)
 
 
@@ -185,14 +186,17 @@ def covers(p: Punctuation, q: Punctuation) -> bool:
 
     Exact where the constrained attributes are of discrete types.
     """
+    attributes = p.schema.attributes
     outside = (
-        a.domain is not WILDCARD and a.reach(b) is EMPTY for a, b in zip(p.schema, q.patterns, strict=True)
+        attributes[i].domain is not WILDCARD and attributes[i].reach(q.patterns[i]) is EMPTY
+        for i in q.constrained
     )
     if q.is_empty or any(outside):
         return True
-    for attribute, a, b in zip(p.schema, p.patterns, q.patterns, strict=True):
-        if a is not WILDCARD and not pt.covers(a, b):
-            reach = attribute.reach(b)
+    for i in p.constrained:
+        a, b = p.patterns[i], q.patterns[i]
+        if not pt.covers(a, b):
+            reach = attributes[i].reach(b)
             if reach is b or not pt.covers(a, reach):
                 return False
     return True

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from itertools import chain
-from operator import and_, or_
+from operator import or_
 from typing import Any, Protocol
 
 import polars as pl
@@ -46,13 +46,13 @@ def pattern_expression(column: str, pattern: Pattern) -> pl.Expr:
     if pattern.high is not None:
         high = pl.lit(pattern.high, dtype=pattern.type.dtype)
         tests.append(at <= high if pattern.high_closed else at < high)
-    return reduce(and_, tests).fill_null(False)
+    return pl.all_horizontal(tests).fill_null(False)
 
 
 def match_expression(p: Punctuation) -> pl.Expr:
     """A polars expression: whether a tuple matches the punctuation."""
     tests = [pattern_expression(p.schema.names[i], p.patterns[i]) for i in p.constrained]
-    return reduce(and_, tests, pl.lit(True))
+    return pl.all_horizontal(tests) if tests else pl.lit(True)
 
 
 class Group(Protocol):
@@ -101,7 +101,7 @@ class Lists:
         return True
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        tests = reduce(or_, map(match_expression, self.members))
+        tests = pl.any_horizontal([match_expression(p) for p in self.members])
         return tuples.with_columns(tests.alias("$hit"))["$hit"]
 
     def matched(self, tuples: pl.DataFrame) -> list[Punctuation]:
@@ -259,7 +259,9 @@ class PunctuationSet:
         if self._lists or not hits:
             hits.append(pl.Series([False]).new_from_index(0, tuples.height))
         if self._lists and tuples.height:  # of * alone that is one value for all tuples
-            hits.append(tuples.select(reduce(or_, map(match_expression, self._lists))).to_series())
+            hits.append(
+                tuples.select(pl.any_horizontal([match_expression(p) for p in self._lists])).to_series()
+            )
         return reduce(or_, hits)
 
     def unmatched(self, tuples: pl.DataFrame) -> PunctuationBatch:
