@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
+import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
 from xmlpunct import Punctuation, PunctuationSet, Schema, match
+from xmlpunct.bundle import Bundle
 from xmlpunct.coverage import Coverage
 from xmlpunct.patterns import cuts, interval
 from xmlpunct.types import INT
@@ -111,3 +113,10 @@ def test_what_does_not_fuse_is_forgotten_past_a_limit_and_counted() -> None:
     again = Coverage(SCHEMA, most=10)
     again.restore(covered.snapshot())
     assert (len(again), again.forgotten) == (10, 21)
+
+
+def test_a_bundle_of_none_says_nothing() -> None:
+    covered = Coverage(SCHEMA)
+    covered.add(Bundle(SCHEMA, 0, pl.Series([], dtype=pl.Int64())))
+    assert covered.mask(SCHEMA.frame([(1, None, None)])).to_list() == [False]
+    assert not covered.snapshot()["intervals"].height

@@ -143,7 +143,8 @@ class _Spans:
 
     def extend(self, values: pl.Series) -> None:
         """Add values, none of them null."""
-        self._values.append(self._ordinals(values))
+        if values.len():
+            self._values.append(self._ordinals(values))
 
     def add(self, start: int, last: int) -> None:
         """Add an interval, whose bounds may lie beyond what a column can hold."""
