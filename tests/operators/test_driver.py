@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
 from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join, Merge, Operator, Pipeline, run
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.pattern import Constant
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -133,3 +136,49 @@ def test_an_output_ends_once_and_nothing_is_retained_behind_it() -> None:
         (operator,) = pipeline_.operators
         assert (operator.name, operator.rows, operator.held, pipeline_.waits()) == ("join", 0, 0, [0, 0])
         assert not pipeline_.push(1, Slice(y.frame([(3,)]), [Punctuation.everything(y)]))
+
+
+Y = Schema.parse("y INT")
+
+
+def fresh_join(kind: str) -> Operator:
+    """A join on one of several shards."""
+    join = Join(X, Y, [("x", "y")], kind)
+    join.spread([("x",)])
+    return join
+
+
+def ended_join(kind: str) -> Pipeline:
+    """One of which the left input has ended, and so has it."""
+    query = Pipeline([fresh_join(kind)], [[(0, 0)], [(0, 1)]], [None])
+    over = query.push(0, Slice(X.frame([]), [Punctuation.everything(X)])).punctuations
+    assert PunctuationBatch.of(over).has_end
+    return query
+
+
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_on_several_shards_an_output_that_has_ended_still_speaks(kind: str) -> None:
+    """Other shards may not have ended, and cannot say what is about this shard's values. Tuples do not matter."""
+    query = ended_join(kind)
+    again = Pipeline([fresh_join(kind)], query.inputs, query.targets)
+    again.restore(query.snapshot())
+    for pipeline_ in (query, again):
+        output = pipeline_.push(1, Slice(Y.frame([(5,), (6,)]), [Punctuation.of(Y, y=5)]))
+        assert not output.tuples.height
+        assert [str(p.patterns[0]) for p in output.punctuations].count("5") == 1
+        (operator,) = pipeline_.operators
+        assert (operator.name, operator.rows, operator.held) == ("join", 0, 0)
+        assert pipeline_.counters[0].state_rows == 0
+        end = pipeline_.push(1, Slice(Y.empty(), [Punctuation.everything(Y)]))
+        assert not end.punctuations.has_end, "that it has ended it says once"
+
+
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_behind_the_end_what_comes_in_a_column_goes_in_a_column(kind: str) -> None:
+    (operator,) = ended_join(kind).operators
+    for first in (0, 100, 200):
+        closed = PunctuationBatch.of_column(Y, 0, pl.Series(range(first, first + 100)))
+        operator.keep(1, closed)
+        said = operator.prop(1, closed)
+        assert PunctuationBatch.of(said).place is not None or kind == "left"  # which speaks of two attributes
+        assert {5 + first} <= {p.patterns[0].value for p in said if isinstance(p.patterns[0], Constant)}

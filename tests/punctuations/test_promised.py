@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
+import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
 from xmlpunct import Punctuation, PunctuationSet, Schema, match
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.pattern import interval
 from xmlpunct.punctuations.promised import Promised
@@ -112,3 +114,10 @@ def test_what_does_not_fuse_is_forgotten_past_a_limit_and_counted() -> None:
     again = Promised(SCHEMA, most=10)
     again.restore(covered.snapshot())
     assert (len(again), again.forgotten) == (10, 21)
+
+
+def test_a_batch_of_none_says_nothing() -> None:
+    covered = Promised(SCHEMA)
+    covered.add(PunctuationBatch.of_column(SCHEMA, 0, pl.Series([], dtype=pl.Int64())))
+    assert covered.mask(SCHEMA.frame([(1, None, None)])).to_list() == [False]
+    assert not covered.snapshot()["intervals"].height
