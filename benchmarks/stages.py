@@ -41,7 +41,7 @@ def local(planned: Any) -> Local:
     from xmlpunct.engine.local.running import LocalRun
     from xmlpunct.engine.stats import RunStats
     from xmlpunct.firehose import PUNCT_NAMESPACE
-    from xmlpunct.punctuations.bundle import has_end
+    from xmlpunct.punctuations.batch import PunctuationBatch
     from xmlpunct.slice import concat
 
     schema, stats = planned.root.schema, RunStats("local")
@@ -55,7 +55,7 @@ def local(planned: Any) -> Local:
             break
         seconds, result = timed(lambda portion=portion: running.process(portion))
         operators += seconds
-        if not has_end(result.punctuations):
+        if not PunctuationBatch.of(result.punctuations).has_end:
             results.append(result)
     running.close()
     return Local(reading, operators, concat(schema, results), stats)
