@@ -183,7 +183,9 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
         key = sorted(told, reverse=True)[number]
         shard = Shard(job, 0, number)
         shard.push([row for row in rows if row.stage == 0 and row.shard == key])
-        pages = (f for name, f in shard.pipeline.operators[-2].snapshot().items() if name.startswith("groups."))
+        pages = (
+            f for name, f in shard.pipeline.operators[-2].snapshot().items() if name.startswith("groups.")
+        )
         hours.update(*(page["sensor1.hour"].to_list() for page in pages))
     assert hours == {0, 1}
 
