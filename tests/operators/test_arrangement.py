@@ -31,6 +31,7 @@ def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(arrangement, "PAGE_ROWS", 40)
     monkeypatch.setattr(arrangement, "BLOCK_ROWS", 8)
     monkeypatch.setattr(arrangement, "SCANNED_ROWS", 10)
+    monkeypatch.setattr(arrangement, "FEW", 5)
     assert isinstance(new_index(), hash_index.HashIndex) is compiled
 
 
@@ -136,3 +137,26 @@ def test_pages_are_written_anew_once_most_of_their_rows_are_gone() -> None:
     held.remove(np.arange(0, 30))
     (page,) = held.snapshot("it").values()
     assert page["n"].to_list() == list(range(30, 40))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_of_a_key_become_one(seed: int) -> None:
+    rng = random.Random(seed)
+    empty = pl.DataFrame(schema={"k": pl.Int64, "x": pl.Float64, "n": pl.Int64})
+    held, model = Arrangement(empty, ["k", "x"]), dict[tuple[object, ...], int]()
+    for _ in range(30):
+        keys = [
+            (rng.choice([*range(30), None]), rng.choice([math.nan, 0.0, None]))
+            for _ in range(rng.choice([1, 8]))
+        ]
+        fresh = pl.DataFrame([(*key, 1) for key in keys], empty.schema, orient="row")
+        held.merge(fresh, [pl.col("n").sum()])
+        for key in keys:
+            at = tuple(map(plain, key))
+            model[at] = model.get(at, 0) + 1
+        if rng.random() < 0.2:
+            gone = held.remove(np.unique(held.probe(fresh)[1]))
+            for *key, _ in gone.rows():
+                del model[tuple(map(plain, key))]
+        assert {tuple(map(plain, key)): n for *key, n in held.frame.rows()} == model
+        assert held.height == len(model)

@@ -31,6 +31,8 @@ BLOCK_ROWS = 2**12
 """How many rows of a page are compared with ranges if any of them may match."""
 SCANNED_ROWS = 4096
 """With so few rows, comparing all of them costs less than an index (`benchmarks/scaling.py --only state`)."""
+FEW = 512
+"""So few rows are all merged with those that come: no index is worth its time (`benchmarks/latency.py`)."""
 _SEED = secrets.randbits(63)
 """Of the hashes, which are never stored: nobody can choose keys that collide."""
 _NONE = np.empty(0, np.int64)
@@ -159,7 +161,8 @@ class Arrangement:
         self.empty, self.key = empty, tuple(key)
         self._pages: list[Page] = []
         self._next = 0
-        self._indexes = {self.key: Index(self.key)}
+        self._indexes: dict[tuple[str, ...], Index] = {}
+        """Those that somebody has asked for."""
         self._whole: pl.DataFrame | None = empty
 
     @property
@@ -212,10 +215,14 @@ class Arrangement:
         >>> sums.frame.rows()
         [(2, 1), (1, 2)]
         """
-        _, rows = self.probe(fresh)
-        if len(rows):
-            fresh = pl.concat([self.remove(np.unique(rows)), fresh])
-        if len(rows) or not apart:
+        if 0 < self.height <= FEW:
+            known = self.frame
+            self.clear()
+        else:
+            known = self.remove(np.unique(self.probe(fresh)[1]))
+        if known.height:
+            fresh = pl.concat([known, fresh])
+        if known.height or not apart:
             fresh = fresh.group_by(self.key, maintain_order=True).agg(aggregations)
         self.append(fresh)
 
@@ -240,7 +247,7 @@ class Arrangement:
         keys = tuples if tuples.columns == names or not names else tuples.select(names)
         if names != list(self.key):
             keys = keys.rename(dict(zip(names, self.key, strict=True)))
-        return self._equal(keys, self._indexes[self.key])
+        return self._equal(keys, self._index(self.key))
 
     def has(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether one of the same key is retained."""
@@ -269,7 +276,8 @@ class Arrangement:
         low = bisect_right(firsts, int(rows.min())) - 1
         if low + 1 == len(firsts) or int(rows.max()) < firsts[low + 1]:
             page = self._pages[low]
-            return page.frame.select(columns)[page.places(rows)]
+            frame = page.frame if columns == page.frame.columns else page.frame.select(columns)
+            return frame[page.places(rows)]
         at = np.searchsorted(np.array(firsts), rows, side="right") - 1
         order = np.argsort(at, kind="stable")
         cuts = np.flatnonzero(np.diff(at[order])) + 1
@@ -346,7 +354,7 @@ class Arrangement:
     def clear(self) -> None:
         """Let all rows go."""
         self._pages, self._whole = [], self.empty
-        self._indexes = {self.key: Index(self.key)}
+        self._indexes = {}
 
     # Checkpoints
 
@@ -370,7 +378,6 @@ class Arrangement:
             if dead is not None:
                 page.mark(page.rows[dead.to_series().to_numpy()])
             self._pages.append(page)
-            self._indexes[self.key].add(page.alive, page.rows)
             self._next = page.last + 1
         self._whole = None
 
