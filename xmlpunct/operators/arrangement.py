@@ -213,7 +213,7 @@ class Arrangement:
         >>> for k in (1, 2, 1):
         ...     sums.merge(pl.DataFrame({"k": [k], "n": [1]}), [pl.col("n").sum()])
         >>> sums.frame.rows()
-        [(2, 1), (1, 2)]
+        [(1, 2), (2, 1)]
         """
         if 0 < self.height <= FEW:
             known = self.frame
