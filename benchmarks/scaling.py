@@ -12,6 +12,7 @@
 - ``state``: operators that retain more and more tuples: CPU per slice of 100 tuples and a punctuation that
   closes as many. With 4,000,000 retained a slice takes at most 2.5 times as long as with 10,000 (a join 3 times); the
   sizes are ``--retained``.
+- ``large``: the same operators: CPU of two slices of a million tuples (``--large``) on each input.
 - ``output``: writing more and more results.
 - ``shards``: the auction on Spark with more shards; only if ``--shards`` names how many.
 
@@ -143,23 +144,50 @@ def held(given: Any, schema: str, say: Callable[[int, int], dict[str, object]], 
     return fitted(points)
 
 
-def state(given: Any) -> dict[str, Any]:
-    """CPU milliseconds per slice of an operator that retains more and more tuples, and as many after the slice."""
+def operators() -> dict[str, Callable[[], Any]]:
+    """Makers of operators that retain tuples, of an item and a value."""
     from xmlpunct.operators import Aggregate, Difference, DupElim, GroupBy, Join, SemiJoin
-    from xmlpunct.operators.driver import run
-    from xmlpunct.operators.iterator import Operator
-    from xmlpunct.punctuations.punctuation import Punctuation
     from xmlpunct.schema import Schema
-    from xmlpunct.slice import Slice
 
     left, right = Schema.parse("item INT NOT NULL, v INT"), Schema.parse("of INT NOT NULL, w INT")
-    made: dict[str, Callable[[], Operator]] = {
+    return {
         "dupelim": lambda: DupElim(left),
         "group-by": lambda: GroupBy(left, ["item"], [Aggregate("SUM", "v", False, "total")]),
         "join": lambda: Join(left, right, [("item", "of")]),
         "semijoin": lambda: SemiJoin(left, right, [("item", "of")]),
         "difference": lambda: Difference(left, right),
     }
+
+
+def large(given: Any) -> dict[str, Any]:
+    """CPU seconds of two large slices on each input, half of whose keys the other slice has too."""
+    from xmlpunct.operators.driver import run
+    from xmlpunct.slice import Slice
+
+    n, found = given.large, {}
+    for name, make in operators().items():
+        times = []
+        for _ in range(given.rounds):
+            operator, seconds = make(), 0.0
+            for number in range(2):
+                for port, schema in enumerate(operator.inputs):
+                    items = pl.int_range(0, n, eager=True) * SPREAD % (2 * n) + number * n
+                    given_tuples = dict(zip(schema.names, (items, items * 7), strict=True))
+                    part = Slice(pl.DataFrame(given_tuples))
+                    began = time.process_time()
+                    run(operator, port, part)
+                    seconds += time.process_time() - began
+            times.append(seconds)
+        found[name] = {"tuples": n, "cpu": round(min(times), 3)}
+    return found
+
+
+def state(given: Any) -> dict[str, Any]:
+    """CPU milliseconds per slice of an operator that retains more and more tuples, and as many after the slice."""
+    from xmlpunct.operators.driver import run
+    from xmlpunct.punctuations.punctuation import Punctuation
+    from xmlpunct.schema import Schema
+    from xmlpunct.slice import Slice
 
     def tuples(schema: Schema, at: int, count: int, v: int) -> pl.DataFrame:
         items = pl.int_range(at, at + count, eager=True)
@@ -170,8 +198,9 @@ def state(given: Any) -> dict[str, Any]:
         return [Punctuation.of(schema, **{schema.names[0]: f"[{at},{at + STEP - 1}]"})]
 
     found: dict[str, Any] = {}
-    for name, make in made.items():
+    for name, make in operators().items():
         points: list[Point] = []
+        left, right = make().inputs[0], make().inputs[-1]
         for n in given.retained:
             operator, ports = make(), len(make().inputs)
             for at in range(0, n, 200_000):
@@ -228,6 +257,7 @@ def main() -> None:
     parser.add_argument(
         "--retained", type=int, nargs="+", default=sizes, help="tuples that an operator retains"
     )
+    parser.add_argument("--large", type=int, default=1_000_000, help="tuples of a large slice")
     parser.add_argument("--slices", type=int, default=60, help="slices to measure with each of these")
     parser.add_argument("--shards", type=int, nargs="*", default=[], help="numbers of shards to try on Spark")
     given = parser.parse_args()
@@ -257,6 +287,7 @@ def main() -> None:
         ),
     }
     benchmarks["state"] = lambda: state(given)
+    benchmarks["large"] = lambda: large(given)
     benchmarks["output"] = lambda: output(given)
     if given.shards:
         benchmarks["shards"] = lambda: grown(given, given.shards, sharded)

@@ -57,10 +57,24 @@ def test_the_figures_of_the_paper(data: Path) -> None:
 
 
 def test_scaling_fits_exponents(data: Path) -> None:
-    found = said("scaling", data, "--only", "equality", "pairs", "ranges", "output", "--most", "20000")
+    found = said(
+        "scaling",
+        data,
+        "--only",
+        "equality",
+        "pairs",
+        "ranges",
+        "output",
+        "large",
+        "--most",
+        "20000",
+        "--large",
+        "100",
+    )
     for name in ("equality", "pairs", "ranges", "output"):
         assert len(found[name]["points"]) >= 2
         assert isinstance(found[name]["exponent"], float)
+    assert found["large"]["dupelim"]["tuples"] == 100
 
 
 def test_latency_counts_all_results() -> None:
@@ -68,6 +82,13 @@ def test_latency_counts_all_results() -> None:
     assert found["results"] == 20
     assert 0 < found["median_ms"] <= found["p99_ms"] <= found["max_ms"]
     assert list(found["targets"]) == ["p99_ms"]
+
+
+def test_what_is_retained_does_not_count() -> None:
+    found = said("retained", None, "--retained", "1000", "2000", "--pieces", "2")
+    for name in ("distinct", "join", "except"):
+        assert [point["n"] for point in found[name]["points"]] == [1000, 2000]
+        assert found[name]["largest_against_smallest"] > 0
 
 
 SMALL = ("--items", "2000", "--hours", "1", "--mib", "1", "--cores", "8")

@@ -160,3 +160,9 @@ def test_rows_of_a_key_become_one(seed: int) -> None:
                 del model[tuple(map(plain, key))]
         assert {tuple(map(plain, key)): n for *key, n in held.frame.rows()} == model
         assert held.height == len(model)
+
+
+def test_tuples_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrangement, "firsts", lambda hashes: np.zeros(len(hashes), np.int64))
+    tuples = pl.DataFrame({"a": [1, 2, 1, None, None]})
+    assert arrangement.distinct(tuples).rows() == [(1,), (2,), (None,)]

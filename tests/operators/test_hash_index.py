@@ -52,3 +52,17 @@ def test_what_is_no_list_of_numbers_is_refused() -> None:
         index.add(np.zeros(2, np.uint64), np.zeros(1, np.int64))
     with pytest.raises(ValueError, match="a hash for each row"):
         index.remove(np.zeros(1, np.uint32), np.zeros(1, np.int32))
+
+
+@pytest.mark.parametrize("compiled", {True, False} if hash_index.USE_COMPILED else {False})
+@pytest.mark.parametrize("seed", range(10))
+def test_the_first_of_equal_hashes(compiled: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hash_index, "USE_COMPILED", compiled)
+    rng = random.Random(seed)
+    hashes = [rng.randrange(rng.choice([3, 100, 2**63])) for _ in range(rng.choice([0, 1, 60, 300]))]
+    assert hash_index.firsts(np.array(hashes, np.uint64)).tolist() == [hashes.index(h) for h in hashes]
+
+
+@pytest.mark.parametrize("rows", [[], [4], [3, 1, 3, 1], list(range(9))])
+def test_rows_in_order(rows: list[int]) -> None:
+    assert hash_index.ascending(np.array(rows, np.int64)).tolist() == sorted(set(rows))

@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.arrow import booleans
-from xmlpunct.operators.hash_index import Hashes, Rows, hash_index
+from xmlpunct.operators.hash_index import Hashes, Rows, ascending, firsts, hash_index
 from xmlpunct.punctuations.set import Group, PunctuationSet
 from xmlpunct.slice import without
 
@@ -196,7 +196,7 @@ class Arrangement:
 
     def insert(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """Add the tuples that are not there yet, each once; return them."""
-        fresh = tuples.unique(maintain_order=True, keep="first")
+        fresh = distinct(tuples)
         if self._pages:
             found = np.zeros(fresh.height, np.bool_)
             found[self._equal(fresh, self._index(tuple(fresh.columns)))[0]] = True
@@ -219,7 +219,7 @@ class Arrangement:
             known = self.frame
             self.clear()
         else:
-            known = self.remove(np.unique(self.probe(fresh)[1]))
+            known = self.remove(ascending(self.probe(fresh)[1]))
         if known.height:
             fresh = pl.concat([known, fresh])
         if known.height or not apart:
@@ -263,8 +263,7 @@ class Arrangement:
         mine, theirs = keys[places], self.take(rows, index.names)
         if mine.equals(theirs):
             return places, rows
-        tests = [mine[name].eq_missing(theirs[name]) for name in index.names]
-        same = np.logical_and.reduce([test.to_numpy() for test in tests])
+        same = _equal_rows(mine, theirs)
         return places[same], rows[same]
 
     def take(self, rows: Rows, names: Sequence[str] | None = None) -> pl.DataFrame:
@@ -292,7 +291,7 @@ class Arrangement:
     def matching(self, closed: PunctuationSet) -> Rows:
         """The rows that match any of some punctuations, in order."""
         found = [rows for group in closed.groups() for rows in self._matching(group)]
-        return _NONE if not found else found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+        return _NONE if not found else found[0] if len(found) == 1 else ascending(np.concatenate(found))
 
     def _matching(self, group: Group) -> list[Rows]:
         """The rows that match a group, in pieces."""
@@ -309,7 +308,7 @@ class Arrangement:
             if (index := self._index_of(group)) is not None:
                 constants = group.constants()
                 places, _ = self._equal(constants, index)
-                found.update(group.at(np.unique(places)))
+                found.update(group.at(ascending(places)))
             else:
                 for page in self._pages:
                     for tuples, _ in page.near(group):
@@ -342,7 +341,7 @@ class Arrangement:
             index.remove(gone, rows)
         firsts = np.array([page.first for page in self._pages])
         at = np.searchsorted(firsts, rows, side="right") - 1
-        for number in np.unique(at).tolist():
+        for number in ascending(at).tolist():
             page = self._pages[number]
             page.mark(rows[at == number])
             if 0 < 2 * page.live < page.frame.height:
@@ -380,6 +379,31 @@ class Arrangement:
             self._pages.append(page)
             self._next = page.last + 1
         self._whole = None
+
+
+def distinct(tuples: pl.DataFrame) -> pl.DataFrame:
+    """Each tuple once, where it stands first. Nulls are equal, NaN equals itself.
+
+    >>> distinct(pl.DataFrame({"a": [5, None, 5, None]})).rows()
+    [(5,), (None,)]
+    """
+    if tuples.height < 2 or not tuples.width:
+        return tuples.head(1)
+    first, place = firsts(tuples.hash_rows(_SEED).to_numpy()), np.arange(tuples.height)
+    again = np.flatnonzero(first != place)
+    if not len(again):
+        return tuples
+    if not tuples[again].equals(tuples[first[again]]):  # two that differ have the same hash
+        return tuples.unique(maintain_order=True, keep="first")
+    return tuples[np.flatnonzero(first == place)]
+
+
+def _equal_rows(some: pl.DataFrame, others: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which rows of two frames are equal; shape (rows,)."""
+    same = np.ones(some.height, np.bool_)
+    for mine, theirs in zip(some.iter_columns(), others.iter_columns(), strict=True):
+        same &= mine.eq_missing(theirs).to_numpy()
+    return same
 
 
 def _bounds(column: pl.Series) -> Bounds:

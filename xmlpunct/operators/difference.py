@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
+from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.set_operation import SetOperation
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -31,7 +31,7 @@ class Difference(SetOperation):
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
             _, had = self._stored[LEFT].probe(tuples)
-            self.lose(LEFT, np.unique(had))
+            self.lose(LEFT, ascending(had))
             self.store(RIGHT, tuples)
             return self.schema.empty()
         alone = without(tuples, self._stored[RIGHT].has(tuples))

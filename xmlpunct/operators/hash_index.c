@@ -13,6 +13,13 @@
 
 #define EMPTY INT64_MIN
 #define FIRST_ROOM 64
+#define AHEAD 12 /* so many hashes ahead their slots are fetched: most time is waiting for memory */
+
+#if defined(__GNUC__)
+#define FETCH(slot) __builtin_prefetch(slot)
+#else
+#define FETCH(slot) ((void)(slot))
+#endif
 
 typedef struct {
     uint64_t hash;
@@ -45,6 +52,13 @@ static int64_t find(const Index *self, uint64_t hash)
     while (self->slots[at].row != EMPTY && self->slots[at].hash != hash)
         at = (at + 1) & mask;
     return at;
+}
+
+/* Ask for the slot of the hash `AHEAD` places behind `at`. */
+static void fetch(const Index *self, const uint64_t *hashes, int64_t at, int64_t count)
+{
+    if (at + AHEAD < count)
+        FETCH(&self->slots[hashes[at + AHEAD] & (uint64_t)(self->capacity - 1)]);
 }
 
 static int resize(Index *self, int64_t capacity)
@@ -132,10 +146,18 @@ static void free_list(Index *self, int64_t at)
     self->free_list = at;
 }
 
+/* Make room for as many more slots. */
+static int reserve(Index *self, int64_t more)
+{
+    int64_t capacity = self->capacity;
+    while (3 * (self->used + more) > 2 * capacity)
+        capacity *= 2;
+    return capacity == self->capacity || resize(self, capacity);
+}
+
+/* Add a row where there is room for it. */
 static int add_one(Index *self, uint64_t hash, int64_t row)
 {
-    if (3 * (self->used + 1) > 2 * self->capacity && !resize(self, 2 * self->capacity))
-        return 0;
     Slot *slot = &self->slots[find(self, hash)];
     if (slot->row == EMPTY) {
         *slot = (Slot){hash, row};
@@ -160,28 +182,19 @@ static int add_one(Index *self, uint64_t hash, int64_t row)
     return 1;
 }
 
-/* Take out rows of one hash, given in the order in which the list has them; how many there were. */
-static int64_t remove_some(Index *self, uint64_t hash, const int64_t *rows, int64_t count)
+/* Take out rows of a list, given in its order with its hash; how many there were. */
+static int64_t remove_some(Index *self, const Slot *given, int64_t count)
 {
-    int64_t at = find(self, hash), removed = 0;
+    int64_t at = find(self, given->hash), removed = 0;
     Slot *slot = &self->slots[at];
-    if (slot->row == EMPTY)
-        return 0;
-    if (slot->row >= 0) {
-        for (int64_t i = 0; i < count && !removed; i++)
-            removed = rows[i] == slot->row;
-        if (removed)
-            take_out(self, at);
-        return removed;
-    }
     int64_t number = ~slot->row;
     List *list = &self->lists[number];
     int64_t before = -1, entry = list->first, i = 0;
     while (entry >= 0 && i < count) {
         int64_t next = self->entries[entry].next;
-        while (i < count && rows[i] < self->entries[entry].row)
+        while (i < count && given[i].row < self->entries[entry].row)
             i++;
-        if (i < count && rows[i] == self->entries[entry].row) {
+        if (i < count && given[i].row == self->entries[entry].row) {
             if (before < 0)
                 list->first = next;
             else
@@ -226,14 +239,23 @@ static PyObject *index_add(Index *self, PyObject *args)
         return NULL;
     const uint64_t *hash = hashes.buf;
     const int64_t *row = rows.buf;
-    int whole = 1;
-    for (int64_t i = 0; i < hashes.len / 8 && whole; i++)
+    int64_t count = hashes.len / 8;
+    int whole = reserve(self, count);
+    for (int64_t i = 0; i < count && whole; i++) {
+        fetch(self, hash, i, count);
         whole = add_one(self, hash[i], row[i]);
+    }
     PyBuffer_Release(&hashes);
     PyBuffer_Release(&rows);
     if (!whole)
         return PyErr_NoMemory();
     Py_RETURN_NONE;
+}
+
+static int by_hash_and_row(const void *one, const void *other)
+{
+    const Slot *a = one, *b = other;
+    return a->hash != b->hash ? (a->hash < b->hash ? -1 : 1) : (a->row > b->row) - (a->row < b->row);
 }
 
 static PyObject *index_remove(Index *self, PyObject *args)
@@ -243,14 +265,38 @@ static PyObject *index_remove(Index *self, PyObject *args)
         return NULL;
     const uint64_t *hash = hashes.buf;
     const int64_t *row = rows.buf;
-    int64_t count = hashes.len / 8;
-    for (int64_t i = 0, next; i < count; i = next) {
-        for (next = i + 1; next < count && hash[next] == hash[i]; next++)
-            ;
-        self->rows -= remove_some(self, hash[i], row + i, next - i);
+    int64_t count = hashes.len / 8, listed = 0, room = 0;
+    Slot *of_lists = NULL; /* what is in lists is taken out list by list, in order */
+    int whole = 1;
+    for (int64_t i = 0; i < count && whole; i++) {
+        fetch(self, hash, i, count);
+        int64_t at = find(self, hash[i]);
+        if (self->slots[at].row == row[i]) {
+            take_out(self, at);
+            self->rows--;
+        } else if (self->slots[at].row < 0 && self->slots[at].row != EMPTY) {
+            if (listed == room) {
+                room = room ? 2 * room : FIRST_ROOM;
+                Slot *grown = realloc(of_lists, (size_t)room * sizeof(Slot));
+                whole = grown != NULL;
+                of_lists = whole ? grown : of_lists;
+            }
+            if (whole)
+                of_lists[listed++] = (Slot){hash[i], row[i]};
+        }
     }
     PyBuffer_Release(&hashes);
     PyBuffer_Release(&rows);
+    if (listed)
+        qsort(of_lists, (size_t)listed, sizeof(Slot), by_hash_and_row);
+    for (int64_t i = 0, next; i < listed; i = next) {
+        for (next = i + 1; next < listed && of_lists[next].hash == of_lists[i].hash; next++)
+            ;
+        self->rows -= remove_some(self, of_lists + i, next - i);
+    }
+    free(of_lists);
+    if (!whole)
+        return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
@@ -288,6 +334,7 @@ static PyObject *index_probe(Index *self, PyObject *args)
     pairs.rows = malloc((size_t)pairs.room * 8);
     int whole = pairs.places && pairs.rows;
     for (int64_t i = 0; i < count && whole; i++) {
+        fetch(self, hash, i, count);
         int64_t row = self->slots[find(self, hash[i])].row;
         if (row >= 0)
             whole = push(&pairs, i, row);
@@ -336,6 +383,37 @@ static void index_dealloc(Index *self)
     Py_DECREF(type);
 }
 
+/* For each hash, the place of the first that is equal. */
+static PyObject *firsts(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_buffer hashes;
+    if (!PyArg_ParseTuple(args, "y*", &hashes))
+        return NULL;
+    const uint64_t *hash = hashes.buf;
+    int64_t count = hashes.len / 8;
+    Index seen = {.capacity = FIRST_ROOM};
+    while (3 * count > 2 * seen.capacity)
+        seen.capacity *= 2;
+    seen.slots = malloc((size_t)seen.capacity * sizeof(Slot));
+    PyObject *found = seen.slots ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count)) : PyErr_NoMemory();
+    if (found) {
+        int64_t *first = (int64_t *)PyBytes_AsString(found);
+        for (int64_t i = 0; i < seen.capacity; i++)
+            seen.slots[i].row = EMPTY;
+        for (int64_t i = 0; i < count; i++) {
+            fetch(&seen, hash, i, count);
+            Slot *slot = &seen.slots[find(&seen, hash[i])];
+            if (slot->row == EMPTY)
+                *slot = (Slot){hash[i], i};
+            first[i] = slot->row;
+        }
+    }
+    free(seen.slots);
+    PyBuffer_Release(&hashes);
+    return found;
+}
+
 static PyMethodDef index_methods[] = {
     {"add", (PyCFunction)index_add, METH_VARARGS, NULL},
     {"remove", (PyCFunction)index_remove, METH_VARARGS, NULL},
@@ -370,7 +448,10 @@ static int add_types(PyObject *module)
 
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, add_types}, {0, NULL}};
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_hash_index", .m_slots = module_slots};
+static PyMethodDef functions[] = {{"firsts", firsts, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, .m_name = "_hash_index", .m_methods = functions, .m_slots = module_slots};
 
 PyMODINIT_FUNC PyInit__hash_index(void)
 {

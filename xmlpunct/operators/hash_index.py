@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 try:
     from xmlpunct.operators._hash_index import HashIndex as _Compiled
+    from xmlpunct.operators._hash_index import firsts as _firsts
 except ImportError:
     _Compiled = None  # type: ignore[assignment, misc]
 
@@ -41,8 +42,7 @@ class HashIndex:
 
     def remove(self, hashes: Hashes, rows: Rows) -> None:
         """Take out rows, each from under its hash; those that are not there are passed over."""
-        order = np.lexsort((rows, hashes))
-        self._index.remove(hashes[order], rows[order])
+        self._index.remove(hashes, rows)
 
     def probe(self, hashes: Hashes) -> tuple[Rows, Rows]:
         """All pairs of a place in ``hashes`` and a row of that hash, by place."""
@@ -121,3 +121,30 @@ class SortedRuns:
 def hash_index() -> HashIndex | SortedRuns:
     """An empty index."""
     return HashIndex() if USE_COMPILED else SortedRuns()
+
+
+def firsts(hashes: Hashes) -> Rows:
+    """For each hash, the place of the first that is equal.
+
+    >>> firsts(np.array([7, 9, 7], np.uint64)).tolist()
+    [0, 1, 0]
+    """
+    if USE_COMPILED:
+        return np.frombuffer(_firsts(hashes), np.int64)
+    order = np.argsort(hashes, kind="stable")
+    begins = np.append(True, np.diff(hashes[order]) != 0)[: len(order)]
+    found = np.empty(len(order), np.int64)
+    found[order] = order[begins][np.cumsum(begins) - 1]
+    return found
+
+
+def ascending(rows: Rows) -> Rows:
+    """Rows in order, each once. (`numpy.unique` takes ten times as long where they are many.)
+
+    >>> ascending(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    rows = np.sort(rows)
+    fresh = np.ones(len(rows), np.bool_)
+    np.not_equal(rows[1:], rows[:-1], out=fresh[1:])
+    return rows[fresh]

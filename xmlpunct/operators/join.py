@@ -11,7 +11,7 @@ from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.hash_index import Rows
+from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
@@ -100,7 +100,7 @@ class Join(Operator):
             matched[places[passed]] = True
             partners.append(rows[passed])
         if self._preserved[1 - port]:
-            self._paired[1 - port].append(self._stored[1 - port].remove(np.unique(partners[0])))
+            self._paired[1 - port].append(self._stored[1 - port].remove(ascending(partners[0])))
         closed = self.keys.closed_by(1 - port, port, fresh)
         if not self._preserved[port]:
             self._stored[port].append(without(fresh, closed))

@@ -10,6 +10,7 @@ import polars as pl
 from xmlpunct.arrow import booleans
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
@@ -65,7 +66,7 @@ class NotIn(Operator):
         first, self._empty = self._empty, False
         values = pl.concat([fresh, self._null]) if first else fresh
         _, rows = self._waiting.probe(values, [self._right_column])
-        self._pending.lose(self._waiting.remove(np.unique(rows)))
+        self._pending.lose(self._waiting.remove(ascending(rows)))
 
     def _store(self, fresh: pl.DataFrame) -> None:
         """Retain values, or if one of them is null, that alone."""

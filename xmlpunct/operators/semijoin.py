@@ -11,8 +11,8 @@ from xmlpunct.arrow import booleans
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
 from xmlpunct.frames import Snapshot
-from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.hash_index import Rows
+from xmlpunct.operators.arrangement import Arrangement, distinct
+from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
@@ -75,9 +75,9 @@ class SemiJoin(Operator):
         return tuples.filter(~has_partner & decided if self.anti else has_partner)
 
     def _from_right(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = self._partner(without(tuples, self.keys.has_null(RIGHT, tuples))).unique(maintain_order=True)
+        fresh = distinct(self._partner(without(tuples, self.keys.has_null(RIGHT, tuples))))
         places, rows = self._waiting.probe(fresh, self.keys.names[RIGHT])
-        found = np.unique(rows[self._passing(self._waiting.take(rows), fresh[places])])
+        found = ascending(rows[self._passing(self._waiting.take(rows), fresh[places])])
         passed = self._waiting.remove(found)
         self._pending.lose(passed)
         self._partners.insert(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))

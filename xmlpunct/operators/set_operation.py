@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.frames import Snapshot
-from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.arrangement import Arrangement, distinct
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator
@@ -46,7 +46,7 @@ class SetOperation(Operator):
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         named = tuples.rename(dict(zip(tuples.columns, self.schema.names, strict=True)))
-        return self._output.step(0, self.compare(port, named.unique(maintain_order=True)))
+        return self._output.step(0, self.compare(port, distinct(named)))
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """Take new distinct tuples of an input; return results, maybe again ones given before."""
