@@ -48,9 +48,9 @@ def bits(name: str, column: pl.Series) -> pl.Series:
 def _plain(column: pl.Series) -> NDArray[np.float64]:
     """The values in canonical form, anything for nulls, in memory of their own."""
     with np.errstate(invalid="ignore"):  # of a signalling NaN
-        found: NDArray[np.float64] = column.to_numpy() + 0.0  # -0 becomes 0; polars gives NaN for null
-    found[np.isnan(found)] = np.nan  # NaN has many spellings
-    return found
+        values: NDArray[np.float64] = column.to_numpy() + 0.0  # -0 becomes 0; polars gives NaN for null
+    values[np.isnan(values)] = np.nan  # NaN has many spellings
+    return values
 
 
 def _nulls(column: pl.Series) -> Flags | None:

@@ -40,9 +40,9 @@ def join(
             right = right.clone().replace_column(right.get_column_index(its), bits(its, right[its]))
             left_on[i] = word
             words.append(word)
-    found = left.join(
+    pairs = left.join(
         right, left_on=left_on, right_on=right_on, how=how, nulls_equal=nulls_equal, maintain_order=order
     )
     for word in words:
-        found.drop_in_place(word)
-    return found
+        pairs.drop_in_place(word)
+    return pairs

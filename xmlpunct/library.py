@@ -44,6 +44,6 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
 
 
 def _elements(slices: Iterator[Slice], schema: Schema) -> Iterator[Tuple | Punctuation]:
-    for found in slices:
-        yield from rows(schema, found)
-        yield from (p for p in found.punctuations if not p.is_everything)
+    for part in slices:
+        yield from rows(schema, part)
+        yield from (p for p in part.punctuations if not p.is_everything)

@@ -121,8 +121,8 @@ class Schema:
 
     def frame(self, tuples: Iterable[tuple[object, ...]]) -> pl.DataFrame:
         """Tuples in schema order as a data frame."""
-        found = pl.DataFrame(list(tuples), schema=self.dtypes, orient="row")
-        return found.with_columns(canonical_column(found[a.name]) for a in self if a.type is DOUBLE)
+        frame = pl.DataFrame(list(tuples), schema=self.dtypes, orient="row")
+        return frame.with_columns(canonical_column(frame[a.name]) for a in self if a.type is DOUBLE)
 
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.attributes)

@@ -64,14 +64,14 @@ def without(tuples: pl.DataFrame, marked: pl.Series) -> pl.DataFrame:
 
 def concat(schema: Schema, slices: Iterable[Slice]) -> Slice:
     """Several slices as one: all tuples, then all punctuations. What came before what is kept if all know it."""
-    found = list(slices)
-    if len(found) == 1:
-        return found[0]
-    frames = [s.tuples for s in found if s.tuples.height]
+    parts = list(slices)
+    if len(parts) == 1:
+        return parts[0]
+    frames = [s.tuples for s in parts if s.tuples.height]
     tuples = pl.concat(frames) if frames else schema.empty()
     before, height = list[int](), 0
-    for s in found:
+    for s in parts:
         before += (height + n for n in s.before)
         height += s.tuples.height
-    punctuations = PunctuationBatch.concat(s.punctuations for s in found)
+    punctuations = PunctuationBatch.concat(s.punctuations for s in parts)
     return Slice(tuples, punctuations, before if len(before) == len(punctuations) else [])

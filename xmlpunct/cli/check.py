@@ -62,7 +62,7 @@ def describe(source: str, report: Report) -> list[str]:
         f"  {report.tuples:,} tuples, {report.late:,} of them late; {report.rejected:,} more rejected",
         f"  {report.punctuations:,} punctuations, {report.dropped:,} of them dropped for an undeclared attribute",
     ]
-    for found, count in sorted(report.schemes.items(), key=lambda item: (-item[1], item[0])):
-        said = ", ".join(f"{name} by {kind}" for name, kind in found) or "everything"
+    for scheme, count in sorted(report.schemes.items(), key=lambda item: (-item[1], item[0])):
+        said = ", ".join(f"{name} by {kind}" for name, kind in scheme) or "everything"
         lines.append(f"  {count:,} close {said}")
     return lines

@@ -164,15 +164,15 @@ def read_query(path: str | None, sql: str | None) -> str:
 
 def read_sources(given: tuple[str, ...]) -> dict[str, str]:
     """``NAME=SOURCE`` options as a mapping. Raises `UsageError`."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for text in given:
         name, equals, source = text.partition("=")
         if not name or not equals or not source:
             raise UsageError(f"-s {text}: write NAME=SOURCE")
-        if name in found:
+        if name in sources:
             raise UsageError(f"-s {text}: {name} is given twice")
-        found[name] = source
-    return found
+        sources[name] = source
+    return sources
 
 
 def write_text(path: str, text: str) -> None:

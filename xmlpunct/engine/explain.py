@@ -53,17 +53,17 @@ def tree(node: Node) -> Iterator[str]:
 
 def parts(query: Query) -> Iterator[str]:
     """Where the plan's nodes run: edges inside the reader, fragments on shards, by what tuples go to them."""
-    found = _cut(query, query.rules)
+    cut = _cut(query, query.rules)
     targets = {
         (feed.from_edge, feed.source): f"fragment {i}{', by ' * bool(feed.keys)}{', '.join(feed.keys)}"
-        for i, fragment in enumerate(found.fragments, 1)
+        for i, fragment in enumerate(cut.fragments, 1)
         for feed in fragment.feeds
     }
-    for i, edge in enumerate(found.edges):
+    for i, edge in enumerate(cut.edges):
         name = query.streams[edge.stream].name
         there = targets.get((True, i), "the result")
         yield f"edge {i + 1}, reading {name}: {_numbers(edge.root, query)} -> {there}"
-    for i, fragment in enumerate(found.fragments):
+    for i, fragment in enumerate(cut.fragments):
         where = "one shard" if fragment.single else "all shards"
         there = targets.get((False, i), "the result")
         yield f"fragment {i + 1}, on {where}: {_numbers(fragment.root, query)} -> {there}"

@@ -50,10 +50,10 @@ def parse_size(text: str) -> int:
     >>> parse_size("64KiB")
     65536
     """
-    found = re.fullmatch(r"\s*([0-9]{1,12})\s*([KMG]iB|B|)\s*", text)
-    if not found or int(found[1]) == 0:
+    parts = re.fullmatch(r"\s*([0-9]{1,12})\s*([KMG]iB|B|)\s*", text)
+    if not parts or int(parts[1]) == 0:
         raise UsageError(f"{text!r} is no size: write 65536, 64KiB, 8MiB or 1GiB")
-    size = int(found[1]) * _UNITS[found[2]]
+    size = int(parts[1]) * _UNITS[parts[2]]
     if size > MOST_SLICE_BYTES:
         raise UsageError(f"{text} is too much for a slice, which is held in memory: 1GiB is the most")
     return size

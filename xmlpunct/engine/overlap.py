@@ -172,7 +172,7 @@ def _path(source: str) -> str | None:
 
 def _identity(path: str) -> Identity | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         folder, name = os.path.split(os.path.realpath(path))
         try:
@@ -180,6 +180,6 @@ def _identity(path: str) -> Identity | None:
         except OSError:
             return folder, name
         return above.st_dev, above.st_ino, name
-    if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
-        return found.st_dev, found.st_ino
+    if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+        return status.st_dev, status.st_ino
     return None

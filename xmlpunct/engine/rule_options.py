@@ -29,12 +29,12 @@ def read_rules(given: Iterable[str]) -> Rules:
     >>> sorted(read_rules(["edge-dupelim=off", "drop-dupelims=on"]))
     ['drop-dupelims', 'edge-aggregation']
     """
-    found = dict(RULE_OPTIONS)
+    states = dict(RULE_OPTIONS)
     for text in given:
         name, _, state = text.partition("=")
         if name not in RULE_OPTIONS:
             raise UsageError(f"--rule {text}: there is no rule {name}, but {', '.join(RULE_OPTIONS)}")
         if state not in ("on", "off"):
             raise UsageError(f"--rule {text}: write {name}=on or {name}=off")
-        found[name] = state == "on"
-    return frozenset(name for name, on in found.items() if on)
+        states[name] = state == "on"
+    return frozenset(name for name, on in states.items() if on)

@@ -78,9 +78,9 @@ class OperatorStats(Counters):
 
     def as_dict(self) -> dict[str, Any]:
         """The fields in the order they are read."""
-        found = asdict(self)
-        del found["forgotten"]  # told for all together
-        return {"id": found.pop("id"), "operator": found.pop("operator"), **found}
+        counts = asdict(self)
+        del counts["forgotten"]  # told for all together
+        return {"id": counts.pop("id"), "operator": counts.pop("operator"), **counts}
 
 
 @dataclass
@@ -195,5 +195,5 @@ class RunStats:
     def _shown(self, name: str) -> dict[str, Overlooked]:
         """What was overlooked of an input, if anything."""
         kinds = self.overlooked.get(name, {}).items()
-        found = {kind: names for kind, names in kinds if kind != ABSENT and names}
-        return {"overlooked": found} if found else {}
+        shown = {kind: names for kind, names in kinds if kind != ABSENT and names}
+        return {"overlooked": shown} if shown else {}

@@ -18,8 +18,8 @@ def owners_of(schema: Schema, keys: Sequence[str], shards: int) -> Owners:
     dtypes = {str(i): schema[key].type.dtype for i, key in enumerate(keys)}
 
     def owners(points: list[Tuple]) -> list[int]:
-        found = shard_of(pl.DataFrame(points, schema=dtypes, orient="row"), shards)
-        return [int(shard) for shard in found]
+        numbers = shard_of(pl.DataFrame(points, schema=dtypes, orient="row"), shards)
+        return [int(shard) for shard in numbers]
 
     return owners
 
@@ -32,7 +32,7 @@ def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dic
     """
     if shards == 1 or not keys:
         return {0: given}
-    found = {shard: Slice(part) for shard, part in split_rows(given.tuples, keys, shards).items()}
+    by_shard = {shard: Slice(part) for shard, part in split_rows(given.tuples, keys, shards).items()}
     places, owners = [schema.index(key) for key in keys], owners_of(schema, keys, shards)
 
     def of_values(values: pl.Series) -> dict[int, pl.Series]:
@@ -43,5 +43,5 @@ def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dic
         places, range(shards), of_values, lambda p: split_by_owner(p, places, owners)
     )
     for shard, punctuations in said.items():
-        found.setdefault(shard, Slice(schema.empty())).punctuations = punctuations
-    return found
+        by_shard.setdefault(shard, Slice(schema.empty())).punctuations = punctuations
+    return by_shard

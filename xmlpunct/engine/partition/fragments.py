@@ -195,12 +195,12 @@ def _below(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
 
 def _heard(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
     """The same fragments, which know who hears them, and what its operators must not leave unsaid for that."""
-    found: dict[int, Fragment] = {}
+    told: dict[int, Fragment] = {}
     for number, fragment in reversed(list(enumerate(fragments))):
-        above = [f for f in found.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds]]
+        above = [f for f in told.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds]]
         sifts = any(node.sifts for node in fragment.root.walk())
         differs = not fragment.single and (sifts or any(f.differs for f in above))
         root = with_ways(fragment.root, [x.keys for x in fragment.feeds]) if differs else fragment.root
         root = replace(root, sifted=any(f.sifts for f in above))
-        found[number] = replace(fragment, root=root, differs=differs, sifts=sifts or root.sifted)
-    return tuple(found[number] for number in range(len(fragments)))
+        told[number] = replace(fragment, root=root, differs=differs, sifts=sifts or root.sifted)
+    return tuple(told[number] for number in range(len(fragments)))

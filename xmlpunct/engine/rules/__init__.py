@@ -48,9 +48,9 @@ def optimize(root: Node, on: Rules = USUAL) -> Node:
     root = split_senders(root)
     rules = (*RULES, drop_ignored) if DROP_DUPELIMS in on else RULES
     while True:
-        found = root
+        rewritten = root
         for rule in rules:
-            found = rule(found)
-        if found == root:
+            rewritten = rule(rewritten)
+        if rewritten == root:
             return split_projects(root)
-        root = found
+        root = rewritten

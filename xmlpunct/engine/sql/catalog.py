@@ -130,9 +130,9 @@ def _option(statement: exp.Expr, name: str) -> exp.Expr | None:
 
 
 def _options(statement: exp.Expr) -> dict[str, str]:
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for option in statement.args["properties"].expressions:
-        if option.name in found:
+        if option.name in options:
             refuse(f"{option.name} is given twice", option)
-        found[option.name] = option.args["value"].name
-    return found
+        options[option.name] = option.args["value"].name
+    return options

@@ -52,9 +52,9 @@ class Grouping:
             if distinct:
                 refuse("DISTINCT * makes no sense", node)
         else:
-            found = self._arguments.read(operand)
-            argument, label = self._input(found), str(found)
-            schema = Schema.of([Attribute(argument, found.type, found.nullable)])
+            expression = self._arguments.read(operand)
+            argument, label = self._input(expression), str(expression)
+            schema = Schema.of([Attribute(argument, expression.type, expression.nullable)])
         same = (function, argument, distinct)
         if same not in self._results:
             name = self._result_names.take(f"{function}({'DISTINCT ' * distinct}{label})")

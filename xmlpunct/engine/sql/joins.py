@@ -61,9 +61,9 @@ def split(
             if places in ([LEFT, RIGHT], [RIGHT, LEFT]):
                 equalities.append(Equality(sides[places.index(LEFT)], sides[places.index(RIGHT)], node))
                 continue
-        found = scalars.condition(node)
-        if not (isinstance(found, Literal) and found.value is True):
-            others.append(found)
+        condition = scalars.condition(node)
+        if not (isinstance(condition, Literal) and condition.value is True):
+            others.append(condition)
     return equalities, others
 
 

@@ -58,8 +58,8 @@ class InsideOut(parser.Parser):
             self._read, self._known = self._tokens, {}
             if depth(self._tokens)[0] > SHALLOW:
                 self._read_inside_out()
-        found: exp.Expr | None = super()._parse_statement()
-        return found
+        statement: exp.Expr | None = super()._parse_statement()
+        return statement
 
     def _read_inside_out(self) -> None:
         here = self._index
@@ -74,16 +74,16 @@ class InsideOut(parser.Parser):
         """Remember the operand that begins at a token, if one does."""
         self._retreat(place)
         try:
-            found = self._parse_unary()
+            operand = self._parse_unary()
         except ParseError:
             return
-        if found is not None:
-            self._known[place] = (found, self._index)
+        if operand is not None:
+            self._known[place] = (operand, self._index)
 
     def _parse_unary(self) -> exp.Expr | None:
         if self._index not in self._known:
-            found: exp.Expr | None = super()._parse_unary()
-            return found
-        found, end = self._known[self._index]
+            operand: exp.Expr | None = super()._parse_unary()
+            return operand
+        operand, end = self._known[self._index]
         self._retreat(end)
-        return found
+        return operand

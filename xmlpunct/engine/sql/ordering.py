@@ -50,16 +50,16 @@ class Ordering:
         hidden: list[Expression] = []
         names = Names([name for name, _ in listed])
         there: dict[Expression, int] = {}
-        for place, e in enumerate(columns):
-            there.setdefault(e, place)
+        for i, e in enumerate(columns):
+            there.setdefault(e, i)
         for item in self.items:
-            found = _listed(_expression(item), names)
-            if found is None:
+            place = _listed(_expression(item), names)
+            if place is None:
                 expression = scalars.read(_expression(item))
-                found = there.setdefault(expression, len(columns) + len(hidden))
-                if found == len(columns) + len(hidden):
+                place = there.setdefault(expression, len(columns) + len(hidden))
+                if place == len(columns) + len(hidden):
                     hidden.append(expression)
-            self.places.append(found)
+            self.places.append(place)
         return hidden
 
     def over(self, relation: Relation) -> Relation:
@@ -94,9 +94,9 @@ def arranged(relation: Relation, ordering: Ordering) -> Relation:
 
 
 def _expression(item: exp.Expr) -> exp.Expr:
-    found = take(item, "this", "desc", "nulls_first")[0]
-    assert isinstance(found, exp.Expr)
-    return found
+    expression = take(item, "this", "desc", "nulls_first")[0]
+    assert isinstance(expression, exp.Expr)
+    return expression
 
 
 def _listed(node: exp.Expr, names: Names) -> int | None:
@@ -106,8 +106,8 @@ def _listed(node: exp.Expr, names: Names) -> int | None:
             refuse(f"ORDER BY {node.sql()}: positions are 1 to {len(names.names)}", node)
         return int(node.name) - 1
     if isinstance(node, exp.Column) and not node.table:
-        found = names.places(node.this)
-        return found[0] if len(found) == 1 else None
+        places = names.places(node.this)
+        return places[0] if len(places) == 1 else None
     return None
 
 

@@ -119,7 +119,7 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
         if condition is not None:
             below = Select(below, grouping.above(condition, tests.places))
     names = unique([*(name for name, _ in listed), *(f"({column})" for column in hidden)])
-    found: Node = Project(below, tuple(zip(names, [*columns, *hidden], strict=True)))
+    planned: Node = Project(below, tuple(zip(names, [*columns, *hidden], strict=True)))
     if distinct is not None:
         if hidden and ordering is not None:
             extra = next(
@@ -127,12 +127,12 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
             )
             refuse("after SELECT DISTINCT, ORDER BY goes by columns that SELECT lists", extra)
         take(distinct)
-        found = DupElim(found)
+        planned = DupElim(planned)
     fields = []
     for (name, item), column in zip(listed, names, strict=False):
         alias = item.parent if isinstance(item.parent, exp.Alias) else item
         fields.append(Field(None, name, column, alias))
-    return Relation(found, tuple(fields))
+    return Relation(planned, tuple(fields))
 
 
 def _expand(items: list[exp.Expr], relation: Relation) -> list[tuple[str, exp.Expr]]:
@@ -177,8 +177,8 @@ def _keys(group: exp.Expr | None, listed: list[tuple[str, exp.Expr]], relation: 
                 refuse(f"GROUP BY {item.sql()}: positions are 1 to {len(listed)}", item)
             node = listed[int(item.name) - 1][1]
         elif isinstance(item, exp.Column) and not item.table and not relation.find(item.this, None, item):
-            found = names.places(item.this)
-            node = listed[found[0]][1] if len(found) == 1 else item
+            places = names.places(item.this)
+            node = listed[places[0]][1] if len(places) == 1 else item
         keys.append(scalars.read(node))
     return keys
 
@@ -207,9 +207,9 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> tuple[Relatio
     scalars = Scalars(relation, "WHERE", outer=correlated)
     tests, left = [], []
     for part in plain:
-        found = scalars.condition(part)
-        if set(found.columns()) <= set(relation.node.schema.names):
-            tests.append(found)
+        condition = scalars.condition(part)
+        if set(condition.columns()) <= set(relation.node.schema.names):
+            tests.append(condition)
         else:
             left.append(part)
     if tests:

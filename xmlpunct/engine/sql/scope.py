@@ -45,11 +45,11 @@ class Relation:
 
     def find(self, name: exp.Expr, table: exp.Expr | None, node: exp.Expr) -> Field | None:
         """The field that a name refers to, or None. Refuses ``node`` if it could be one of several columns."""
-        found = (self._tables[self._table(table)] if table else self._visible).of(name)
-        if len({f.column for f in found}) > 1:
-            spelled = ", ".join(".".join(filter(None, (f.table, f.name))) for f in found)
+        fields = (self._tables[self._table(table)] if table else self._visible).of(name)
+        if len({f.column for f in fields}) > 1:
+            spelled = ", ".join(".".join(filter(None, (f.table, f.name))) for f in fields)
             refuse(f"column {name.name} is ambiguous: {spelled}", node)
-        return found[0] if found else None
+        return fields[0] if fields else None
 
     def sees(self, name: exp.Expr, table: exp.Expr | None, node: exp.Expr) -> bool:
         """Whether a name refers to a field here."""
@@ -58,11 +58,11 @@ class Relation:
 
     def listed(self) -> list[Field]:
         """What ``*`` stands for: every column once, though an inner join's equated ones have two names."""
-        found: dict[str, Field] = {}
+        by_column: dict[str, Field] = {}
         for field in self.fields:
             if not field.hidden:
-                found.setdefault(field.column, field)
-        return list(found.values())
+                by_column.setdefault(field.column, field)
+        return list(by_column.values())
 
     def apart(self, taken: Iterable[str]) -> Relation:
         """The same with no column in the plan called as one of ``taken``."""
@@ -102,11 +102,11 @@ class Relation:
 
     @cached_property
     def _tables(self) -> dict[str, Fields]:
-        found: dict[str, list[Field]] = {}
+        by_table: dict[str, list[Field]] = {}
         for field in self.fields:
             if field.table:
-                found.setdefault(field.table, []).append(field)
-        return {name: Fields(fields) for name, fields in found.items()}
+                by_table.setdefault(field.table, []).append(field)
+        return {name: Fields(fields) for name, fields in by_table.items()}
 
     @cached_property
     def _table_names(self) -> Names:

@@ -95,16 +95,16 @@ class Tables:
     def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
         """A stream or a query of WITH, and what it is called."""
         for names in (self.context.named, self.context.streams):
-            found = [list(names)[i] for i in matches(table, list(names))]
-            if len(found) > 1:
-                refuse(f"{table.name} is ambiguous: {', '.join(found)}", table)
-            if found:
-                shown = label or found[0]
+            declared = [list(names)[i] for i in matches(table, list(names))]
+            if len(declared) > 1:
+                refuse(f"{table.name} is ambiguous: {', '.join(declared)}", table)
+            if declared:
+                shown = label or declared[0]
                 if names is self.context.streams:
-                    return _scan(self.context.streams[found[0]], shown, table), shown
-                named = self.context.named[found[0]]
+                    return _scan(self.context.streams[declared[0]], shown, table), shown
+                named = self.context.named[declared[0]]
                 relation = self._plan(named.query, named.context)
-                return relabel(relation, found[0], named.columns), shown
+                return relabel(relation, declared[0], named.columns), shown
         there = ", ".join([*self.context.named, *self.context.streams]) or "none"
         return refuse(f"no stream {table.name}: there are {there}", table)
 
