@@ -18,42 +18,7 @@ _FEW = 500
 
 def text(attribute: Attribute) -> pl.Expr:
     """A polars expression: the attribute's values in XML Schema's form (null stays null)."""
-    values, kind = pl.col(attribute.name), attribute.type.name
-    if kind == "STRING":
-        return values
-    if kind == "DOUBLE":
-        plain = values.cast(pl.String)
-        infinite = pl.when(values > 0).then(pl.lit("INF")).otherwise(pl.lit("-INF"))
-        number = pl.when(values.is_infinite()).then(infinite).otherwise(plain)
-        return pl.when(values.is_nan()).then(pl.lit("NaN")).otherwise(number)
-    if kind == "DATE":
-        return values.dt.to_string("%Y-%m-%d")
-    if kind == "TIMESTAMP":
-        whole, part = "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S%.6fZ"
-        is_whole = values.dt.microsecond() == 0
-        return pl.when(is_whole).then(values.dt.to_string(whole)).otherwise(values.dt.to_string(part))
-    return values.cast(pl.String)
-
-
-def json_text(attribute: Attribute) -> pl.Expr:
-    """A polars expression: the attribute's values as JSON (null is ``null``)."""
-    values, kind = pl.col(attribute.name), attribute.type.name
-    if kind in ("INT", "BOOLEAN") or kind.startswith("DECIMAL"):
-        found = text(attribute)
-    elif kind == "DOUBLE":
-        quoted = pl.concat_str(pl.lit('"'), text(attribute), pl.lit('"'))
-        found = pl.when(values.is_finite()).then(text(attribute)).otherwise(quoted)
-    elif kind == "STRING":
-        found = json_string(values)
-    else:
-        found = pl.concat_str(pl.lit('"'), text(attribute), pl.lit('"'))
-    return found.fill_null("null")
-
-
-def json_string(values: pl.Expr) -> pl.Expr:
-    """A polars expression: strings as JSON strings (null stays null)."""
-    encoded = pl.struct(values.alias("")).struct.json_encode()
-    return pl.when(values.is_not_null()).then(encoded.str.strip_prefix('{"":').str.strip_suffix("}"))
+    return attribute.type.format_column(pl.col(attribute.name))
 
 
 class Lines(Protocol):
