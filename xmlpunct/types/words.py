@@ -11,6 +11,8 @@ from xmlpunct.types.base import SPACE, Type, quoted
 
 
 class StringType(Type):
+    form = re.compile("(?s:.*)")
+
     def parse(self, text: str) -> str:
         return text
 

@@ -1,0 +1,201 @@
+"""CAST: conversions from one type to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import polars as pl
+
+from xmlpunct.expressions.expression import Call, Expression, Function, Literal, Notation, Outcome
+from xmlpunct.expressions.functions.arguments import common_type, literal
+from xmlpunct.expressions.int128 import int128, magnitude, minus, to_decimal, unscaled
+from xmlpunct.frames import join
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, Value, decimal
+
+
+def cast(argument: Expression, type_: Type) -> Expression:
+    """CAST(argument AS type). Raises ValueError where there is no conversion, or a literal has none."""
+    if argument.type == type_:
+        return argument
+    if isinstance(argument, Literal):
+        if argument.value is None:
+            return literal(type_, None)
+        if (folded := fold(argument, type_)) is not None:
+            return folded
+    if _kinds(argument.type, type_) not in CONVERSIONS:
+        raise ValueError(f"there is no CAST from {argument.type} to {type_}")
+    return CAST.call(type_, argument)
+
+
+def fold(argument: Literal, type_: Type) -> Literal | None:
+    """The literal as one of another type, where Python can tell without loss of meaning."""
+    value = argument.value
+    if argument.type is STRING:
+        return literal(type_, type_.parse_sql(value))
+    if type_ is DOUBLE and argument.type.numeric:
+        return literal(type_, DOUBLE.accept(float(value)))
+    if isinstance(type_, DecimalType) and argument.type.numeric and argument.type is not DOUBLE:
+        try:
+            return literal(type_, type_.accept(value))
+        except ValueError:  # rounds, or fails when it runs
+            return None
+    return None
+
+
+def unify(args: Sequence[Expression]) -> list[Expression]:
+    """All of ``args`` cast to their common type. Raises ValueError."""
+    type_ = common_type(args)
+    return [cast(a, type_) for a in args]
+
+
+def cast_to(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr | None]:
+    """The column as one of type ``target``, and the condition under which that fails (None: never).
+
+    A string is read as the text of a tuple is, in the lexical form of the type, and printed in it. What loses
+    digits truncates toward zero on the way to INT and rounds half up (away from zero) on the way to a DECIMAL.
+    """
+    result, total = CONVERSIONS[_kinds(source, target)](source, target, value)
+    return result, None if total else value.is_not_null() & result.is_null()
+
+
+Conversion = Callable[[Any, Any, pl.Expr], tuple[pl.Expr, bool]]
+"""Takes the types and the column. Gives the column, null where the conversion fails, and whether it never does."""
+
+
+def _read(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    return value.map_batches(target.read_column, target.dtype, is_elementwise=True), False
+
+
+def _print(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    return source.format_column(value), True
+
+
+def _print_double(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    """As `Type.format` does, also near zero."""
+    return _each(value, DOUBLE.format, STRING), True
+
+
+def _plain(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    return value.cast(target.dtype), True
+
+
+def _each(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl.Expr:
+    """A conversion by Python, once for each distinct value."""
+
+    def attempt(given: Value) -> Value:
+        try:
+            return None if given is None else convert(given)
+        except (ValueError, ArithmeticError):
+            return None
+
+    def run(column: pl.Series) -> pl.Series:
+        distinct = column.unique()
+        results = pl.Series([attempt(v) for v in distinct], dtype=target.dtype)
+        table = pl.DataFrame([distinct.alias("given"), results.alias("result")])
+        given = column.alias("given").to_frame()
+        return join(given, table, ["given"], "left", nulls_equal=True, order="left")["result"]
+
+    return value.map_batches(run, target.dtype, is_elementwise=True)
+
+
+def _double_to_int(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    return value.cast(pl.Int64, strict=False), False  # what is out of range, INF or NaN becomes null
+
+
+def _int_to_decimal(source: Type, target: DecimalType, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    return _rescale(value.cast(pl.Int128), 19, 0, target)
+
+
+def _double_to_decimal(source: Type, target: DecimalType, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    return _each(value, lambda x: _round(x, target), target), False
+
+
+def _decimal_to_decimal(source: DecimalType, target: DecimalType, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    return _rescale(unscaled(value), source.precision, source.scale, target)
+
+
+def _rescale(wide: pl.Expr, digits: int, scale: int, target: DecimalType) -> tuple[pl.Expr, bool]:
+    if scale <= target.scale:
+        factor = 10 ** (target.scale - scale)
+        safe = digits + target.scale - scale <= target.precision
+        fits = magnitude(wide) <= int128((10**target.precision - 1) // factor)
+        wide = wide * int128(factor)
+    else:
+        factor = 10 ** (scale - target.scale)
+        size = magnitude(wide)
+        rounded = size // factor + (size % factor >= factor // 2).cast(pl.Int128)
+        safe = digits - scale + 1 <= target.precision - target.scale
+        fits = rounded <= int128(10**target.precision - 1)
+        wide = pl.when(wide < 0).then(minus(rounded)).otherwise(rounded)
+    return to_decimal(wide if safe else pl.when(fits).then(wide), target), safe
+
+
+def _round(value: float, target: DecimalType) -> Decimal:
+    wide = Context(prec=400, rounding=ROUND_HALF_UP)
+    return target.accept(Decimal(repr(value)).quantize(Decimal((0, (1,), -target.scale)), context=wide))
+
+
+def _decimal_to_int(source: DecimalType, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    wide = unscaled(value)
+    whole = magnitude(wide) // int128(10**source.scale)
+    whole = pl.when(wide < 0).then(minus(whole)).otherwise(whole)
+    return whole.cast(pl.Int64, strict=False), source.precision - source.scale <= 18
+
+
+def _decimal_to_double(source: DecimalType, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    if source.precision <= 15:  # both exact in binary, so that the quotient is rounded once
+        return unscaled(value).cast(pl.Float64) / 10.0**source.scale, True
+    return _each(value, float, DOUBLE), True
+
+
+DECIMAL = decimal(38, 0)
+"""Stands for every DECIMAL in the table of conversions."""
+
+
+def _kinds(source: Type, target: Type) -> tuple[Type, Type]:
+    kind, other = (DECIMAL if isinstance(t, DecimalType) else t for t in (source, target))
+    return kind, other
+
+
+_RISING: dict[tuple[Type, Type], Conversion] = {
+    (INT, DOUBLE): _plain,
+    (INT, DECIMAL): _int_to_decimal,
+    (DOUBLE, INT): _double_to_int,
+    (DOUBLE, DECIMAL): _double_to_decimal,
+    (DECIMAL, INT): _decimal_to_int,
+    (DECIMAL, DOUBLE): _decimal_to_double,
+    (DECIMAL, DECIMAL): _decimal_to_decimal,
+    (BOOLEAN, INT): _plain,
+    (DATE, TIMESTAMP): _plain,
+    (TIMESTAMP, DATE): lambda source, target, value: (value.dt.date(), True),
+}
+"""Conversions that never fall. Those of numbers round or truncate, those of DOUBLE fail on NaN."""
+
+CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
+    **_RISING,
+    (INT, BOOLEAN): lambda source, target, value: (value != 0, True),
+    **{(STRING, t): _read for t in (INT, DOUBLE, DECIMAL, BOOLEAN, DATE, TIMESTAMP)},
+    **{(t, STRING): _print for t in (INT, DECIMAL, BOOLEAN, DATE, TIMESTAMP)},
+    (DOUBLE, STRING): _print_double,
+}
+"""Every conversion there is."""
+
+
+def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+    raise ValueError("CAST wants a type")
+
+
+def _converted(call: Call, value: pl.Expr) -> Outcome:
+    result, fails = cast_to(call.args[0].type, call.type, value)
+    return Outcome(result, [] if fails is None else [(fails, f"no {call.type}")])
+
+
+CAST = Function(
+    "CAST",
+    _typed,
+    _converted,
+    notation=Notation(lambda call: ["CAST(", call.args[0], f" AS {call.type})"]),
+    monotone=lambda call: (0, True) if _kinds(call.args[0].type, call.type) in _RISING else None,
+)
