@@ -8,8 +8,7 @@ from fractions import Fraction
 from functools import reduce
 
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal
-from xmlpunct.expressions.functions.comparisons import IN
-from xmlpunct.expressions.functions.logic import AND, IS_NULL, NOT, OR
+from xmlpunct.expressions.functions.conditions import AND, IN, IS_NULL, NOT, OR
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.cuts import Cut, between, cuts, ends
 from xmlpunct.punctuations.intervals import IntervalSet

@@ -303,6 +303,7 @@ class Function:
     - ``nullable``: whether the result can be null, by the arguments.
     - ``monotone``: the place of the argument that a call never falls with (True) or never rises with (False), if there
       is one: the others are constants.
+    - ``arity``: how many arguments there are at least and at most.
     - ``syntax`` and ``notation``: how SQL is read and printed. Where syntax needs more than a `Syntax`, the planner has
       a reader.
     - ``compile``: how operands are evaluated (None: all of them, in order), see `xmlpunct.expressions.compiler`.
@@ -315,6 +316,7 @@ class Function:
     evaluate: Callable[..., Outcome] = _no_evaluation
     syntax: Syntax | None = None
     notation: Notation = Notation()
+    arity: tuple[int, int] = (2, 2)
     nullable: Callable[[Sequence[Expression]], bool] = any_null
     monotone: Callable[[Call], tuple[int, bool] | None] = lambda call: None
     compile: Callable[[Any, Call, Any], Any] | None = None
@@ -325,10 +327,20 @@ class Function:
     def __post_init__(self) -> None:
         FUNCTIONS[self.name] = self
 
+    def __call__(self, *args: Expression) -> Expression:
+        least, most = self.arity
+        if not least <= len(args) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise ValueError(f"{self.name} takes {wanted} argument{'s' * (wanted != '1')}, not {len(args)}")
+        return self.typing(self, args)
+
     def call(self, type_: Type, *args: Expression) -> Call:
         """A call whose arguments are already as the function needs them."""
         return Call(type_, self.nullable(args), self.name, args)
 
+
+MANY = (1, 1000)
+"""The arity of functions of any number of arguments."""
 
 FUNCTIONS: dict[str, Function] = {}
 """Every function there is, by name."""

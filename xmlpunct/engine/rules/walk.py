@@ -7,7 +7,7 @@ from functools import reduce, wraps
 
 from xmlpunct.engine.plan import Join, Node, Select, SemiJoin, column
 from xmlpunct.expressions.expression import Call, Column, Expression
-from xmlpunct.expressions.functions.logic import AND
+from xmlpunct.expressions.functions.conditions import AND
 from xmlpunct.expressions.program import can_fail
 from xmlpunct.types import BOOLEAN
 

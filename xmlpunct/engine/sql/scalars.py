@@ -13,8 +13,7 @@ from xmlpunct.engine.sql.scope import Field, Relation
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import FUNCTIONS, Column, Expression, Function
 from xmlpunct.expressions.functions.arithmetic import NEGATIVE
-from xmlpunct.expressions.functions.comparisons import EQUAL, NOT_DISTINCT
-from xmlpunct.expressions.functions.logic import CASE, IS_NULL, NOT
+from xmlpunct.expressions.functions.conditions import CASE, EQUAL, IS_NULL, NOT, NOT_DISTINCT
 from xmlpunct.expressions.functions.text import LIKE
 from xmlpunct.expressions.functions.times import PARTS
 from xmlpunct.types import BOOLEAN, STRING
@@ -99,7 +98,7 @@ class Scalars:
                 if part is not None:
                     found.append((yield part))
         with at(node):
-            return record.typing(record, tuple(found))
+            return record(*found)
 
     def _column(self, node: exp.Expr) -> Expression:
         name, table = take(node, "this", "table")
@@ -165,18 +164,18 @@ class Scalars:
             test = yield when
             if value is not None:
                 with at(when):
-                    test = EQUAL.typing(EQUAL, (value, test))
+                    test = EQUAL(value, test)
             pairs += [test, (yield then)]
         other = (yield default) if default else fn.NULL
         with at(node):
-            return CASE.typing(CASE, (*pairs, other))
+            return CASE(*pairs, other)
 
     def _like(self, node: exp.Expr) -> Reading:
         like, escape = take(node, "this", "expression") if isinstance(node, exp.Escape) else (node, None)
         if type(like) is not exp.Like:
             refuse("ESCAPE goes with LIKE", node)
         found = yield from self._function(like, LIKE, escape)
-        return NOT.typing(NOT, (found,)) if like.args.get("negate") else found
+        return NOT(found) if like.args.get("negate") else found
 
     def _extract(self, node: exp.Expr) -> Reading:
         unit, operand = take(node, "this", "expression")

@@ -9,13 +9,12 @@ type the others have.
 from __future__ import annotations
 
 from xmlpunct.expressions.expression import FUNCTIONS, Expression
-from xmlpunct.expressions.functions import arithmetic, comparisons, logic, text, times
-from xmlpunct.expressions.functions.arguments import NULL, common_type, literal, number, of_type
-from xmlpunct.expressions.functions.casts import cast
+from xmlpunct.expressions.functions import arithmetic, conditions, text, times
+from xmlpunct.expressions.functions.casts import NULL, cast, common_type, literal, number, of_type
 from xmlpunct.expressions.functions.times import UNITS
 
 __all__ = [
-    "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "comparisons", "literal", "logic", "number",
+    "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "literal", "number",
     "of_type", "text", "times",
 ]  # fmt: skip
 
@@ -29,5 +28,4 @@ def call(function: str, *args: Expression) -> Expression:
     """
     if function not in FUNCTIONS:
         raise ValueError(f"there is no function {function}")
-    record = FUNCTIONS[function]
-    return record.typing(record, args)
+    return FUNCTIONS[function](*args)

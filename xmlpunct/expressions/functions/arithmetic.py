@@ -22,9 +22,8 @@ from xmlpunct.expressions.expression import (
     Typing,
     infix,
 )
-from xmlpunct.expressions.functions.arguments import as_decimal, check_count, is_null, literal
-from xmlpunct.expressions.functions.casts import cast
-from xmlpunct.expressions.int128 import int128, magnitude, minus, rescale, to_decimal, unscaled
+from xmlpunct.expressions.functions.casts import as_decimal, cast, is_null, literal
+from xmlpunct.expressions.int128 import int128, minus, rescale, to_decimal, unscaled
 from xmlpunct.types import DOUBLE, INT, DecimalType, decimal
 
 # typing
@@ -45,7 +44,6 @@ def _typed(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None
     """Typing of functions of two numbers, that gives the type of results over DECIMAL if there is one."""
 
     def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
-        check_count(record.name, args, 2)
         a, b = _numbers(record.name, args)
         if not isinstance(a.type, DecimalType) and not isinstance(b.type, DecimalType):
             return record.call(a.type, a, b)
@@ -70,8 +68,6 @@ def _type_of_product(p: DecimalType, q: DecimalType) -> DecimalType:
 
 
 def _typed_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
-    name = "-" if record is NEGATIVE else record.name
-    check_count(name, args, 1)
     (a,) = _numbers(record.name, args)
     return record.call(a.type, a)
 
@@ -103,9 +99,9 @@ def _operation(
 def _product(type_: DecimalType, given: list[DecimalType], a: pl.Expr, b: pl.Expr) -> Outcome:
     x, y = unscaled(a), unscaled(b)
     bound = int128(10**type_.precision - 1)
-    most = bound // magnitude(pl.when(y == 0).then(int128(1)).otherwise(y))
+    most = bound // pl.when(y == 0).then(int128(1)).otherwise(y).abs()
     safe = sum(t.precision for t in given) <= 38
-    return _to_decimal(x * y, type_, [] if safe else [(y != 0) & (magnitude(x) > most)])
+    return _to_decimal(x * y, type_, [] if safe else [(y != 0) & (x.abs() > most)])
 
 
 def _sum(type_: DecimalType, given: list[DecimalType], a: pl.Expr, b: pl.Expr, sign: int = 1) -> Outcome:
@@ -217,44 +213,21 @@ def _written_negative(call: Call) -> Pieces:
     return ["-", *call.operand(0)]
 
 
+# fmt: off
 PLUS = Function(
-    "+",
-    _typed(_type_of_sum),
-    _operation(lambda a, b: a + b, _sum),
-    Syntax("Add", "this expression"),
-    infix(7),
-    monotone=_with_addend(True),
-)
+    "+", _typed(_type_of_sum), _operation(lambda a, b: a + b, _sum),
+    Syntax("Add", "this expression"), infix(7), monotone=_with_addend(True))
 MINUS = Function(
-    "-",
-    _typed(_type_of_sum),
-    _operation(lambda a, b: a - b, partial(_sum, sign=-1)),
-    Syntax("Sub", "this expression"),
-    infix(7),
-    monotone=_with_addend(False),
-)
+    "-", _typed(_type_of_sum), _operation(lambda a, b: a - b, partial(_sum, sign=-1)),
+    Syntax("Sub", "this expression"), infix(7), monotone=_with_addend(False))
 TIMES = Function(
-    "*",
-    _typed(_type_of_product),
-    _operation(lambda a, b: a * b, _product),
-    Syntax("Mul", "this expression"),
-    infix(8),
-    monotone=_with_factor,
-)
+    "*", _typed(_type_of_product), _operation(lambda a, b: a * b, _product),
+    Syntax("Mul", "this expression"), infix(8), monotone=_with_factor)
 DIVIDE = Function(
-    "/",
-    _typed(),
-    _quotient,
-    Syntax("Div", "this expression", unread="typed safe"),
-    infix(8),
-    monotone=_with_divisor,
-)
+    "/", _typed(), _quotient,
+    Syntax("Div", "this expression", unread="typed safe"), infix(8), monotone=_with_divisor)
 REMAINDER = Function("%", _typed(), _remainder, Syntax("Mod", "this expression"), infix(8))
 NEGATIVE = Function(
-    "NEG",
-    _typed_sign,
-    _signed(minus, lambda a: canonical(-a)),
-    notation=Notation(_written_negative, 9),
-    monotone=lambda call: (0, False),
-)
-ABS = Function("ABS", _typed_sign, _signed(magnitude, lambda a: a.abs()), Syntax("Abs"))
+    "NEG", _typed_sign, _signed(minus, lambda a: canonical(-a)), arity=(1, 1),
+    notation=Notation(_written_negative, 9), monotone=lambda call: (0, False))
+ABS = Function("ABS", _typed_sign, _signed(pl.Expr.abs, pl.Expr.abs), Syntax("Abs"), arity=(1, 1))

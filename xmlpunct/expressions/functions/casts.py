@@ -1,18 +1,83 @@
-"""CAST: conversions from one type to another."""
+"""Constants, the types that arguments have together, and CAST, which gives them these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import partial, reduce
 from typing import Any
 
 import polars as pl
 
 from xmlpunct.expressions.expression import Call, Expression, Function, Literal, Notation, Outcome
-from xmlpunct.expressions.functions.arguments import common_type, literal
-from xmlpunct.expressions.int128 import int128, magnitude, minus, to_decimal, unscaled
+from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
 from xmlpunct.frames import join
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, Value, decimal
+
+NULL = Literal(STRING, True, None)
+"""The NULL literal, before it has taken its type from what it stands with."""
+
+
+def literal(type_: Type, value: Value) -> Literal:
+    """A constant; None is a null of that type."""
+    return Literal(type_, value is None, value)
+
+
+def number(text: str) -> Literal:
+    """A numeric literal: INT without point or exponent (DECIMAL beyond 64 bits), DECIMAL with a point,
+    DOUBLE with an exponent. Raises ValueError.
+
+    >>> number("12").type, number("1.50").type, number("1e3").type
+    (INT, DECIMAL(3,2), DOUBLE)
+    """
+    if "e" in text.lower():
+        return literal(DOUBLE, DOUBLE.parse(text))
+    whole, _, part = text.partition(".")
+    if not part and "." not in text and -(2**63) <= int(text) < 2**63:
+        return literal(INT, int(text))
+    digits = len(whole.lstrip("0")) + len(part)
+    type_ = decimal(max(digits, 1), len(part))
+    return literal(type_, type_.parse(text))
+
+
+def is_null(argument: Expression) -> bool:
+    """Whether it is the constant null."""
+    return isinstance(argument, Literal) and argument.value is None
+
+
+def of_type(name: str, argument: Expression, type_: Type) -> Expression:
+    """The argument if it is of that type, or a null that becomes it. Raises ValueError."""
+    if is_null(argument):
+        return literal(type_, None)
+    if argument.type is not type_:
+        raise ValueError(f"{name} wants {type_}, not {argument.type}")
+    return argument
+
+
+def common_type(args: Iterable[Expression]) -> Type:
+    """The type that all can have together: their own, or for numbers the wider. Raises ValueError."""
+    known = [a.type for a in args if not is_null(a)]
+    return reduce(_wider, known) if known else STRING
+
+
+def as_decimal(type_: Type) -> DecimalType:
+    """What INT or a DECIMAL counts as among decimals."""
+    return type_ if isinstance(type_, DecimalType) else decimal(19, 0)
+
+
+def _wider(a: Type, b: Type) -> Type:
+    if a == b:
+        return a
+    if not (a.numeric and b.numeric):
+        raise ValueError(f"{a} and {b} have no common type: CAST one of them")
+    if DOUBLE in (a, b):
+        return DOUBLE
+    p, q = as_decimal(a), as_decimal(b)
+    scale = max(p.scale, q.scale)
+    digits = max(p.precision - p.scale, q.precision - q.scale) + scale
+    if digits > 38:
+        raise ValueError(f"{a} and {b} together need {digits} digits, of 38: CAST one of them")
+    return decimal(digits, scale)
 
 
 def cast(argument: Expression, type_: Type) -> Expression:
@@ -64,23 +129,6 @@ Conversion = Callable[[Any, Any, pl.Expr], tuple[pl.Expr, bool]]
 """Takes the types and the column. Gives the column, null where the conversion fails, and whether it never does."""
 
 
-def _read(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
-    return value.map_batches(target.read_column, target.dtype, is_elementwise=True), False
-
-
-def _print(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
-    return source.format_column(value), True
-
-
-def _print_double(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
-    """As `Type.format` does, also near zero."""
-    return _each(value, DOUBLE.format, STRING), True
-
-
-def _plain(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
-    return value.cast(target.dtype), True
-
-
 def _each(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl.Expr:
     """A conversion by Python, once for each distinct value."""
 
@@ -100,31 +148,25 @@ def _each(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl.E
     return value.map_batches(run, target.dtype, is_elementwise=True)
 
 
+def _plain(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    return value.cast(target.dtype), True
+
+
 def _double_to_int(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
     return value.cast(pl.Int64, strict=False), False  # what is out of range, INF or NaN becomes null
 
 
-def _int_to_decimal(source: Type, target: DecimalType, value: pl.Expr) -> tuple[pl.Expr, bool]:
-    return _rescale(value.cast(pl.Int128), 19, 0, target)
-
-
-def _double_to_decimal(source: Type, target: DecimalType, value: pl.Expr) -> tuple[pl.Expr, bool]:
-    return _each(value, lambda x: _round(x, target), target), False
-
-
-def _decimal_to_decimal(source: DecimalType, target: DecimalType, value: pl.Expr) -> tuple[pl.Expr, bool]:
-    return _rescale(unscaled(value), source.precision, source.scale, target)
-
-
-def _rescale(wide: pl.Expr, digits: int, scale: int, target: DecimalType) -> tuple[pl.Expr, bool]:
+def _to_decimal(source: Type, target: DecimalType, value: pl.Expr) -> tuple[pl.Expr, bool]:
+    digits, scale = as_decimal(source).precision, as_decimal(source).scale
+    wide = unscaled(value) if isinstance(source, DecimalType) else value.cast(pl.Int128)
     if scale <= target.scale:
         factor = 10 ** (target.scale - scale)
         safe = digits + target.scale - scale <= target.precision
-        fits = magnitude(wide) <= int128((10**target.precision - 1) // factor)
+        fits = wide.abs() <= int128((10**target.precision - 1) // factor)
         wide = wide * int128(factor)
     else:
         factor = 10 ** (scale - target.scale)
-        size = magnitude(wide)
+        size = wide.abs()
         rounded = size // factor + (size % factor >= factor // 2).cast(pl.Int128)
         safe = digits - scale + 1 <= target.precision - target.scale
         fits = rounded <= int128(10**target.precision - 1)
@@ -132,14 +174,14 @@ def _rescale(wide: pl.Expr, digits: int, scale: int, target: DecimalType) -> tup
     return to_decimal(wide if safe else pl.when(fits).then(wide), target), safe
 
 
-def _round(value: float, target: DecimalType) -> Decimal:
+def _round(target: DecimalType, value: float) -> Decimal:
     wide = Context(prec=400, rounding=ROUND_HALF_UP)
     return target.accept(Decimal(repr(value)).quantize(Decimal((0, (1,), -target.scale)), context=wide))
 
 
 def _decimal_to_int(source: DecimalType, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
     wide = unscaled(value)
-    whole = magnitude(wide) // int128(10**source.scale)
+    whole = wide.abs() // int128(10**source.scale)
     whole = pl.when(wide < 0).then(minus(whole)).otherwise(whole)
     return whole.cast(pl.Int64, strict=False), source.precision - source.scale <= 18
 
@@ -161,12 +203,12 @@ def _kinds(source: Type, target: Type) -> tuple[Type, Type]:
 
 _RISING: dict[tuple[Type, Type], Conversion] = {
     (INT, DOUBLE): _plain,
-    (INT, DECIMAL): _int_to_decimal,
+    (INT, DECIMAL): _to_decimal,
     (DOUBLE, INT): _double_to_int,
-    (DOUBLE, DECIMAL): _double_to_decimal,
+    (DOUBLE, DECIMAL): lambda source, target, value: (_each(value, partial(_round, target), target), False),
     (DECIMAL, INT): _decimal_to_int,
     (DECIMAL, DOUBLE): _decimal_to_double,
-    (DECIMAL, DECIMAL): _decimal_to_decimal,
+    (DECIMAL, DECIMAL): _to_decimal,
     (BOOLEAN, INT): _plain,
     (DATE, TIMESTAMP): _plain,
     (TIMESTAMP, DATE): lambda source, target, value: (value.dt.date(), True),
@@ -175,10 +217,22 @@ _RISING: dict[tuple[Type, Type], Conversion] = {
 
 CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
     **_RISING,
+    **{
+        (STRING, t): lambda source, target, value: (
+            value.map_batches(target.read_column, target.dtype, is_elementwise=True),
+            False,
+        )
+        for t in (INT, DOUBLE, DECIMAL, BOOLEAN, DATE, TIMESTAMP)
+    },
+    **{
+        (t, STRING): lambda source, target, value: (source.format_column(value), True)
+        for t in (INT, DECIMAL, BOOLEAN, DATE, TIMESTAMP)
+    },
+    (DOUBLE, STRING): lambda source, target, value: (
+        _each(value, source.format, target),
+        True,
+    ),  # also near zero
     (INT, BOOLEAN): lambda source, target, value: (value != 0, True),
-    **{(STRING, t): _read for t in (INT, DOUBLE, DECIMAL, BOOLEAN, DATE, TIMESTAMP)},
-    **{(t, STRING): _print for t in (INT, DECIMAL, BOOLEAN, DATE, TIMESTAMP)},
-    (DOUBLE, STRING): _print_double,
 }
 """Every conversion there is."""
 
@@ -193,9 +247,7 @@ def _converted(call: Call, value: pl.Expr) -> Outcome:
 
 
 CAST = Function(
-    "CAST",
-    _typed,
-    _converted,
+    "CAST", _typed, _converted, arity=(1, 1),
     notation=Notation(lambda call: ["CAST(", call.args[0], f" AS {call.type})"]),
     monotone=lambda call: (0, True) if _kinds(call.args[0].type, call.type) in _RISING else None,
-)
+)  # fmt: skip

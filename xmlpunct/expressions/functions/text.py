@@ -8,6 +8,7 @@ from functools import reduce
 import polars as pl
 
 from xmlpunct.expressions.expression import (
+    MANY,
     Call,
     Expression,
     Function,
@@ -19,27 +20,27 @@ from xmlpunct.expressions.expression import (
     Typing,
     infix,
 )
-from xmlpunct.expressions.functions.arguments import check_count, of_type
+from xmlpunct.expressions.functions.casts import of_type
 from xmlpunct.types import BOOLEAN, INT, STRING, Type
 
 
-def _typed(type_: Type, least: int = 1, most: int | None = None) -> Typing:
+def _typed(type_: Type) -> Typing:
     """Typing of functions of one string, perhaps followed by whole numbers."""
 
     def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
-        check_count(record.name, args, least, most)
         numbers = (of_type(record.name, a, INT) for a in args[1:])
         return record.call(type_, of_type(record.name, args[0], STRING), *numbers)
 
     return typed
 
 
-def _plain(method: Callable[[pl.Expr], pl.Expr]) -> Callable[[Call, pl.Expr], Outcome]:
-    return lambda call, text: Outcome(method(text))
+def _of_one(name: str, type_: Type, method: Callable[[pl.Expr], pl.Expr]) -> Function:
+    """A function of one string."""
+    syntax = Syntax(name.capitalize())
+    return Function(name, _typed(type_), lambda call, text: Outcome(method(text)), syntax, arity=(1, 1))
 
 
 def _joined(record: Function, args: tuple[Expression, ...]) -> Expression:
-    check_count(record.name, args, 1, 1000)
     return reduce(lambda a, b: JOIN.call(STRING, a, b), [of_type(JOIN.name, a, STRING) for a in args])
 
 
@@ -56,7 +57,6 @@ def _substring(call: Call, text: pl.Expr, *places: pl.Expr) -> Outcome:
 
 
 def _typed_like(record: Function, args: tuple[Expression, ...]) -> Expression:
-    check_count(record.name, args, 2, 3)
     text, *constants = (of_type(record.name, a, STRING) for a in args)
     known = [a.value for a in constants if isinstance(a, Literal) and a.value is not None]
     if len(known) < len(constants):
@@ -95,24 +95,17 @@ def _written_like(call: Call) -> Pieces:
     return [*call.operand(0), " LIKE ", *call.operand(1)]
 
 
-UPPER = Function("UPPER", _typed(STRING), _plain(lambda v: v.str.to_uppercase()), Syntax("Upper"))
-LOWER = Function("LOWER", _typed(STRING), _plain(lambda v: v.str.to_lowercase()), Syntax("Lower"))
-TRIM = Function("TRIM", _typed(STRING), _plain(lambda v: v.str.strip_chars(" ")), Syntax("Trim"))
-LENGTH = Function("LENGTH", _typed(INT), _plain(lambda v: v.str.len_chars().cast(pl.Int64)), Syntax("Length"))
-SUBSTRING = Function("SUBSTRING", _typed(STRING, 2, 3), _substring, Syntax("Substring", "this start length"))
+# fmt: off
+UPPER = _of_one("UPPER", STRING, lambda v: v.str.to_uppercase())
+LOWER = _of_one("LOWER", STRING, lambda v: v.str.to_lowercase())
+TRIM = _of_one("TRIM", STRING, lambda v: v.str.strip_chars(" "))
+LENGTH = _of_one("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64))
+SUBSTRING = Function(
+    "SUBSTRING", _typed(STRING), _substring, Syntax("Substring", "this start length"), arity=(2, 3))
 JOIN = Function(
-    "||",
-    _joined,
-    lambda call, *texts: Outcome(pl.concat_str(texts)),
-    Syntax("DPipe", "this expression", unread="safe"),
-    infix(6),
-    associative=True,
-)
-CONCAT = Function("CONCAT", _joined, syntax=Syntax("Concat", "expressions", unread="safe coalesce"))
+    "||", _joined, lambda call, *texts: Outcome(pl.concat_str(texts)),
+    Syntax("DPipe", "this expression", unread="safe"), infix(6), arity=MANY, associative=True)
+CONCAT = Function("CONCAT", _joined, syntax=Syntax("Concat", "expressions", unread="safe coalesce"), arity=MANY)
 LIKE = Function(
-    "LIKE",
-    _typed_like,
-    _like,
-    Syntax("Like", "this expression", unread="negate"),
-    Notation(_written_like, 5, joins=True),
-)
+    "LIKE", _typed_like, _like, Syntax("Like", "this expression", unread="negate"), arity=(2, 3),
+    notation=Notation(_written_like, 5, joins=True))

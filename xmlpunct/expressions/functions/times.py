@@ -7,41 +7,36 @@ from collections.abc import Callable
 import polars as pl
 
 from xmlpunct.expressions.expression import Call, Expression, Function, Literal, Outcome, Syntax
-from xmlpunct.expressions.functions.arguments import check_count, is_null, literal
-from xmlpunct.expressions.functions.casts import cast
+from xmlpunct.expressions.functions.casts import cast, is_null, literal
 from xmlpunct.types import DATE, INT, STRING, TIMESTAMP
 
 
-def _part(name: str, part: Callable[[pl.Expr], pl.Expr], of_days: bool, rises: bool = False) -> Function:
+def _part(
+    name: str, part: Callable[[pl.Expr], pl.Expr], of_days: bool = False, rises: bool = False
+) -> Function:
     """YEAR and the like, which EXTRACT gives too."""
 
     def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
-        check_count(name, args, 1)
         (a,) = args
         if a.type is not TIMESTAMP and not (a.type is DATE and of_days):
             raise ValueError(f"{a.type} has no {name}")
         return record.call(INT, a)
 
     return Function(
-        name,
-        typed,
-        lambda call, value: Outcome(part(value).cast(pl.Int64)),
-        Syntax(name.capitalize()),
-        monotone=lambda call: (0, True) if rises else None,
-    )
+        name, typed, lambda call, value: Outcome(part(value).cast(pl.Int64)), Syntax(name.capitalize()),
+        arity=(1, 1), monotone=lambda call: (0, True) if rises else None,
+    )  # fmt: skip
 
 
-PARTS = {
-    record.name: record
-    for record in (
-        _part("YEAR", lambda v: v.dt.year(), of_days=True, rises=True),
-        _part("MONTH", lambda v: v.dt.month(), of_days=True),
-        _part("DAY", lambda v: v.dt.day(), of_days=True),
-        _part("HOUR", lambda v: v.dt.hour(), of_days=False),
-        _part("MINUTE", lambda v: v.dt.minute(), of_days=False),
-        _part("SECOND", lambda v: v.dt.second(), of_days=False),
-    )
-}
+_PARTS = [
+    _part("YEAR", lambda v: v.dt.year(), of_days=True, rises=True),
+    _part("MONTH", lambda v: v.dt.month(), of_days=True),
+    _part("DAY", lambda v: v.dt.day(), of_days=True),
+    _part("HOUR", lambda v: v.dt.hour()),
+    _part("MINUTE", lambda v: v.dt.minute()),
+    _part("SECOND", lambda v: v.dt.second()),
+]
+PARTS = {record.name: record for record in _PARTS}
 """What EXTRACT can give, by name."""
 
 UNITS = {
@@ -52,7 +47,6 @@ UNITS = {
 
 
 def _typed_truncation(record: Function, args: tuple[Expression, ...]) -> Expression:
-    check_count(record.name, args, 2)
     unit, a = args
     if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
         raise ValueError(f"{record.name} wants a literal unit: 'hour'")
@@ -69,9 +63,5 @@ def _truncated(call: Call, _: pl.Expr, value: pl.Expr) -> Outcome:
 
 
 DATE_TRUNC = Function(
-    "DATE_TRUNC",
-    _typed_truncation,
-    _truncated,
-    Syntax("DateTrunc", "unit this"),
-    monotone=lambda call: (1, True),
-)
+    "DATE_TRUNC", _typed_truncation, _truncated, Syntax("DateTrunc", "unit this"), monotone=lambda call: (1, True)
+)  # fmt: skip

@@ -1,36 +1,87 @@
-"""Comparisons, exact across numeric types: 2^53 + 1 is greater than 9007199254740992e0, as INT."""
+"""Conditions, in the logic of three values, and what depends on them.
+
+Comparisons are exact across numeric types: 2^53 + 1 is greater than 9007199254740992e0, as INT.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
+from sys import maxsize
 
 import polars as pl
 
-from xmlpunct.expressions.compiler import in_pairs
+from xmlpunct.expressions.compiler import branches, in_pairs, until
 from xmlpunct.expressions.expression import (
+    MANY,
     Call,
     Expression,
     Function,
     Literal,
     Notation,
     Outcome,
+    Pieces,
     Syntax,
     any_null,
     infix,
     listed,
 )
-from xmlpunct.expressions.functions.arguments import check_count, literal
-from xmlpunct.expressions.functions.casts import cast, fold, unify
-from xmlpunct.expressions.functions.logic import AND, CASE, OR, all_null, never_null
+from xmlpunct.expressions.functions.casts import cast, fold, literal, of_type, unify
 from xmlpunct.expressions.int128 import int128, unscaled
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
 
-# typing
+
+def _never_null(args: Sequence[Expression]) -> bool:
+    """Never null."""
+    return False
+
+
+def _all_null(args: Sequence[Expression]) -> bool:
+    """Null only where all of the arguments are."""
+    return all(a.nullable for a in args)
 
 
 def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
-    check_count(record.name, args, 2)
+    return record.call(BOOLEAN, *(of_type(record.name, a, BOOLEAN) for a in args))
+
+
+def _typed_case(record: Function, args: tuple[Expression, ...]) -> Expression:
+    *results, other = unify([*args[1::2], args[-1]])
+    tests = [of_type("CASE WHEN", test, BOOLEAN) for test in args[:-1:2]]
+    pairs = [part for pair in zip(tests, results, strict=True) for part in pair]
+    return record.call(other.type, *pairs, other)
+
+
+def _typed_together(record: Function, args: tuple[Expression, ...]) -> Expression:
+    """Typing of functions of any arguments of one type."""
+    found = unify(args)
+    return record.call(found[0].type, *found)
+
+
+def _chosen(call: Call, *operands: pl.Expr) -> Outcome:
+    tests, results = operands[:-1:2], [*operands[1::2], operands[-1]]
+
+    def chosen(low: int, high: int) -> pl.Expr:
+        """The result of one of these branches, by halves, which are not deep."""
+        if high - low == 1:
+            return results[low]
+        middle = (low + high) // 2
+        early = pl.any_horizontal(tests[low:middle])
+        return pl.when(early).then(chosen(low, middle)).otherwise(chosen(middle, high))
+
+    return Outcome(chosen(0, len(results)))
+
+
+def _written_case(call: Call) -> Pieces:
+    pairs = zip(call.args[::2], call.args[1::2], strict=False)
+    whens = [piece for when, then in pairs for piece in (" WHEN ", when, " THEN ", then)]
+    return ["CASE", *whens, " ELSE ", call.args[-1], " END"]
+
+
+# comparisons
+
+
+def _typed_comparison(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(BOOLEAN, *_comparable(record.name, *args))
 
 
@@ -66,27 +117,18 @@ def _typed_in(record: Function, args: tuple[Expression, ...]) -> Expression:
     pairs = [_comparable("=", subject, member) for member in members]
     if all(isinstance(m, Literal) and m.type == s.type == subject.type for s, m in pairs):
         return record.call(BOOLEAN, subject, *(m for _, m in pairs))
-    tests = [EQUAL.typing(EQUAL, pair) for pair in pairs]
-    return reduce(lambda a, b: OR.typing(OR, (a, b)), tests)
+    tests = [EQUAL(*pair) for pair in pairs]
+    return reduce(lambda a, b: OR(a, b), tests)
 
 
 def _typed_between(record: Function, args: tuple[Expression, ...]) -> Expression:
-    check_count(record.name, args, 3)
     subject, low, high = args
-    above, below = AT_LEAST.typing(AT_LEAST, (subject, low)), AT_MOST.typing(AT_MOST, (subject, high))
-    return AND.typing(AND, (above, below))
+    return AND(AT_LEAST(subject, low), AT_MOST(subject, high))
 
 
 def _typed_nullif(record: Function, args: tuple[Expression, ...]) -> Expression:
-    check_count(record.name, args, 2)
     a, b = args
-    return CASE.typing(CASE, (EQUAL.typing(EQUAL, (a, b)), literal(a.type, None), a))
-
-
-def _typed_best(record: Function, args: tuple[Expression, ...]) -> Expression:
-    check_count(record.name, args, 1, 1000)
-    found = unify(args)
-    return record.call(found[0].type, *found)
+    return CASE(EQUAL(a, b), literal(a.type, None), a)
 
 
 # evaluation
@@ -131,10 +173,6 @@ def _parts(mine: Type, other: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return wide // unit, (wide % unit) * int128(10 ** (max(scales) - scales[0]))
 
 
-def _evaluated(compare: Comparison) -> Callable[[Call, pl.Expr, pl.Expr], Outcome]:
-    return lambda call, a, b: Outcome(compare(call.args[0].type, call.args[1].type, a, b))
-
-
 def _found(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
     members = [a.value for a in call.args[1:] if isinstance(a, Literal)]
     known = pl.Series([m for m in members if m is not None], dtype=call.args[0].type.dtype)
@@ -151,18 +189,33 @@ def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome
     return lambda call, *operands: Outcome(reduce(better, operands))
 
 
-def _comparison(
-    name: str, node: str, compare: Comparison, holds: tuple[bool, bool, bool], null: bool = True
-) -> Function:
+# fmt: off
+OR = Function(
+    "OR", _typed, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
+    Syntax("Or", "this expression"), infix(1), compile=until(lambda v: v), associative=True, idempotent=True)
+AND = Function(
+    "AND", _typed, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
+    Syntax("And", "this expression"), infix(2), compile=until(lambda v: ~v), associative=True, idempotent=True)
+NOT = Function(
+    "NOT", _typed, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),
+    notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3))
+IS_NULL = Function(
+    "IS NULL", lambda record, args: record.call(BOOLEAN, *args), lambda call, value: Outcome(value.is_null()),
+    arity=(1, 1), notation=Notation(lambda call: [*call.operand(0), " IS NULL"], 5), nullable=_never_null)
+CASE = Function(
+    "CASE", _typed_case, _chosen, arity=(1, maxsize), notation=Notation(_written_case), compile=branches,
+    nullable=lambda args: any_null([*args[1::2], args[-1]]))
+COALESCE = Function(
+    "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),
+    Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,
+    compile=until(lambda v: v.is_not_null()))
+
+
+def _comparison(name: str, node: str, compare: Comparison, holds: tuple[bool, bool, bool]) -> Function:
     return Function(
-        name,
-        _typed,
-        _evaluated(compare),
-        Syntax(node, "this expression"),
-        infix(4, joins=False),
-        nullable=any_null if null else never_null,
-        holds=holds,
-    )
+        name, _typed_comparison, lambda call, a, b: Outcome(compare(call.args[0].type, call.args[1].type, a, b)),
+        Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
+        nullable=_never_null if "DISTINCT" in name else any_null)
 
 
 EQUAL = _comparison("=", "EQ", _equal, (False, True, False))
@@ -171,36 +224,17 @@ LESS = _comparison("<", "LT", _less, (True, False, False))
 AT_MOST = _comparison("<=", "LTE", lambda s, t, a, b: ~_less(t, s, b, a), (True, True, False))
 GREATER = _comparison(">", "GT", lambda s, t, a, b: _less(t, s, b, a), (False, False, True))
 AT_LEAST = _comparison(">=", "GTE", lambda s, t, a, b: ~_less(s, t, a, b), (False, True, True))
-DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", _distinct, (True, False, True), null=False)
+DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", _distinct, (True, False, True))
 NOT_DISTINCT = _comparison(
-    "IS NOT DISTINCT FROM",
-    "NullSafeEQ",
-    lambda s, t, a, b: ~_distinct(s, t, a, b),
-    (False, True, False),
-    null=False,
-)
+    "IS NOT DISTINCT FROM", "NullSafeEQ", lambda s, t, a, b: ~_distinct(s, t, a, b), (False, True, False))
 IN = Function(
-    "IN",
-    _typed_in,
-    _found,
-    Syntax("In", "this expressions"),
-    Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5),
-)
-BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"))
+    "IN", _typed_in, _found, Syntax("In", "this expressions"), arity=(0, maxsize),
+    notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5))
+BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"), arity=(3, 3))
 NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this expression"))
 GREATEST = Function(
-    "GREATEST",
-    _typed_best,
-    _best(lambda a, b: b > a),  # NaN is greatest
-    Syntax("Greatest", "this expressions", unread="ignore_nulls"),
-    nullable=all_null,
-    compile=in_pairs,
-)
+    "GREATEST", _typed_together, _best(lambda a, b: b > a),  # NaN is greatest
+    Syntax("Greatest", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs)
 LEAST = Function(
-    "LEAST",
-    _typed_best,
-    _best(lambda a, b: a > b),
-    Syntax("Least", "this expressions", unread="ignore_nulls"),
-    nullable=all_null,
-    compile=in_pairs,
-)
+    "LEAST", _typed_together, _best(lambda a, b: a > b),
+    Syntax("Least", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs)
