@@ -1,4 +1,4 @@
-"""Columns of values as columns of text: what all writers share."""
+"""Slices as lines: what all writers share."""
 
 from __future__ import annotations
 
@@ -9,16 +9,10 @@ import polars as pl
 
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute
 from xmlpunct.slice import Slice
 
 _FEW = 500
 """So few lines are joined sooner one by one."""
-
-
-def text(attribute: Attribute) -> pl.Expr:
-    """A polars expression: the attribute's values in XML Schema's form (null stays null)."""
-    return attribute.type.format_column(pl.col(attribute.name))
 
 
 class Lines(Protocol):

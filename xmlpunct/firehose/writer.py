@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 import polars as pl
 
 from xmlpunct.errors import UsageError, XmlPunctError
-from xmlpunct.firehose.formats import line, lines, text
+from xmlpunct.firehose.formats import line, lines
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE
 from xmlpunct.names import is_xml_name
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -102,7 +102,7 @@ class XmlWriter:
         return f"</{self.root}>\n".encode()
 
     def _child(self, attribute: Attribute) -> pl.Expr:
-        at, name = text(attribute), attribute.name
+        at, name = attribute.type.format_column(pl.col(attribute.name)), attribute.name
         if attribute.type is STRING:
             for character, reference in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;")):
                 at = at.str.replace_all(character, reference, literal=True)
@@ -172,7 +172,7 @@ class CsvWriter:
         return self._csv(pl.DataFrame(schema=dict.fromkeys(self.schema.names, pl.String())), header=True)
 
     def body(self, slice_: Slice) -> bytes:
-        return self._csv(slice_.tuples.select(text(a).alias(a.name) for a in self.schema), header=False)
+        return self._csv(self.schema.texts(slice_.tuples), header=False)
 
     def end(self) -> bytes:
         return b""
