@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from xmlpunct import Punctuation, parse, query
 from xmlpunct.errors import PatternError, Reject, SqlError
-from xmlpunct.expressions.casts import cast_to
+from xmlpunct.expressions.functions.casts import cast_to
 from xmlpunct.firehose import columns, writer_for
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.columns import convert

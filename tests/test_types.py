@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 import threading
@@ -11,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,6 +201,36 @@ def test_parse_is_the_inverse_of_format(type_: Type, data: st.DataObject) -> Non
     found = type_.parse(type_.format(value))
     assert (found,) == (value,)
     assert str(found) == str(value)
+
+
+@pytest.mark.parametrize("type_", ANY, ids=str)
+@given(data=st.data())
+def test_columns_print_as_values_do(type_: Type, data: st.DataObject) -> None:
+    values = [type_.accept(v) for v in data.draw(st.lists(ANY[type_], max_size=5))] + [None]
+    frame = pl.DataFrame({"v": values}, schema={"v": type_.dtype})
+    column, json_column = frame.select(
+        type_.format_column(pl.col("v")), j=type_.json_column(pl.col("v"))
+    ).get_columns()
+    for value, text, said in zip(values, column, json_column, strict=True):
+        if value is None:
+            assert text is said is None
+            continue
+        near_zero = type_ is DOUBLE and 0 < abs(value) < 1e-4
+        assert text == type_.format(value) or (near_zero and type_.parse(text) == value)
+        assert str(json.loads(said, parse_float=str, parse_int=str)) in (text, text.capitalize())
+    assert type_.read_column(column).equals(frame["v"], check_names=False)
+
+
+@pytest.mark.parametrize("type_", {type_: None for type_, *_ in GOOD}, ids=str)
+def test_columns_read_as_values_do(type_: Type) -> None:
+    def read(text: str) -> Value:
+        with suppress(ValueError):
+            return type_.read(text)
+        return None
+
+    texts = [text for t, text, *_ in (*GOOD, *BAD) if t is type_]
+    found = type_.read_column(pl.Series("x", [*texts, None], dtype=pl.String))
+    assert found.equals(pl.Series("x", [*map(read, texts), None], dtype=type_.dtype), check_names=True)
 
 
 @pytest.mark.parametrize("pool", DISCRETE, ids=str)

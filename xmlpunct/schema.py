@@ -124,6 +124,10 @@ class Schema:
         frame = pl.DataFrame(list(tuples), schema=self.dtypes, orient="row")
         return frame.with_columns(canonical_column(frame[a.name]) for a in self if a.type is DOUBLE)
 
+    def texts(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        """Tuples as texts in XML Schema's form (null stays null)."""
+        return tuples.select(a.type.format_column(pl.col(a.name)).alias(a.name) for a in self)
+
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.attributes)
 

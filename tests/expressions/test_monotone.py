@@ -25,7 +25,7 @@ from xmlpunct.punctuations.pattern import EMPTY, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, decimal
+from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, decimal
 
 A = Column(INT, True, "a")
 X = Column(DOUBLE, True, "x")
@@ -153,7 +153,7 @@ def test_doubles(expression: Expression, pattern: str, expected: str) -> None:
         fn.call("+", A, A),
         fn.call("ABS", A),
         fn.call("MONTH", Column(DATE, True, "day")),
-        fn.call("+", X, fn.cast(fn.literal(fn.STRING, "NaN"), DOUBLE)),
+        fn.call("+", X, fn.cast(fn.literal(STRING, "NaN"), DOUBLE)),
     ],
     ids=str,
 )
@@ -165,7 +165,7 @@ def test_what_is_not_monotone(expression: Expression) -> None:
 def test_images_of_dates(unit: str) -> None:
     """Of all days around a year's end: exactly the results that days of the range alone give."""
     day = Column(DATE, True, "day")
-    e = fn.call("DATE_TRUNC", fn.literal(fn.STRING, unit), day)
+    e = fn.call("DATE_TRUNC", fn.literal(STRING, unit), day)
     window = [date(2023, 9, 20) + timedelta(days=days) for days in range(500)]
     results = values(e, window, day)
     for low, high in product([None, *window[98:112:2]], [None, *window[98:200:5]]):
@@ -190,7 +190,7 @@ def test_images_of_dates(unit: str) -> None:
     ],
 )
 def test_images_of_moments(unit: str, pattern: str, expected: str) -> None:
-    e = fn.call("DATE_TRUNC", fn.literal(fn.STRING, unit), Column(TIMESTAMP, True, "at"))
+    e = fn.call("DATE_TRUNC", fn.literal(STRING, unit), Column(TIMESTAMP, True, "at"))
     said = image(e, Attribute("at", TIMESTAMP), parse_pattern(TIMESTAMP, pattern))
     assert said == parse_pattern(TIMESTAMP, expected)
 

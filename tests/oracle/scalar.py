@@ -1,4 +1,4 @@
-"""Expressions, one row at a time, in plain Python: what `xmlpunct.expressions.evaluation` must agree with."""
+"""Expressions, one row at a time, in plain Python: what `xmlpunct.expressions.functions` must agree with."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from xmlpunct.expressions.evaluation import FUNCTIONS, better, operands
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal, inside_out
 
 REPEATED = 32
@@ -69,8 +68,8 @@ class Compiler:
         places: dict[int, int] = {}
         different: list[tuple[Expression, list[int]]] = []
         uses = Counter[int]()
-        for e in inside_out(expressions, operands):
-            args = [places[id(a)] for a in operands(e)]
+        for e in inside_out(expressions, _operands):
+            args = [places[id(a)] for a in _operands(e)]
             key = (e.function, e.type, *args) if isinstance(e, Call) else e
             places[id(e)] = alike.setdefault(key, len(different))
             if places[id(e)] == len(different):
@@ -95,8 +94,8 @@ class Compiler:
             return Compiled(Part(pl.lit(e.value, dtype=e.type.dtype)))
         if not isinstance(e, Call):
             raise TypeError(f"{e!r} is no expression")
-        apply = _OTHERS.get(e.function, _strict)
-        found = self.sized(lambda: apply(self, e, args), args)
+        compile_ = e.record.compile or _strict
+        found = self.sized(lambda: compile_(self, e, args), args)
         return found if found.size else _constant(found)
 
     def sized(self, compile_: Callable[[], Compiled], args: Sequence[Compiled]) -> Compiled:
@@ -135,6 +134,10 @@ class Compiler:
         return pl.when(fails).then(pl.lit(len(self.reasons) - 1, dtype=NUMBER))
 
 
+def _operands(e: Expression) -> Sequence[Expression]:
+    return e.operands if isinstance(e, Call) else ()
+
+
 def made(expr: pl.Expr, of: Iterable[Compiled | Part]) -> Part:
     """An expression made of others."""
     parts = [p for o in of for p in (o.parts if isinstance(o, Compiled) else [o])]
@@ -156,11 +159,15 @@ def _constant(found: Compiled) -> Compiled:
     return Compiled(Part(pl.lit(value[0], dtype=value.dtype)))
 
 
+Compile = Callable[[Compiler, Call, Sequence[Compiled]], Compiled]
+"""How a function evaluates its operands."""
+
+
 def _strict(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
     """A function that evaluates all its operands, in their order."""
-    found = FUNCTIONS[call.function](call, *(a.value.expr for a in args))
+    found = call.record.evaluate(call, *(a.value.expr for a in args))
     # of null there is no failure, only null; where an operand failed, its own reason comes first
-    known = [a.value.expr.is_not_null() for e, a in zip(operands(call), args, strict=True) if e.nullable]
+    known = [a.value.expr.is_not_null() for e, a in zip(call.operands, args, strict=True) if e.nullable]
     own = [
         made(compiler.failure(pl.all_horizontal(fails, *known), reason, call), args)
         for fails, reason in found.failures
@@ -168,65 +175,50 @@ def _strict(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compile
     return Compiled(made(found.value, args), first([*(a.error for a in args), *own]))
 
 
-def _extreme(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    """The better one of each pair, and then of each pair of these: each names its two several times."""
+def in_pairs(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+    """A function that evaluates all its operands: it is applied to each pair, and then to each pair of these.
 
-    def best(a: Compiled, b: Compiled) -> Compiled:
-        return compiler.sized(
-            lambda: Compiled(made(better(call.function, a.value.expr, b.value.expr), [a, b])), [a, b]
-        )
+    (It names its two operands several times, so a chain would grow with every level.)
+    """
+
+    def of(a: Compiled, b: Compiled) -> Compiled:
+        def best() -> Compiled:  # again, if the two have become columns meanwhile
+            return Compiled(made(call.record.evaluate(call, a.value.expr, b.value.expr).value, [a, b]))
+
+        return compiler.sized(best, [a, b])
 
     left = [Compiled(a.value, depth=a.depth) for a in args]
     while len(left) > 1:
         odd = left[len(left) - len(left) % 2 :]
-        left = [best(a, b) for a, b in zip(left[::2], left[1::2], strict=False)] + odd
+        left = [of(a, b) for a, b in zip(left[::2], left[1::2], strict=False)] + odd
     return Compiled(left[0].value, first(a.error for a in args))
 
 
-# functions that do not evaluate every operand
+def until(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
+    """Functions that evaluate no operand after one for which ``stop`` holds."""
+
+    def compile_(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+        values = [a.value.expr for a in args]
+        errors: list[Guarded] = [(a.error, place, False) for place, a in enumerate(args)]
+        found = call.record.evaluate(call, *values).value
+        return Compiled(made(found, args), _guarded(compiler, args, [*map(stop, values)], errors))
+
+    return compile_
 
 
-def _and(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    value = made(pl.all_horizontal([a.value.expr for a in args]), args)
-    return Compiled(value, _until(compiler, args, [~a.value.expr for a in args]))
-
-
-def _or(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    value = made(pl.any_horizontal([a.value.expr for a in args]), args)
-    return Compiled(value, _until(compiler, args, [a.value.expr for a in args]))
-
-
-def _coalesce(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    value = made(pl.coalesce([a.value.expr for a in args]), args)
-    return Compiled(value, _until(compiler, args, [a.value.expr.is_not_null() for a in args]))
-
-
-def _case(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    tests, results = args[:-1:2], [*args[1::2], args[-1]]
-    stops = [test.value.expr for test in tests]
-
-    def chosen(low: int, high: int) -> pl.Expr:
-        """The result of one of these branches, by halves, which are not deep."""
-        if high - low == 1:
-            return results[low].value.expr
-        middle = (low + high) // 2
-        early = pl.any_horizontal(stops[low:middle])
-        return pl.when(early).then(chosen(low, middle)).otherwise(chosen(middle, high))
-
+def branches(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+    """CASE: it evaluates tests until one holds, and that one's result."""
+    tests, results = args[:-1:2], args[1::2]
     errors: list[Guarded] = []
-    for place, (test, result) in enumerate(zip(tests, results, strict=False)):
+    for place, (test, result) in enumerate(zip(tests, results, strict=True)):
         errors += [(test.error, place, False), (result.error, place, True)]
     errors.append((args[-1].error, len(tests), False))
-    return Compiled(made(chosen(0, len(results)), args), _guarded(compiler, tests, stops, errors))
+    found = call.record.evaluate(call, *(a.value.expr for a in args)).value
+    return Compiled(made(found, args), _guarded(compiler, tests, [t.value.expr for t in tests], errors))
 
 
 Guarded = tuple[Part | None, int, bool]
 """The errors of an operand, which is evaluated if none of so many tests holds; and, if True, the next one does."""
-
-
-def _until(compiler: Compiler, args: Sequence[Compiled], stops: Sequence[pl.Expr]) -> Part | None:
-    """The errors of operands that are evaluated until one stops it."""
-    return _guarded(compiler, args, stops, [(a.error, i, False) for i, a in enumerate(args)])
 
 
 def _guarded(
@@ -247,13 +239,3 @@ def _guarded(
         always = not (place or exact)
         found.append(error if always else made(pl.when(evaluated).then(error.expr), [held, error]))
     return first(found)
-
-
-_OTHERS: dict[str, Callable[[Compiler, Call, Sequence[Compiled]], Compiled]] = {
-    "GREATEST": _extreme,
-    "LEAST": _extreme,
-    "AND": _and,
-    "OR": _or,
-    "CASE": _case,
-    "COALESCE": _coalesce,
-}

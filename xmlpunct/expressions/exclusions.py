@@ -7,9 +7,8 @@ from collections.abc import Generator, Iterable
 from fractions import Fraction
 from functools import reduce
 
-from xmlpunct.expressions.evaluation import operands
-from xmlpunct.expressions.expression import COMPARISONS, Call, Column, Expression, Literal
-from xmlpunct.expressions.functions import is_number
+from xmlpunct.expressions.expression import Call, Column, Expression, Literal
+from xmlpunct.expressions.functions.conditions import AND, IN, IS_NULL, NOT, OR
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.cuts import Cut, between, cuts, ends
 from xmlpunct.punctuations.intervals import IntervalSet
@@ -61,23 +60,23 @@ def _never(
         return outside(schema, predicate.name, pt.constant(BOOLEAN, truth))
     if not isinstance(predicate, Call):
         return []
-    name, args = predicate.function, predicate.args
-    if name == "NOT":
+    record, args = predicate.record, predicate.args
+    if record is NOT:
         return (yield args[0], not truth)
-    if name in ("AND", "OR"):
+    if record in (AND, OR):
         ways = []
-        for argument in operands(predicate):
+        for argument in predicate.operands:
             ways.append((yield argument, truth))
         # a conjunction is true only if every part is, and false only if some part is
-        return [p for way in ways for p in way] if (name == "AND") == truth else reduce(_both, ways)
+        return [p for way in ways for p in way] if (record is AND) == truth else reduce(_both, ways)
     subject = args[0] if isinstance(args[0], Column) else args[-1]
     if not isinstance(subject, Column):
         return []
     type_ = subject.type
-    if name == "IS NULL":
+    if record is IS_NULL:
         known = pt.interval(type_, None, None, False, False)
         return [Punctuation.of(schema, **{subject.name: known})] if truth else []
-    found = _described(predicate, type_, subject is args[0]) if name in (*COMPARISONS, "IN") else None
+    found = _described(predicate, type_, subject is args[0])
     if found is None:
         return []
     pattern, yes = found
@@ -94,26 +93,27 @@ def _both(some: list[Punctuation], others: list[Punctuation]) -> list[Punctuatio
     return list(dict.fromkeys(c for c in found if c is not None))
 
 
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
 def _described(call: Call, type_: Type, forward: bool) -> tuple[Pattern, bool] | None:
-    """A comparison with constants as a pattern of values and whether it is true of these, or of the others."""
+    """A comparison with constants as a pattern of values and whether it is true of these, or of the others.
+
+    None if it is no comparison, or not with constants whose places are known.
+    """
+    holds = call.record.holds
+    if call.record is not IN and holds is None:
+        return None
     constants = call.args[1:] if forward else call.args[:-1]
     places = [_places(type_, c) for c in constants]
     known = [place for place in places if place is not None]
     if len(known) < len(places):
         return None
-    name = call.function if forward else _MIRRORED.get(call.function, call.function)
-    if name == "IN":
+    if holds is None:
         return pt.values(type_, (c.value for c in constants if isinstance(c, Literal))), True
+    below, at, above = holds if forward else holds[::-1]
     first, _ = ends(type_)
     ((before, after),) = known
-    if name in ("<", ">="):
-        return between(type_, first, before), name == "<"
-    if name in ("<=", ">"):
-        return between(type_, first, after), name == "<="
-    return between(type_, before, after), name in ("=", "IS NOT DISTINCT FROM")
+    if below == above:
+        return between(type_, before, after), at
+    return between(type_, first, after if at == below else before), below
 
 
 def _places(type_: Type, constant: Expression) -> tuple[Cut, Cut] | None:
@@ -124,7 +124,7 @@ def _places(type_: Type, constant: Expression) -> tuple[Cut, Cut] | None:
     if constant.type == type_:
         (found,) = cuts(pt.constant(type_, value))
         return found
-    numbers = is_number(type_) and is_number(constant.type)
+    numbers = type_.numeric and constant.type.numeric
     if not numbers or type_ is DOUBLE or (constant.type is DOUBLE and not math.isfinite(value)):
         return None
     exact = Fraction(value) * 10 ** (type_.scale if isinstance(type_, DecimalType) else 0)

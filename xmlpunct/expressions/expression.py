@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Type, Value
+import polars as pl
+
+from xmlpunct.types import DOUBLE, Type, Value
 
 
 @dataclass(frozen=True)
@@ -94,19 +96,7 @@ class Literal(Expression):
         return (Literal, (self.type, self.nullable, self.value))
 
     def __str__(self) -> str:
-        if self.value is None:
-            return "NULL"
-        text = self.type.format(self.value)
-        if self.type is STRING:
-            return _quoted(text)
-        if self.type in (DATE, TIMESTAMP):
-            return f"{self.type} {_quoted(text)}"
-        if self.type is BOOLEAN:
-            return text.upper()
-        if self.type is DOUBLE:
-            plain = text.lstrip("-").replace(".", "").isdigit()
-            return f"{text}e0" if plain else text if "e" in text else f"CAST({_quoted(text)} AS DOUBLE)"
-        return text
+        return "NULL" if self.value is None else self.type.sql(self.value)
 
 
 LONGEST = 1_000_000
@@ -115,9 +105,10 @@ LONGEST = 1_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Call(Expression):
-    """A function or an operator applied to arguments. ``function`` names a row of the table in functions.py.
+    """A function or an operator applied to arguments.
 
-    CAST takes its target from ``type``; CASE has WHEN, THEN, WHEN, THEN, ... and last the ELSE.
+    ``function`` is the name of its record (see `Function`). CAST takes its target from ``type``; CASE has WHEN, THEN,
+    WHEN, THEN, ... and last the ELSE.
     """
 
     function: str
@@ -134,6 +125,31 @@ class Call(Expression):
     @property
     def arguments(self) -> tuple[Expression, ...]:
         return self.args
+
+    @property
+    def record(self) -> Function:
+        """What is known of its function."""
+        return FUNCTIONS[self.function]
+
+    @property
+    def operands(self) -> Sequence[Expression]:
+        """The arguments; of an associative function those of the whole chain.
+
+        Of an AND that stands in another one twice, the second time changes nothing; nor of an OR.
+        """
+        if not self.record.associative:
+            return self.args
+        found: list[Expression] = []
+        waiting: list[Expression] = [self]
+        entered = set[int]()
+        while waiting:
+            part = waiting.pop()
+            if not (isinstance(part, Call) and part.function == self.function):
+                found.append(part)
+            elif not self.record.idempotent or id(part) not in entered:
+                entered.add(id(part))
+                waiting += reversed(part.args)
+        return found
 
     def __hash__(self) -> int:
         return self._hash
@@ -181,43 +197,21 @@ class Call(Expression):
         while waiting and length <= LONGEST:
             piece = waiting.pop()
             if isinstance(piece, Call):
-                waiting += reversed(piece._pieces())
+                waiting += reversed(piece.record.notation.write(piece))
             else:
                 texts.append(str(piece))
                 length += len(texts[-1])
         return "".join([*texts, "..."] if waiting else texts)
 
-    def _pieces(self) -> list[str | Expression]:
-        """Its text, with arguments in the place of theirs."""
-        name, args = self.function, self.args
-        if name == "CASE":
-            whens = zip(args[::2], args[1::2], strict=False)
-            pairs = [piece for when, then in whens for piece in (" WHEN ", when, " THEN ", then)]
-            return ["CASE", *pairs, " ELSE ", args[-1], " END"]
-        if name == "CAST":
-            return ["CAST(", args[0], f" AS {self.type})"]
-        if name == "IN":
-            return [*self._inner(0), " IN (", *_listed(args[1:]), ")"]
-        if name in PREFIX:
-            return ["-" if name == "NEG" else f"{name} ", *self._inner(0)]
-        if name in POSTFIX:
-            return [*self._inner(0), f" {name}"]
-        if name == "LIKE" and len(args) == 3:
-            return [*self._inner(0), " LIKE ", args[1], " ESCAPE ", args[2]]
-        if name in INFIX:
-            return [*self._inner(0), f" {name} ", *self._inner(1)]
-        return [f"{name}(", *_listed(args), ")"]
-
-    def _inner(self, place: int) -> list[str | Expression]:
-        """An argument, in parentheses where the tree would read otherwise without."""
+    def operand(self, place: int) -> Pieces:
+        """An argument as an operator has it: in parentheses where the tree would read otherwise without."""
         argument = self.args[place]
         if not isinstance(argument, Call):
-            negative = isinstance(argument, Literal) and str(argument).startswith("-")
-            return ["(", argument, ")"] if negative and self.function == "NEG" else [argument]
-        mine, its = _BINDING.get(self.function, 0), _BINDING.get(argument.function, 99)
-        joined = place == 0 and self.function in INFIX and self.function not in COMPARISONS
-        associative = self.function in ("AND", "OR") and argument.function == self.function
-        loose = its < mine or (its == mine and not (joined or associative))
+            return [argument]
+        mine, its = self.record.notation, argument.record.notation
+        joined = place == 0 and mine.joins
+        same = self.record.idempotent and argument.function == self.function
+        loose = its.binding < mine.binding or (its.binding == mine.binding and not (joined or same))
         return ["(", argument, ")"] if loose else [argument]
 
 
@@ -233,23 +227,120 @@ def _restored(parts: list[Any]) -> Expression:
     return made[-1]
 
 
-def _listed(args: Iterable[Expression]) -> list[str | Expression]:
+Pieces = list[str | Expression]
+"""The text of a call, with arguments in the place of theirs."""
+
+
+def listed(args: Iterable[Expression]) -> Pieces:
     """Arguments with commas between them."""
     return [piece for a in args for piece in (", ", a)][1:]
 
 
-COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
-INFIX = ("OR", "AND", *COMPARISONS, "LIKE", "||", "+", "-", "*", "/", "%")
-PREFIX = ("NOT", "NEG")
-POSTFIX = ("IS NULL",)
-
-_BINDING = (
-    {"OR": 1, "AND": 2, "NOT": 3, "IS NULL": 5, "IN": 5, "LIKE": 5, "||": 6, "+": 7, "-": 7, "*": 8}
-    | {"/": 8, "%": 8, "NEG": 9}
-    | dict.fromkeys(COMPARISONS, 4)
-)
-"""How tightly an operator binds; what is not here stands in parentheses of its own."""
+def _as_call(call: Call) -> Pieces:
+    return [f"{call.function}(", *listed(call.args), ")"]
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _as_infix(call: Call) -> Pieces:
+    return [*call.operand(0), f" {call.function} ", *call.operand(1)]
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How a call is printed.
+
+    ``binding`` says how tightly an operator binds its operands. With ``joins``, the left operand may be the
+    same operator, or one that binds alike, without parentheses.
+    """
+
+    write: Callable[[Call], Pieces] = _as_call
+    binding: int = 99
+    joins: bool = False
+
+
+def infix(binding: int, joins: bool = True) -> Notation:
+    """An operator between its two operands."""
+    return Notation(_as_infix, binding, joins)
+
+
+class Syntax(NamedTuple):
+    """How SQL is read: the class of sqlglot's node, and its arguments, in order, that are operands (or lists of them).
+
+    Those that are ``unread`` change nothing. All three are words with spaces between them.
+    """
+
+    node: str
+    operands: str = "this"
+    unread: str = ""
+
+
+class Outcome(NamedTuple):
+    """What a function gives: results, and the ways it can fail, each a condition and a reason."""
+
+    value: pl.Expr
+    failures: Sequence[tuple[pl.Expr, str]] = ()
+
+
+def _no_evaluation(call: Call, *operands: pl.Expr) -> Outcome:
+    raise TypeError(f"{call.function} is built from other functions")
+
+
+def any_null(args: Sequence[Expression]) -> bool:
+    """Null where one of the arguments is."""
+    return any(a.nullable for a in args)
+
+
+Typing = Callable[["Function", tuple[Expression, ...]], Expression]
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """All that is known of a SQL function. The modules in `xmlpunct.expressions.functions` have one for each.
+
+    - ``typing`` makes the call, or what stands for it, of arguments. It casts them as the function needs them, and
+      raises ValueError where it has no type for them.
+    - ``evaluate`` takes a call and the results of its operands. What it gives has the ways in which it can fail. Of a
+      null operand there is no failure.
+    - ``nullable``: whether the result can be null, by the arguments.
+    - ``monotone``: the place of the argument that a call never falls with (True) or never rises with (False), if there
+      is one: the others are constants.
+    - ``arity``: how many arguments there are at least and at most.
+    - ``syntax`` and ``notation``: how SQL is read and printed. Where syntax needs more than a `Syntax`, the planner has
+      a reader.
+    - ``compile``: how operands are evaluated (None: all of them, in order), see `xmlpunct.expressions.compiler`.
+    - ``holds``: of a comparison, whether it holds where the first operand is less, equal, and greater.
+    - ``associative``: a chain of calls is one call of many operands; ``idempotent``: one that comes twice counts once.
+    """
+
+    name: str
+    typing: Typing
+    evaluate: Callable[..., Outcome] = _no_evaluation
+    syntax: Syntax | None = None
+    notation: Notation = Notation()
+    arity: tuple[int, int] = (2, 2)
+    nullable: Callable[[Sequence[Expression]], bool] = any_null
+    monotone: Callable[[Call], tuple[int, bool] | None] = lambda call: None
+    compile: Callable[[Any, Call, Any], Any] | None = None
+    holds: tuple[bool, bool, bool] | None = None
+    associative: bool = False
+    idempotent: bool = False
+
+    def __post_init__(self) -> None:
+        FUNCTIONS[self.name] = self
+
+    def __call__(self, *args: Expression) -> Expression:
+        least, most = self.arity
+        if not least <= len(args) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise ValueError(f"{self.name} takes {wanted} argument{'s' * (wanted != '1')}, not {len(args)}")
+        return self.typing(self, args)
+
+    def call(self, type_: Type, *args: Expression) -> Call:
+        """A call whose arguments are already as the function needs them."""
+        return Call(type_, self.nullable(args), self.name, args)
+
+
+MANY = (1, 1000)
+"""The arity of functions of any number of arguments."""
+
+FUNCTIONS: dict[str, Function] = {}
+"""Every function there is, by name."""

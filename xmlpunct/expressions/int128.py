@@ -15,11 +15,6 @@ def int128(value: int) -> pl.Expr:
     return pl.lit(value, dtype=pl.Int128)
 
 
-def magnitude(wide: pl.Expr) -> pl.Expr:
-    """The absolute value of 128-bit integers (of which decimals never use the lowest)."""
-    return wide.abs()
-
-
 def minus(wide: pl.Expr) -> pl.Expr:
     """The negative, which polars does not offer on 128 bits."""
     return int128(0) - wide
@@ -41,4 +36,4 @@ def rescale(wide: pl.Expr, type_: DecimalType, scale: int) -> tuple[pl.Expr, pl.
     fits = type_.precision + scale - type_.scale <= 38
     if factor == 1:
         return wide, None
-    return wide * int128(factor), None if fits else magnitude(wide) > int128((10**38 - 1) // factor)
+    return wide * int128(factor), None if fits else wide.abs() > int128((10**38 - 1) // factor)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Column, Expression, Literal
-from xmlpunct.expressions.program import compiled
+from xmlpunct.expressions.expression import Call, Expression
+from xmlpunct.expressions.program import compiled, facts
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.cuts import Cut, first_value, value_at
 from xmlpunct.punctuations.joint_cover import whole
 from xmlpunct.punctuations.pattern import EMPTY, Pattern
 from xmlpunct.schema import Attribute
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type, Value
+from xmlpunct.types import DOUBLE, Type, Value
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,8 @@ class Monotone:
     @classmethod
     def of(cls, expression: Expression) -> Monotone | None:
         """An expression as a monotone one, if it is recognised as that. A plain column is none."""
-        at, rises = expression, True
-        while isinstance(at, Call):
-            step = _step(at)
-            if step is None:
-                return None
-            at, up = step
-            rises = rises == up
-        if at is expression or not isinstance(at, Column):
-            return None
-        return cls(expression, at.name, rises)
+        known = facts(expression).monotone if isinstance(expression, Call) else None
+        return None if known is None else cls(expression, *known)
 
     def image(self, attribute: Attribute, low: Cut, high: Cut) -> Pattern:
         """The results that only values of ``attribute`` from one place to another can give.
@@ -77,39 +69,3 @@ class Monotone:
         frame = pl.DataFrame({self.source: values}, schema={self.source: type_.dtype})
         (results,), reasons = compiled(self.expression).run(frame)
         return [v if reasons is None or reasons[i] is None else None for i, v in enumerate(results)]
-
-
-def _step(call: Call) -> tuple[Expression, bool] | None:
-    """The argument that a call is monotone in, and whether it rises with it."""
-    args, name = call.args, call.function
-    if name == "NEG":
-        return args[0], False
-    if name == "YEAR":
-        return args[0], True
-    if name == "DATE_TRUNC":
-        return args[1], True
-    if name == "CAST":
-        return (args[0], True) if _keeps_order(args[0].type, call.type) else None
-    if name not in ("+", "-", "*", "/"):
-        return None
-    a, b = args
-    if isinstance(b, Literal) and _is_finite(b):
-        if name in ("*", "/"):
-            return None if b.value == 0 else (a, b.value > 0)
-        return a, True
-    if isinstance(a, Literal) and _is_finite(a) and name != "/":
-        if name == "*":
-            return None if a.value == 0 else (b, a.value > 0)
-        return b, name == "+"
-    return None
-
-
-def _is_finite(literal: Literal) -> bool:
-    value = literal.value
-    return value is not None and (literal.type is not DOUBLE or abs(value) < float("inf"))
-
-
-def _keeps_order(source: Type, target: Type) -> bool:
-    """Whether a conversion never falls. Those of numbers round or truncate, those of DOUBLE fail on NaN."""
-    numbers = [t in (INT, DOUBLE) or isinstance(t, DecimalType) for t in (source, target)]
-    return all(numbers) or (source, target) in ((DATE, TIMESTAMP), (TIMESTAMP, DATE), (BOOLEAN, INT))

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from xmlpunct.expressions.compiler import Compiler, Part, first
-from xmlpunct.expressions.evaluation import FUNCTIONS
-from xmlpunct.expressions.expression import Call, Expression, inside_out
+from xmlpunct.expressions.expression import Call, Column, Expression, inside_out
 
 
 class Results(NamedTuple):
@@ -100,19 +99,44 @@ def compiled(expression: Expression) -> Program:
     return found
 
 
+class Facts(NamedTuple):
+    """What is known of an expression beside its type and whether it can be null."""
+
+    can_fail: bool = False
+    """Whether evaluation can fail on some tuple (true also where nobody can tell)."""
+    monotone: tuple[str, bool] | None = None
+    """The one column it depends on, and whether it never falls (or else never rises) as that grows."""
+
+
+def facts(expression: Expression) -> Facts:
+    """What the records of its functions say of an expression."""
+    for e in inside_out([expression]):
+        if isinstance(e, Call) and "_facts" not in e.__dict__:
+            e.__dict__["_facts"] = _facts(e)
+    return _known(expression)
+
+
 def can_fail(expression: Expression) -> bool:
     """Whether evaluation can fail on some tuple (true also where nobody can tell)."""
-    for e in inside_out([expression]):
-        if isinstance(e, Call) and "_fails" not in e.__dict__:
-            e.__dict__["_fails"] = _fails(e)
-    return bool(expression.__dict__.get("_fails"))
+    return facts(expression).can_fail
 
 
-def _fails(call: Call) -> bool:
+def _known(e: Expression) -> Facts:
+    if isinstance(e, Column):
+        return Facts(monotone=(e.name, True))
+    found: Facts = e.__dict__.get("_facts", Facts())
+    return found
+
+
+def _facts(call: Call) -> Facts:
     """The same of a call of whose arguments it is known."""
     if call.constant:
-        return compiled(call).can_fail
-    if any(a.__dict__.get("_fails") for a in call.args):
-        return True
-    function = FUNCTIONS.get(call.function)
-    return function is not None and bool(function(call, *(pl.col("") for _ in call.args)).failures)
+        return Facts(compiled(call).can_fail)
+    arguments, step = [_known(a) for a in call.args], call.record.monotone(call)
+    monotone = None
+    if step is not None and (below := arguments[step[0]].monotone) is not None:
+        monotone = (below[0], below[1] == step[1])
+    fails = any(a.can_fail for a in arguments)
+    return Facts(
+        fails or bool(call.record.evaluate(call, *(pl.col("") for _ in call.args)).failures), monotone
+    )

@@ -12,7 +12,7 @@ from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
-from xmlpunct.types import INT, Type
+from xmlpunct.types import INT, STRING, Type
 
 _RANGE = r"^([\[(])(-?[0-9]{1,18})?,(-?[0-9]{1,18})?([\])])$"
 """A text that is a range of INT whose bounds are far from the ends of the type."""
@@ -75,10 +75,10 @@ def _open(cells: Cells | None) -> bool:
 
 def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:
     """The values of patterns that are plain constants; None if one is not."""
-    if type_.name == "INT":
+    if type_ is INT:
         values, wrong = cells.integers()
         return None if wrong.any() else integers(name, values)
-    if type_.name == "STRING":
+    if type_ is STRING:
         texts = cells.texts(name)
         return texts if texts.str.contains(_PLAIN).all() else None
     return None

@@ -1,20 +1,17 @@
-"""Texts to typed columns: common lexical forms are converted at once, the others by `Type.read`."""
+"""Texts to typed columns, and what is wrong in them."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import integers
-from xmlpunct.doubles import canonical_column
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.forks import polars_works
 from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.punctuations.set import pattern_expression
 from xmlpunct.schema import Attribute
-from xmlpunct.types import DecimalType, Type, Value
+from xmlpunct.types import INT, STRING, Type, Value
 
 FEW = 32
 """So few texts are read sooner one by one."""
@@ -38,7 +35,7 @@ def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.
     name, type_, bound = attribute.name, attribute.type, attribute.domain is not WILDCARD
     if not polars_works():
         values, found = _one_by_one(type_, cells, name)
-    elif type_.name == "STRING" and not wanted and not bound:
+    elif type_ is STRING and not wanted and not bound:
         found = {}
         values = pl.Series(name, [None], dtype=pl.String()).new_from_index(0, len(cells))
     else:
@@ -65,9 +62,9 @@ def _outside(attribute: Attribute, values: pl.Series) -> list[int]:
 
 def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
     """The values of texts in XML Schema's form, exactly as ``type_.read`` reads each, and what is wrong."""
-    if type_.name == "STRING":
+    if type_ is STRING:
         return cells.texts(name), {}
-    if type_.name != "INT":
+    if type_ is not INT:
         return _convert(type_, cells, name)
     values, left = cells.integers()
     if not left.any():
@@ -84,104 +81,37 @@ def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, 
 
 
 def _convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
-    return (_one_by_one if len(cells) <= FEW else _together)(type_, cells, name)
+    if len(cells) <= FEW:
+        return _one_by_one(type_, cells, name)
+    texts = cells.texts(name)
+    values = type_.read_column(texts)
+    wrong: dict[int, str] = {}
+    if values.null_count() > texts.null_count():
+        for row in (values.is_null() & texts.is_not_null()).arg_true().to_list():
+            _, wrong[row] = _read(type_, texts[row])
+    return values, wrong
 
 
 def _one_by_one(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
     values: list[Value] = []
     wrong: dict[int, str] = {}
     for row, (text, missing) in enumerate(zip(cells.listed(), cells.missing.tolist(), strict=True)):
-        value = None if missing else _parse(type_, text)
-        if isinstance(value, ValueError):
-            wrong[row], value = _reason(type_, text, value), None
+        value, reason = (None, "") if missing else _read(type_, text)
+        if reason:
+            wrong[row] = reason
         values.append(value)
     return pl.Series(name, values, dtype=type_.dtype), wrong
 
 
-def _together(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
-    texts = cells.texts(name)
-    values = _fast(type_, texts.str.strip_chars(" \t\r\n"))
-    left = values.is_null() & texts.is_not_null()
-    wrong: dict[int, str] = {}
-    if left.any():
-        rows: list[int] = []
-        read: list[Value] = []
-        known: dict[str, Value | ValueError] = {}
-        for row in left.arg_true().to_list():
-            text = texts[row]
-            if text not in known:
-                known[text] = _parse(type_, text)
-            value = known[text]
-            if isinstance(value, ValueError):
-                wrong[row] = _reason(type_, text, value)
-            else:
-                rows.append(row)
-                read.append(value)
-        if rows:
-            values = values.scatter(rows, pl.Series(read, dtype=type_.dtype))
-    return values.rename(texts.name), wrong
-
-
-def _reason(type_: Type, text: str, error: ValueError) -> str:
-    """Why a text is no value, in not too many words."""
-    reason = str(error)
-    return reason if len(reason) <= 2 * SHOWN else f"{shown(text)} is not of type {type_}"
+def _read(type_: Type, text: str) -> tuple[Value, str]:
+    """The value of a text; else why it is none, in not too many words."""
+    try:
+        return type_.read(text), ""
+    except ValueError as error:
+        reason = str(error)
+        return None, reason if len(reason) <= 2 * SHOWN else f"{shown(text)} is not of type {type_}"
 
 
 def shown(text: str) -> str:
     """A text as a reason shows it: quoted, and cut short."""
     return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")
-
-
-def _parse(type_: Type, text: str) -> Value | ValueError:
-    try:
-        return type_.accept(type_.read(text))
-    except ValueError as error:
-        return error
-
-
-def _fast(type_: Type, texts: pl.Series) -> pl.Series:
-    """The values of the texts that have the type's common form; null for the others, right or wrong."""
-    form, cast = _FORMS[type_.name] if type_.name in _FORMS else _decimal(type_)
-    common = texts.str.contains(form).fill_null(False)
-    if not common.all():
-        texts = texts.to_frame("t").select(pl.when(common).then(pl.col("t"))).to_series()
-    return cast(texts)
-
-
-def _decimal(type_: Type) -> tuple[str, Callable[[pl.Series], pl.Series]]:
-    assert isinstance(type_, DecimalType)
-    whole, scale = type_.precision - type_.scale, type_.scale
-    digits = rf"[0-9]{{1,{whole}}}" if whole else "0"
-    return rf"^[+-]?{digits}(?:\.[0-9]{{0,{scale}}})?$", lambda s: s.cast(type_.dtype, strict=False)
-
-
-def _double(texts: pl.Series) -> pl.Series:
-    return canonical_column(texts.cast(pl.Float64, strict=False))
-
-
-def _boolean(texts: pl.Series) -> pl.Series:
-    yes = texts.is_in(["true", "1"])
-    return yes.set(texts.is_null(), None)
-
-
-def _date(texts: pl.Series) -> pl.Series:
-    return texts.str.to_date("%Y-%m-%d", strict=False)
-
-
-def _timestamp(texts: pl.Series) -> pl.Series:
-    bare = texts.str.strip_suffix("Z").str.head(len("2026-01-31T12:00:00.123456"))
-    read = bare.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us")
-    return read.dt.replace_time_zone("UTC")
-
-
-_YEAR = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"  # Python's dates begin with year 1
-_DAY = rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
-_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
-_FORMS: dict[str, tuple[str, Callable[[pl.Series], pl.Series]]] = {
-    "INT": ("^[+-]?[0-9]{1,18}$", lambda s: s.cast(pl.Int64, strict=False)),
-    "DOUBLE": (r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?$", _double),
-    "BOOLEAN": ("^(?:true|false|1|0)$", _boolean),
-    "DATE": (f"^{_DAY}$", _date),
-    "TIMESTAMP": (f"^{_DAY}T{_CLOCK}Z?$", _timestamp),
-}

@@ -1,4 +1,4 @@
-"""Columns of values as columns of text: what all writers share."""
+"""Slices as lines: what all writers share."""
 
 from __future__ import annotations
 
@@ -9,51 +9,10 @@ import polars as pl
 
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute
 from xmlpunct.slice import Slice
 
 _FEW = 500
 """So few lines are joined sooner one by one."""
-
-
-def text(attribute: Attribute) -> pl.Expr:
-    """A polars expression: the attribute's values in XML Schema's form (null stays null)."""
-    values, kind = pl.col(attribute.name), attribute.type.name
-    if kind == "STRING":
-        return values
-    if kind == "DOUBLE":
-        plain = values.cast(pl.String)
-        infinite = pl.when(values > 0).then(pl.lit("INF")).otherwise(pl.lit("-INF"))
-        number = pl.when(values.is_infinite()).then(infinite).otherwise(plain)
-        return pl.when(values.is_nan()).then(pl.lit("NaN")).otherwise(number)
-    if kind == "DATE":
-        return values.dt.to_string("%Y-%m-%d")
-    if kind == "TIMESTAMP":
-        whole, part = "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S%.6fZ"
-        is_whole = values.dt.microsecond() == 0
-        return pl.when(is_whole).then(values.dt.to_string(whole)).otherwise(values.dt.to_string(part))
-    return values.cast(pl.String)
-
-
-def json_text(attribute: Attribute) -> pl.Expr:
-    """A polars expression: the attribute's values as JSON (null is ``null``)."""
-    values, kind = pl.col(attribute.name), attribute.type.name
-    if kind in ("INT", "BOOLEAN") or kind.startswith("DECIMAL"):
-        found = text(attribute)
-    elif kind == "DOUBLE":
-        quoted = pl.concat_str(pl.lit('"'), text(attribute), pl.lit('"'))
-        found = pl.when(values.is_finite()).then(text(attribute)).otherwise(quoted)
-    elif kind == "STRING":
-        found = json_string(values)
-    else:
-        found = pl.concat_str(pl.lit('"'), text(attribute), pl.lit('"'))
-    return found.fill_null("null")
-
-
-def json_string(values: pl.Expr) -> pl.Expr:
-    """A polars expression: strings as JSON strings (null stays null)."""
-    encoded = pl.struct(values.alias("")).struct.json_encode()
-    return pl.when(values.is_not_null()).then(encoded.str.strip_prefix('{"":').str.strip_suffix("}"))
 
 
 class Lines(Protocol):

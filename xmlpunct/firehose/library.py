@@ -15,7 +15,7 @@ from xmlpunct.overlooked import Notice, Watch
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
-from xmlpunct.types import NAN
+from xmlpunct.types import DOUBLE, NAN
 
 Readable = str | os.PathLike[str] | bytes | BinaryIO | Source
 """What can be read: a path (a file, a directory, ``-``), bytes, a binary file, or an opened source."""
@@ -122,7 +122,7 @@ def log_notices(notices: Iterable[Notice]) -> None:
 def rows(schema: Schema, found: Slice) -> list[Tuple]:
     """Tuples as Python values, with the one NaN that equals itself."""
     rows: list[Tuple] = found.tuples.rows()
-    doubles = [i for i, a in enumerate(schema) if a.type.name == "DOUBLE"]
+    doubles = [i for i, a in enumerate(schema) if a.type is DOUBLE]
     if any(found.tuples.to_series(i).is_nan().any() for i in doubles):
         rows = [tuple(NAN if v != v else v for v in row) for row in rows]
     return rows

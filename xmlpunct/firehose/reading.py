@@ -13,7 +13,7 @@ from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import SPACE, parse_type
+from xmlpunct.types import SPACE, Type
 
 _SHORT = 64
 """Only such texts, in characters, are remembered: others come once, and may be of any size."""
@@ -76,7 +76,7 @@ def _pattern(attribute: Attribute, text: str | None) -> Pattern:
     if text is None or text == "*":
         return WILDCARD
     try:
-        return _parsed(attribute.type.name, text)
+        return _parsed(attribute.type, text)
     except PatternError as error:
         named = PatternError(error.reason, error.text, error.position, attribute.name)
         raise PunctuationError(f"wrong punctuation: {named}") from None
@@ -85,22 +85,19 @@ def _pattern(attribute: Attribute, text: str | None) -> Pattern:
 def _patterns(attribute: Attribute, texts: Iterable[str]) -> list[Pattern]:
     """`_pattern`, of each."""
     try:
-        return [*map(partial(_parsed, attribute.type.name), texts)]
+        return [*map(partial(_parsed, attribute.type), texts)]
     except PatternError:
         return [_pattern(attribute, text) for text in texts]  # which names the attribute
 
 
-def _parsed(type_name: str, text: str) -> Pattern:
-    return _known(type_name, text) if len(text) <= _SHORT else parse_pattern(_type(type_name), text)
+def _parsed(type_: Type, text: str) -> Pattern:
+    return _known(type_, text) if len(text) <= _SHORT else parse_pattern(type_, text)
 
 
 @lru_cache(maxsize=4096)
-def _known(type_name: str, text: str) -> Pattern:
+def _known(type_: Type, text: str) -> Pattern:
     """The pattern of a text: the same for everybody, for ever."""
-    return parse_pattern(_type(type_name), text)
-
-
-_type = lru_cache(maxsize=64)(parse_type)
+    return parse_pattern(type_, text)
 
 
 class _Reader:

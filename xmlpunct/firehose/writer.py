@@ -10,12 +10,13 @@ from xml.sax.saxutils import escape, quoteattr
 import polars as pl
 
 from xmlpunct.errors import UsageError, XmlPunctError
-from xmlpunct.firehose.formats import json_text, line, lines, text
+from xmlpunct.firehose.formats import line, lines
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE
 from xmlpunct.names import is_xml_name
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
+from xmlpunct.types import STRING
 
 _FORBIDDEN = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x{FFFE}\x{FFFF}]"
 _FORBIDDEN_HERE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -92,7 +93,7 @@ class XmlWriter:
     def body(self, slice_: Slice) -> bytes:
         """Raises `XmlPunctError` for a character that XML cannot carry at all."""
         for attribute in self.schema:
-            texts = slice_.tuples[attribute.name] if attribute.type.name == "STRING" else None
+            texts = slice_.tuples[attribute.name] if attribute.type is STRING else None
             if texts is not None and texts.str.contains(_FORBIDDEN).any():
                 raise XmlPunctError(f"attribute {attribute.name}: a control character that XML cannot carry")
         return lines(slice_, self._line, self)
@@ -101,8 +102,8 @@ class XmlWriter:
         return f"</{self.root}>\n".encode()
 
     def _child(self, attribute: Attribute) -> pl.Expr:
-        at, name = text(attribute), attribute.name
-        if attribute.type.name == "STRING":
+        at, name = attribute.type.format_column(pl.col(attribute.name)), attribute.name
+        if attribute.type is STRING:
             for character, reference in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;")):
                 at = at.str.replace_all(character, reference, literal=True)
         return pl.concat_str(pl.lit(f"<{name}>"), at, pl.lit(f"</{name}>")).fill_null("")
@@ -138,7 +139,10 @@ class JsonlWriter:
         parts = [pl.lit("{")]
         for i, attribute in enumerate(schema):
             name = json.dumps(attribute.name, ensure_ascii=False)
-            parts += [pl.lit(f"{', ' if i else ''}{name}: "), json_text(attribute)]
+            parts += [
+                pl.lit(f"{', ' if i else ''}{name}: "),
+                attribute.type.json_column(pl.col(attribute.name)).fill_null("null"),
+            ]
         self._line = line([*parts, pl.lit("}")])
 
     def start(self) -> bytes:
@@ -168,7 +172,7 @@ class CsvWriter:
         return self._csv(pl.DataFrame(schema=dict.fromkeys(self.schema.names, pl.String())), header=True)
 
     def body(self, slice_: Slice) -> bytes:
-        return self._csv(slice_.tuples.select(text(a).alias(a.name) for a in self.schema), header=False)
+        return self._csv(self.schema.texts(slice_.tuples), header=False)
 
     def end(self) -> bytes:
         return b""

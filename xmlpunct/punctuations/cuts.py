@@ -16,7 +16,7 @@ from xmlpunct.punctuations.pattern import (
     interval,
     ordinals,
 )
-from xmlpunct.types import Type, Value
+from xmlpunct.types import DOUBLE, Type, Value
 
 Cut = tuple[int, Any, int]
 """A place between values: (-1, ..) before all, (0, key, 0) just before a value, (0, key, 1) just after it,
@@ -58,7 +58,7 @@ def _cut(type_: Type, value: Value, after: int) -> Cut:
     key = type_.key(value)
     if not after and type_.lowest is not None and key == type_.key(type_.lowest):
         return _BEFORE_ALL
-    if type_.name == "DOUBLE" and value != value:
+    if type_ is DOUBLE and value != value:
         return _AFTER_ALL if after else (0, type_.key(math.inf), 1)
     return (0, key, after)
 
@@ -96,11 +96,11 @@ def first_value(type_: Type, low: Cut, high: Cut, descending: bool = False) -> V
         return value_at(type_, high) if high[2] else None
     if low == _BEFORE_ALL:
         return type_.lowest
-    if type_.name == "DOUBLE" and low == (0, type_.key(math.inf), 1):
+    if type_ is DOUBLE and low == (0, type_.key(math.inf), 1):
         return type_.highest
     return None if low[2] else value_at(type_, low)
 
 
 def value_at(type_: Type, cut: Cut) -> Value:
     """The dense value beside a place."""
-    return cut[1][1] if type_.name == "DOUBLE" else cut[1]
+    return cut[1][1] if type_ is DOUBLE else cut[1]

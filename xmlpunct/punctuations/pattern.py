@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from xmlpunct.types import SPACE, Type, Value
+from xmlpunct.types import DOUBLE, SPACE, Type, Value
 
 ENUMERABLE = 1000
 """The most values a pattern may have for `enumerate_values` to list them."""
@@ -182,7 +182,7 @@ def interval(type_: Type, low: object, high: object, low_closed: bool, high_clos
         last = None if highest is None else type_.ordinal(highest) - (not high_closed)
         return ordinals(type_, first, last)
     key = type_.key
-    if type_.name == "DOUBLE":  # the two greatest values, INF and NaN, are neighbours
+    if type_ is DOUBLE:  # the two greatest values, INF and NaN, are neighbours
         if lowest == math.inf and not low_closed:
             lowest, low_closed = type_.highest, True
         if highest is not None and highest != highest and not high_closed:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from xmlpunct.errors import PatternError
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Constant, Pattern, interval, values
-from xmlpunct.types import SPACE, Type, Value
+from xmlpunct.types import SPACE, STRING, Type, Value
 
 
 def parse_pattern(type_: Type, text: str, attribute: str | None = None) -> Pattern:
@@ -81,7 +81,7 @@ class _Reader:
         body = text.strip(SPACE)
         if body == "*":
             return WILDCARD
-        if body[:1] == "*" and self.type.name != "STRING":
+        if body[:1] == "*" and self.type is not STRING:
             self.wrong(lead + 1, "nothing may follow *")
         if body[:1] == '"':
             return Constant(self.type, self.member(lead, lead + len(body)))

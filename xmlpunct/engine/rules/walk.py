@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce, wraps
 
 from xmlpunct.engine.plan import Join, Node, Select, SemiJoin, column
-from xmlpunct.expressions.evaluation import operands
 from xmlpunct.expressions.expression import Call, Column, Expression
+from xmlpunct.expressions.functions.conditions import AND
 from xmlpunct.expressions.program import can_fail
 from xmlpunct.types import BOOLEAN
 
@@ -35,14 +35,14 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
 
 def conjuncts(predicate: Expression | None) -> list[Expression]:
     """The parts that AND joins (None: no part)."""
-    if isinstance(predicate, Call) and predicate.function == "AND":
-        return list(operands(predicate))
+    if isinstance(predicate, Call) and predicate.record is AND:
+        return list(predicate.operands)
     return [] if predicate is None else [predicate]
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression:
     """The parts, at least one, joined by AND."""
-    return reduce(lambda a, b: Call(BOOLEAN, a.nullable or b.nullable, "AND", (a, b)), parts)
+    return reduce(lambda a, b: AND.call(BOOLEAN, a, b), parts)
 
 
 def select(node: Node, parts: Sequence[Expression]) -> Node:

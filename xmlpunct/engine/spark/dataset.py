@@ -22,7 +22,6 @@ from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import make_folder, sync_tree, writing
 from xmlpunct.engine.output import Output
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.formats import text
 from xmlpunct.punctuations.punctuation import to_frame
 from xmlpunct.slice import Slice
 
@@ -52,7 +51,7 @@ class DatasetTarget:
         ready = output.prepare(given)
         folder = self.path / f"slice-{batch:012d}"
         if ready.tuples.height:
-            texts = ready.tuples.select(text(attribute).alias(attribute.name) for attribute in output.schema)
+            texts = output.schema.texts(ready.tuples)
             self._write(texts, folder / "0-tuples", "result")
         if ready.punctuations:
             patterns = to_frame(output.schema, ready.punctuations)

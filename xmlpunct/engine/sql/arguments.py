@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlglot import exp
@@ -38,7 +39,7 @@ _SPELLING = {
 }
 
 
-def take(node: exp.Expr, *names: str, unread: tuple[str, ...] = ()) -> list[Any]:
+def take(node: exp.Expr, *names: str, unread: Collection[str] = ()) -> list[Any]:
     """The arguments of those names (None where one is missing), if the node has no others.
 
     Whatever else is set is refused by name, so that nothing sqlglot reads is ever ignored. ``unread`` are
@@ -52,7 +53,7 @@ def take(node: exp.Expr, *names: str, unread: tuple[str, ...] = ()) -> list[Any]
     return [node.args.get(name) for name in names]
 
 
-def only(node: exp.Expr, name: str, unread: tuple[str, ...] = ()) -> Any:
+def only(node: exp.Expr, name: str, unread: Collection[str] = ()) -> Any:
     """The one argument of a node that has that one alone."""
     return take(node, name, unread=unread)[0]
 

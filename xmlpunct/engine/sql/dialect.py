@@ -21,7 +21,7 @@ from xmlpunct.names import is_xml_name, read_path
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
+from xmlpunct.types import Type, parse_type
 
 OPTIONS = ("source", "element", "connections", "follow")
 """The keys that WITH (...) of a CREATE STREAM knows."""
@@ -274,25 +274,14 @@ def _path_of(column: exp.Expr) -> str:
     return path
 
 
-_TYPES = {
-    "TEXT": STRING, "VARCHAR": STRING, "CHAR": STRING, "INT": INT, "BIGINT": INT, "DOUBLE": DOUBLE,
-    "BOOLEAN": BOOLEAN, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMP,
-}  # fmt: skip
-
-
 def type_of(kind: exp.Expr) -> Type:
     """Our type for sqlglot's. Raises `SqlError` for one we do not have."""
     name = kind.this.name if isinstance(kind, exp.DataType) else str(kind)
-    arguments = [int(p.name) for p in kind.expressions if p.name.isdigit()]
-    if name == "DECIMAL" and len(arguments) in (1, 2):
-        try:
-            return decimal(arguments[0], arguments[1] if len(arguments) == 2 else 0)
-        except ValueError as error:
-            refuse(str(error), kind)
-    if name not in _TYPES or kind.expressions:
-        known = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP"
-        refuse(f"no type {kind.sql()}: there are {known}", kind.parent or kind)
-    return _TYPES[name]
+    arguments = [p.name for p in kind.expressions]
+    if name == "DECIMAL" and len(arguments) == 1:
+        arguments.append("0")
+    with at(kind):
+        return parse_type(f"{name}({','.join(arguments)})" if arguments else name)
 
 
 def literal(node: exp.Expr, type_: Type) -> object:
@@ -308,10 +297,7 @@ def literal(node: exp.Expr, type_: Type) -> object:
         return type_.accept(bool(node.this))
     if not isinstance(node, exp.Literal):
         raise ValueError(f"{node.sql()} is no literal")
-    text = sign + node.name
-    if type_ is TIMESTAMP and " " in text:
-        text = text.replace(" ", "T", 1)
-    return type_.parse(text)
+    return type_.parse_sql(sign + node.name)
 
 
 _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {

@@ -136,7 +136,7 @@ def key_type(left: Expression, right: Expression) -> Type:
     a, b = left.type, right.type
     if a == b:
         return a
-    if not (fn.is_number(a) and fn.is_number(b)):
+    if not (a.numeric and b.numeric):
         raise ValueError(f"{a} = {b} makes no sense: CAST one of them")
     if DOUBLE in (a, b):
         raise ValueError(f"{a} = {b} is not exact beyond 2^53, so it cannot join: CAST one of them")

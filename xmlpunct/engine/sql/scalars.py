@@ -11,7 +11,11 @@ from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, refuse, type_of
 from xmlpunct.engine.sql.scope import Field, Relation
 from xmlpunct.expressions import functions as fn
-from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.expression import FUNCTIONS, Column, Expression, Function
+from xmlpunct.expressions.functions.arithmetic import NEGATIVE
+from xmlpunct.expressions.functions.conditions import CASE, EQUAL, IS_NULL, NOT, NOT_DISTINCT
+from xmlpunct.expressions.functions.text import LIKE
+from xmlpunct.expressions.functions.times import PARTS
 from xmlpunct.types import BOOLEAN, STRING
 from xmlpunct.unrolled import unrolled
 
@@ -65,17 +69,13 @@ class Scalars:
             if self.aggregate is None:
                 refuse(f"an aggregate cannot stand in {self.where}", node)
             return self.aggregate(node)
-        if kind in _INFIX:
-            name, unread = _INFIX[kind]
-            return (yield from self._call(node, name, *take(node, "this", "expression", unread=unread)))
-        if kind in _UNARY:
-            return (yield from self._call(node, _UNARY[kind], only(node, "this")))
         if kind in _LEAVES:
             return _LEAVES[kind](self, node)
-        reader = _READERS.get(kind)
-        if reader is None:
+        if kind in _READERS:
+            return (yield from _READERS[kind](self, node))
+        if kind not in _FUNCTIONS:
             refuse(_unknown(node), node)
-        return (yield from reader(self, node))
+        return (yield from self._function(node, _FUNCTIONS[kind]))
 
     def condition(self, node: exp.Expr) -> Expression:
         """A BOOLEAN expression."""
@@ -83,13 +83,22 @@ class Scalars:
         with at(node):
             return fn.of_type(self.where, found, BOOLEAN)
 
-    def _call(self, node: exp.Expr, name: str, *operands: exp.Expr | None) -> Reading:
+    def _function(self, node: exp.Expr, record: Function, *more: exp.Expr | None) -> Reading:
+        """A function whose node has the operands that its record names, and ``more`` that stand elsewhere."""
+        assert record.syntax is not None
+        _, names, unread = record.syntax
+        return (
+            yield from self._call(node, record, *take(node, *names.split(), unread=unread.split()), *more)
+        )
+
+    def _call(self, node: exp.Expr, record: Function, *operands: exp.Expr | list[exp.Expr] | None) -> Reading:
         found = []
         for operand in operands:
-            if operand is not None:
-                found.append((yield operand))
+            for part in operand if isinstance(operand, list) else [operand]:
+                if part is not None:
+                    found.append((yield part))
         with at(node):
-            return fn.call(name, *found)
+            return record(*found)
 
     def _column(self, node: exp.Expr) -> Expression:
         name, table = take(node, "this", "table")
@@ -130,7 +139,7 @@ class Scalars:
         if isinstance(operand, exp.Literal) and not operand.is_string:
             with at(node):
                 return fn.number(f"-{only(operand, 'this', unread=('is_string',))}")
-        return (yield from self._call(node, "NEG", operand))
+        return (yield from self._call(node, NEGATIVE, operand))
 
     def _cast(self, node: exp.Expr) -> Reading:
         operand, to = take(node, "this", "to")
@@ -141,9 +150,9 @@ class Scalars:
     def _is(self, node: exp.Expr) -> Reading:
         operand, what = take(node, "this", "expression")
         if isinstance(what, exp.Null):
-            return (yield from self._call(node, "IS NULL", operand))
+            return (yield from self._call(node, IS_NULL, operand))
         if isinstance(what, exp.Boolean):
-            return (yield from self._call(node, "IS NOT DISTINCT FROM", operand, what))
+            return (yield from self._call(node, NOT_DISTINCT, operand, what))
         return refuse("IS goes with NULL, TRUE, FALSE and DISTINCT FROM", node)
 
     def _case(self, node: exp.Expr) -> Reading:
@@ -155,29 +164,25 @@ class Scalars:
             test = yield when
             if value is not None:
                 with at(when):
-                    test = fn.call("=", value, test)
+                    test = EQUAL(value, test)
             pairs += [test, (yield then)]
         other = (yield default) if default else fn.NULL
         with at(node):
-            return fn.call("CASE", *pairs, other)
+            return CASE(*pairs, other)
 
     def _like(self, node: exp.Expr) -> Reading:
         like, escape = take(node, "this", "expression") if isinstance(node, exp.Escape) else (node, None)
         if type(like) is not exp.Like:
             refuse("ESCAPE goes with LIKE", node)
-        text, pattern, negate = take(like, "this", "expression", "negate")
-        found = yield from self._call(node, "LIKE", text, pattern, escape)
-        return fn.call("NOT", found) if negate else found
-
-    def _truncated(self, node: exp.Expr) -> Reading:
-        unit, operand = take(node, "unit", "this")
-        return (yield from self._call(node, "DATE_TRUNC", unit, operand))
+        found = yield from self._function(like, LIKE, escape)
+        return NOT(found) if like.args.get("negate") else found
 
     def _extract(self, node: exp.Expr) -> Reading:
         unit, operand = take(node, "this", "expression")
-        if unit.name.upper() not in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"):
-            refuse(f"EXTRACT gives YEAR, MONTH, DAY, HOUR, MINUTE or SECOND, not {unit.name}", node)
-        return (yield from self._call(node, unit.name.upper(), operand))
+        if unit.name.upper() not in PARTS:
+            *parts, last = PARTS
+            refuse(f"EXTRACT gives {', '.join(parts)} or {last}, not {unit.name}", node)
+        return (yield from self._call(node, PARTS[unit.name.upper()], operand))
 
 
 def _unknown(node: exp.Expr) -> str:
@@ -192,53 +197,10 @@ def _unknown(node: exp.Expr) -> str:
     return f"{' '.join(node.sql().split())[:40]} is not supported here"
 
 
-_INFIX: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
-    exp.Add: ("+", ()),
-    exp.Sub: ("-", ()),
-    exp.Mul: ("*", ()),
-    exp.Div: ("/", ("typed", "safe")),
-    exp.Mod: ("%", ()),
-    exp.EQ: ("=", ()),
-    exp.NEQ: ("<>", ()),
-    exp.LT: ("<", ()),
-    exp.LTE: ("<=", ()),
-    exp.GT: (">", ()),
-    exp.GTE: (">=", ()),
-    exp.NullSafeEQ: ("IS NOT DISTINCT FROM", ()),
-    exp.NullSafeNEQ: ("IS DISTINCT FROM", ()),
-    exp.And: ("AND", ()),
-    exp.Or: ("OR", ()),
-    exp.DPipe: ("||", ("safe",)),
-    exp.Nullif: ("NULLIF", ()),
-}
-"""Operators and functions of two operands, with the arguments of theirs that mean nothing to us."""
-
-_UNARY: dict[type[exp.Expr], str] = {
-    exp.Not: "NOT",
-    exp.Abs: "ABS",
-    exp.Upper: "UPPER",
-    exp.Lower: "LOWER",
-    exp.Length: "LENGTH",
-    exp.Trim: "TRIM",
-    exp.Year: "YEAR",
-    exp.Month: "MONTH",
-    exp.Day: "DAY",
-    exp.Hour: "HOUR",
-    exp.Minute: "MINUTE",
-    exp.Second: "SECOND",
-}
+_FUNCTIONS = {getattr(exp, f.syntax.node): f for f in FUNCTIONS.values() if f.syntax}
+"""The functions that sqlglot has a node for."""
 
 Reader = Callable[[Scalars, Any], Reading]
-
-
-def _listed(name: str, *leading: str, unread: tuple[str, ...] = ()) -> Reader:
-    """A reader for a function whose operands are those of some names and then a list."""
-
-    def read(self: Scalars, node: exp.Expr) -> Reading:
-        *first, rest = take(node, *leading, "expressions", unread=unread)
-        return (yield from self._call(node, name, *first, *(rest or ())))
-
-    return read
 
 
 def _inside(self: Scalars, node: exp.Expr) -> Reading:
@@ -262,12 +224,4 @@ _READERS: dict[type[exp.Expr], Reader] = {
     exp.Like: Scalars._like,
     exp.Escape: Scalars._like,
     exp.Extract: Scalars._extract,
-    exp.DateTrunc: Scalars._truncated,
-    exp.Between: lambda self, node: self._call(node, "BETWEEN", *take(node, "this", "low", "high")),
-    exp.Substring: lambda self, node: self._call(node, "SUBSTRING", *take(node, "this", "start", "length")),
-    exp.In: _listed("IN", "this"),
-    exp.Coalesce: _listed("COALESCE", "this", unread=("is_nvl", "is_null")),
-    exp.Greatest: _listed("GREATEST", "this", unread=("ignore_nulls",)),
-    exp.Least: _listed("LEAST", "this", unread=("ignore_nulls",)),
-    exp.Concat: _listed("CONCAT", unread=("safe", "coalesce")),
 }

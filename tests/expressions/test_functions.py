@@ -1,0 +1,74 @@
+"""What is known of functions: that records agree with each other, with SQL and with what expressions give."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from sqlglot import exp
+
+from tests.expressions.test_evaluation import TYPES, column, typed
+from xmlpunct.expressions.expression import FUNCTIONS, Call, Function
+from xmlpunct.expressions.functions import call, number
+from xmlpunct.expressions.monotone import Monotone
+from xmlpunct.expressions.program import can_fail, compiled
+from xmlpunct.types import BOOLEAN, INT
+
+BY_READERS = {"CAST", "CASE", "IS NULL", "NEG"}
+"""Functions for which the planner has readers of its own."""
+
+
+def test_each_has_its_own_syntax() -> None:
+    nodes = [f.syntax.node for f in FUNCTIONS.values() if f.syntax]
+    assert len(set(nodes)) == len(nodes)
+    assert {f.name for f in FUNCTIONS.values() if not f.syntax} == BY_READERS
+    for f in FUNCTIONS.values():
+        if f.syntax:
+            assert {*f.syntax.operands.split(), *f.syntax.unread.split()} <= getattr(
+                exp, f.syntax.node
+            ).arg_types.keys()
+
+
+@pytest.mark.parametrize("record", FUNCTIONS.values(), ids=lambda f: f.name)
+def test_too_few_and_too_many_arguments(record: Function) -> None:
+    least, most = record.arity
+    for count in (least - 1, most + 1):
+        if 0 <= count < 2000:
+            with pytest.raises(ValueError, match="takes"):
+                record(*[number("1")] * count)
+
+
+def test_there_is_no_other() -> None:
+    with pytest.raises(ValueError, match="there is no function SOUNDEX"):
+        call("SOUNDEX", number("1"))
+
+
+@pytest.mark.parametrize("record", [f for f in FUNCTIONS.values() if f.holds], ids=lambda f: f.name)
+def test_comparisons_say_where_they_hold(record: Function) -> None:
+    for second, holds in zip(("2", "1", "0"), record.holds or (), strict=True):
+        truth = record(number("1"), number(second))
+        assert isinstance(truth, Call)
+        assert truth.type is BOOLEAN
+        assert str(truth) == f"1 {record.name} {second}"
+        assert compiled(truth).run(pl.DataFrame({"x": [0]})).columns.item() is holds
+
+
+@pytest.mark.parametrize("record", FUNCTIONS.values(), ids=lambda f: f.name)
+def test_what_is_built_from_others_is_no_call_of_its_own(record: Function) -> None:
+    """Whatever typing makes can be evaluated, printed, and asked what is known of it."""
+    for types in ([t] for t in TYPES), ([t, u] for t in TYPES for u in TYPES):
+        for given in types:
+            made = typed(record.name, *(column(name, t) for name, t in zip("ab", given, strict=False)))
+            if isinstance(made, Call):
+                assert str(made)
+                assert can_fail(made) in (True, False)
+                known = Monotone.of(made)
+                assert known is None or known.source in "ab"
+
+
+def test_facts_of_a_call_are_composed() -> None:
+    a = column("a", INT)
+    falling = call("-", number("3"), call("/", a, number("-2")))
+    assert Monotone.of(falling) == Monotone(falling, "a", True)
+    assert Monotone.of(call("%", a, number("2"))) is None
+    assert Monotone.of(call("+", a, a)) is None
+    assert Monotone.of(a) is None

@@ -1,0 +1,31 @@
+"""SQL's functions: one record for each, with all that is known of it.
+
+`call` applies a function by its SQL name and raises ValueError with the reason where the arguments have no
+type together. Numbers are promoted by explicit CASTs in the tree, so that evaluation meets equal types only;
+comparisons of INT with DOUBLE and DECIMAL stay mixed, because they are exact. A NULL literal takes whatever
+type the others have.
+"""
+
+from __future__ import annotations
+
+from xmlpunct.expressions.expression import FUNCTIONS, Expression
+from xmlpunct.expressions.functions import arithmetic, conditions, text, times
+from xmlpunct.expressions.functions.casts import NULL, cast, common_type, literal, number, of_type
+from xmlpunct.expressions.functions.times import UNITS
+
+__all__ = [
+    "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "literal", "number",
+    "of_type", "text", "times",
+]  # fmt: skip
+
+
+def call(function: str, *args: Expression) -> Expression:
+    """``function`` applied to ``args``. Raises ValueError where that has no type.
+
+    >>> x = number("7")
+    >>> print(call("+", x, number("1.5")), call("+", x, number("1.5")).type)
+    7 + 1.5 DECIMAL(21,1)
+    """
+    if function not in FUNCTIONS:
+        raise ValueError(f"there is no function {function}")
+    return FUNCTIONS[function](*args)

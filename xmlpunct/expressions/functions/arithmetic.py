@@ -1,0 +1,233 @@
+"""Arithmetic: INT in 128 bits then checked, DECIMAL unscaled in 128 bits, DOUBLE as IEEE has it in canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.doubles import canonical
+from xmlpunct.expressions.expression import (
+    Call,
+    Expression,
+    Function,
+    Literal,
+    Notation,
+    Outcome,
+    Pieces,
+    Syntax,
+    Typing,
+    infix,
+)
+from xmlpunct.expressions.functions.casts import as_decimal, cast, is_null, literal
+from xmlpunct.expressions.int128 import int128, minus, rescale, to_decimal, unscaled
+from xmlpunct.types import DOUBLE, INT, DecimalType, decimal
+
+# typing
+
+
+def _numbers(name: str, args: Sequence[Expression]) -> list[Expression]:
+    """Numeric arguments, as DOUBLE if one of them is."""
+    types = [a.type for a in args]
+    type_ = DOUBLE if DOUBLE in types else next((t for t in types if t.numeric), INT)
+    found = [literal(type_, None) if is_null(a) else a for a in args]
+    for a in found:
+        if not a.type.numeric:
+            raise ValueError(f"{name} wants numbers, not {a.type}")
+    return [cast(a, DOUBLE) for a in found] if type_ is DOUBLE else found
+
+
+def _typed(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None = None) -> Typing:
+    """Typing of functions of two numbers, that gives the type of results over DECIMAL if there is one."""
+
+    def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+        a, b = _numbers(record.name, args)
+        if not isinstance(a.type, DecimalType) and not isinstance(b.type, DecimalType):
+            return record.call(a.type, a, b)
+        if of_decimals is None:
+            raise ValueError(f"{record.name} over DECIMAL has no type of its own: CAST to DOUBLE first")
+        p, q = as_decimal(a.type), as_decimal(b.type)
+        return record.call(of_decimals(p, q), cast(a, p), cast(b, q))
+
+    return typed
+
+
+def _type_of_sum(p: DecimalType, q: DecimalType) -> DecimalType:
+    scale = max(p.scale, q.scale)
+    return decimal(min(max(p.precision - p.scale, q.precision - q.scale) + scale + 1, 38), scale)
+
+
+def _type_of_product(p: DecimalType, q: DecimalType) -> DecimalType:
+    scale = p.scale + q.scale
+    if scale > 38:
+        raise ValueError(f"{p} * {q} needs a scale of {scale}, of 38: CAST to a smaller one first")
+    return decimal(min(p.precision + q.precision, 38), scale)
+
+
+def _typed_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
+    (a,) = _numbers(record.name, args)
+    return record.call(a.type, a)
+
+
+# evaluation
+
+_LOW, _HIGH = -(2**63), 2**63 - 1
+
+
+def _to_int(wide: pl.Expr) -> Outcome:
+    beyond = ~wide.is_between(int128(_LOW), int128(_HIGH))
+    return Outcome(wide.cast(pl.Int64, strict=False), [(beyond, "INT overflow")])
+
+
+def _operation(
+    operation: Callable[[Any, Any], Any],
+    of_decimals: Callable[[DecimalType, list[DecimalType], pl.Expr, pl.Expr], Outcome],
+) -> Callable[[Call, pl.Expr, pl.Expr], Outcome]:
+    def evaluate(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+        if call.type is DOUBLE:
+            return Outcome(canonical(operation(a, b)))
+        if isinstance(call.type, DecimalType):
+            return of_decimals(call.type, [as_decimal(argument.type) for argument in call.args], a, b)
+        return _to_int(operation(a.cast(pl.Int128), b.cast(pl.Int128)))
+
+    return evaluate
+
+
+def _product(type_: DecimalType, given: list[DecimalType], a: pl.Expr, b: pl.Expr) -> Outcome:
+    x, y = unscaled(a), unscaled(b)
+    bound = int128(10**type_.precision - 1)
+    most = bound // pl.when(y == 0).then(int128(1)).otherwise(y).abs()
+    safe = sum(t.precision for t in given) <= 38
+    return _to_decimal(x * y, type_, [] if safe else [(y != 0) & (x.abs() > most)])
+
+
+def _sum(type_: DecimalType, given: list[DecimalType], a: pl.Expr, b: pl.Expr, sign: int = 1) -> Outcome:
+    p, q = given
+    x, x_fails = rescale(unscaled(a), p, type_.scale)
+    y, y_fails = rescale(unscaled(b), q, type_.scale)
+    if sign < 0:
+        y = minus(y)
+    beyond = [f for f in (x_fails, y_fails) if f is not None]
+    if max(p.precision - p.scale, q.precision - q.scale) + type_.scale + 1 > 38:
+        bound = int128(10**type_.precision - 1)
+        beyond.append(pl.when(y > 0).then(x > bound - y).otherwise(x < minus(bound) - y))
+    return _to_decimal(x + y, type_, beyond)
+
+
+def _to_decimal(wide: pl.Expr, type_: DecimalType, beyond: Sequence[pl.Expr]) -> Outcome:
+    """Unscaled results as decimals, if none of these conditions says that it has too many digits."""
+    if not beyond:
+        return Outcome(to_decimal(wide, type_))
+    fails = reduce(lambda a, b: a | b, beyond)
+    return Outcome(to_decimal(pl.when(~fails).then(wide), type_), [(fails, f"{type_} overflow")])
+
+
+def _quotient(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+    if call.type is DOUBLE:
+        return Outcome(canonical(a / b), _by_zero(call, b))
+    x, y = a.cast(pl.Int128), b.cast(pl.Int128)
+    whole = x.abs() // y.abs()
+    value, overflow = _to_int(pl.when((x < 0) == (y < 0)).then(whole).otherwise(minus(whole)))
+    only = call.args[1]
+    risky = not isinstance(only, Literal) or only.value == -1
+    return Outcome(value, [*_by_zero(call, b), *(overflow if risky else ())])
+
+
+def _remainder(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+    if call.type is DOUBLE:
+        pair = pl.struct(a.alias("a"), b.alias("b"))
+        rest = canonical(pair.map_batches(_fmod, pl.Float64(), is_elementwise=True))
+        return Outcome(rest, _by_zero(call, b))
+    x, y = a.cast(pl.Int128), b.cast(pl.Int128)
+    rest = x.abs() % y.abs()
+    value = pl.when(x < 0).then(minus(rest)).otherwise(rest).cast(pl.Int64, strict=False)
+    return Outcome(value, _by_zero(call, b))
+
+
+def _by_zero(call: Call, divisor: pl.Expr) -> list[tuple[pl.Expr, str]]:
+    only = call.args[1]
+    if isinstance(only, Literal) and only.value != 0:
+        return []
+    return [(divisor == 0, "division by zero")]
+
+
+def _fmod(pairs: pl.Series) -> pl.Series:
+    """C's fmod, which is exact, with the dividend's sign."""
+    a, b = pairs.struct.field("a"), pairs.struct.field("b")
+    with np.errstate(invalid="ignore"):
+        rest = pl.Series(np.fmod(a.to_numpy(), b.to_numpy()), dtype=pl.Float64())
+    return rest.to_frame("rest").select(pl.when(a.is_not_null() & b.is_not_null()).then("rest"))["rest"]
+
+
+def _signed(
+    wide: Callable[[pl.Expr], pl.Expr], double: Callable[[pl.Expr], pl.Expr]
+) -> Callable[[Call, pl.Expr], Outcome]:
+    def evaluate(call: Call, a: pl.Expr) -> Outcome:
+        if call.type is INT:
+            return _to_int(wide(a.cast(pl.Int128)))
+        if isinstance(call.type, DecimalType):
+            return Outcome(to_decimal(wide(unscaled(a)), call.type))
+        return Outcome(double(a))
+
+    return evaluate
+
+
+# the rest
+
+
+def _finite(argument: Expression) -> Any:
+    """The value of a constant number, if it is one that is neither null, nor INF, nor NaN."""
+    value = argument.value if isinstance(argument, Literal) else None
+    return None if value is None or (argument.type is DOUBLE and not abs(value) < float("inf")) else value
+
+
+def _with_addend(sign: bool) -> Callable[[Call], tuple[int, bool] | None]:
+    """Monotone in an argument if the other is a constant: it rises with the first, and with the second or not."""
+
+    def monotone(call: Call) -> tuple[int, bool] | None:
+        if _finite(call.args[1]) is not None:
+            return 0, True
+        return None if _finite(call.args[0]) is None else (1, sign)
+
+    return monotone
+
+
+def _with_factor(call: Call) -> tuple[int, bool] | None:
+    a, b = map(_finite, call.args)
+    factor, place = (a, 1) if b is None else (b, 0)
+    return (place, factor > 0) if factor else None
+
+
+def _with_divisor(call: Call) -> tuple[int, bool] | None:
+    divisor = _finite(call.args[1])
+    return (0, divisor > 0) if divisor else None
+
+
+def _written_negative(call: Call) -> Pieces:
+    (argument,) = call.args
+    if isinstance(argument, Literal) and str(argument).startswith("-"):
+        return ["-(", argument, ")"]
+    return ["-", *call.operand(0)]
+
+
+# fmt: off
+PLUS = Function(
+    "+", _typed(_type_of_sum), _operation(lambda a, b: a + b, _sum),
+    Syntax("Add", "this expression"), infix(7), monotone=_with_addend(True))
+MINUS = Function(
+    "-", _typed(_type_of_sum), _operation(lambda a, b: a - b, partial(_sum, sign=-1)),
+    Syntax("Sub", "this expression"), infix(7), monotone=_with_addend(False))
+TIMES = Function(
+    "*", _typed(_type_of_product), _operation(lambda a, b: a * b, _product),
+    Syntax("Mul", "this expression"), infix(8), monotone=_with_factor)
+DIVIDE = Function(
+    "/", _typed(), _quotient,
+    Syntax("Div", "this expression", unread="typed safe"), infix(8), monotone=_with_divisor)
+REMAINDER = Function("%", _typed(), _remainder, Syntax("Mod", "this expression"), infix(8))
+NEGATIVE = Function(
+    "NEG", _typed_sign, _signed(minus, lambda a: canonical(-a)), arity=(1, 1),
+    notation=Notation(_written_negative, 9), monotone=lambda call: (0, False))
+ABS = Function("ABS", _typed_sign, _signed(pl.Expr.abs, pl.Expr.abs), Syntax("Abs"), arity=(1, 1))

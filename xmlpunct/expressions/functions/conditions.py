@@ -1,0 +1,240 @@
+"""Conditions, in the logic of three values, and what depends on them.
+
+Comparisons are exact across numeric types: 2^53 + 1 is greater than 9007199254740992e0, as INT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from sys import maxsize
+
+import polars as pl
+
+from xmlpunct.expressions.compiler import branches, in_pairs, until
+from xmlpunct.expressions.expression import (
+    MANY,
+    Call,
+    Expression,
+    Function,
+    Literal,
+    Notation,
+    Outcome,
+    Pieces,
+    Syntax,
+    any_null,
+    infix,
+    listed,
+)
+from xmlpunct.expressions.functions.casts import cast, fold, literal, of_type, unify
+from xmlpunct.expressions.int128 import int128, unscaled
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
+
+
+def _never_null(args: Sequence[Expression]) -> bool:
+    """Never null."""
+    return False
+
+
+def _all_null(args: Sequence[Expression]) -> bool:
+    """Null only where all of the arguments are."""
+    return all(a.nullable for a in args)
+
+
+def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+    return record.call(BOOLEAN, *(of_type(record.name, a, BOOLEAN) for a in args))
+
+
+def _typed_case(record: Function, args: tuple[Expression, ...]) -> Expression:
+    *results, other = unify([*args[1::2], args[-1]])
+    tests = [of_type("CASE WHEN", test, BOOLEAN) for test in args[:-1:2]]
+    pairs = [part for pair in zip(tests, results, strict=True) for part in pair]
+    return record.call(other.type, *pairs, other)
+
+
+def _typed_together(record: Function, args: tuple[Expression, ...]) -> Expression:
+    """Typing of functions of any arguments of one type."""
+    found = unify(args)
+    return record.call(found[0].type, *found)
+
+
+def _chosen(call: Call, *operands: pl.Expr) -> Outcome:
+    tests, results = operands[:-1:2], [*operands[1::2], operands[-1]]
+
+    def chosen(low: int, high: int) -> pl.Expr:
+        """The result of one of these branches, by halves, which are not deep."""
+        if high - low == 1:
+            return results[low]
+        middle = (low + high) // 2
+        early = pl.any_horizontal(tests[low:middle])
+        return pl.when(early).then(chosen(low, middle)).otherwise(chosen(middle, high))
+
+    return Outcome(chosen(0, len(results)))
+
+
+def _written_case(call: Call) -> Pieces:
+    pairs = zip(call.args[::2], call.args[1::2], strict=False)
+    whens = [piece for when, then in pairs for piece in (" WHEN ", when, " THEN ", then)]
+    return ["CASE", *whens, " ELSE ", call.args[-1], " END"]
+
+
+# comparisons
+
+
+def _typed_comparison(record: Function, args: tuple[Expression, ...]) -> Expression:
+    return record.call(BOOLEAN, *_comparable(record.name, *args))
+
+
+def _comparable(name: str, a: Expression, b: Expression) -> tuple[Expression, Expression]:
+    """Two operands as they are compared: of one type, or exactly comparable numbers."""
+    a, b = _read_as(b.type, a), _read_as(a.type, b)
+    if a.type == b.type:
+        return a, b
+    if not (a.type.numeric and b.type.numeric):
+        raise ValueError(f"{a.type} {name} {b.type} makes no sense: CAST one of them")
+    if DOUBLE in (a.type, b.type) and INT not in (a.type, b.type):
+        return cast(a, DOUBLE), cast(b, DOUBLE)
+    return a, b
+
+
+def _read_as(type_: Type, argument: Expression) -> Expression:
+    """A literal as a value of the other operand's type, where it is one."""
+    if not isinstance(argument, Literal) or argument.type == type_:
+        return argument
+    if argument.value is None or (argument.type is STRING and type_ in (DATE, TIMESTAMP)):
+        return cast(argument, type_)
+    if type_ is DOUBLE and argument.type is INT and abs(argument.value) <= 2**53:
+        return cast(argument, DOUBLE)
+    if isinstance(type_, DecimalType) and argument.type.numeric and argument.type is not DOUBLE:
+        return fold(argument, type_) or argument
+    return argument
+
+
+def _typed_in(record: Function, args: tuple[Expression, ...]) -> Expression:
+    if len(args) < 2:
+        raise ValueError("IN wants a list of values")
+    subject, *members = args
+    pairs = [_comparable("=", subject, member) for member in members]
+    if all(isinstance(m, Literal) and m.type == s.type == subject.type for s, m in pairs):
+        return record.call(BOOLEAN, subject, *(m for _, m in pairs))
+    tests = [EQUAL(*pair) for pair in pairs]
+    return reduce(lambda a, b: OR(a, b), tests)
+
+
+def _typed_between(record: Function, args: tuple[Expression, ...]) -> Expression:
+    subject, low, high = args
+    return AND(AT_LEAST(subject, low), AT_MOST(subject, high))
+
+
+def _typed_nullif(record: Function, args: tuple[Expression, ...]) -> Expression:
+    a, b = args
+    return CASE(EQUAL(a, b), literal(a.type, None), a)
+
+
+# evaluation
+
+Comparison = Callable[[Type, Type, pl.Expr, pl.Expr], pl.Expr]
+"""Takes the operands' types, then the operands."""
+
+
+def _equal(s: Type, t: Type, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    if s == t:
+        return a == b
+    (a, a_rest), (b, b_rest) = _parts(s, t, a), _parts(t, s, b)
+    return (a == b) & (a_rest == b_rest)
+
+
+def _less(s: Type, t: Type, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    if s == t:
+        return a < b
+    (a, a_rest), (b, b_rest) = _parts(s, t, a), _parts(t, s, b)
+    return (a < b) | ((a == b) & (a_rest < b_rest))
+
+
+def _distinct(s: Type, t: Type, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    return pl.when(a.is_null() | b.is_null()).then(a.is_null() != b.is_null()).otherwise(~_equal(s, t, a, b))
+
+
+def _parts(mine: Type, other: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """A number as its floor and a rest that compares with the other operand's."""
+    if DOUBLE in (mine, other):
+        if mine is INT:
+            return value.cast(pl.Int128), pl.when(value.is_not_null()).then(0.0)
+        beyond = value.is_nan() | (value >= 2.0**63)
+        inside = ~beyond & (value >= -(2.0**63))
+        floor = pl.when(inside).then(value).otherwise(0.0).floor()
+        edge = pl.when(beyond).then(int128(2**63)).otherwise(int128(-(2**63) - 1))
+        whole = pl.when(inside).then(floor.cast(pl.Int128)).when(value.is_not_null()).then(edge)
+        return whole, pl.when(inside).then(value - floor).when(value.is_not_null()).then(0.0)
+    scales = [t.scale if isinstance(t, DecimalType) else 0 for t in (mine, other)]
+    wide = unscaled(value) if isinstance(mine, DecimalType) else value.cast(pl.Int128)
+    unit = int128(10 ** scales[0])
+    # polars divides integers rounding down
+    return wide // unit, (wide % unit) * int128(10 ** (max(scales) - scales[0]))
+
+
+def _found(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
+    members = [a.value for a in call.args[1:] if isinstance(a, Literal)]
+    known = pl.Series([m for m in members if m is not None], dtype=call.args[0].type.dtype)
+    found = subject.is_in(known.implode())
+    return Outcome(found if len(known) == len(members) else pl.when(found).then(True))
+
+
+def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome]:
+    """The better one of some operands; null is none."""
+
+    def better(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return pl.when(a.is_null() | worse(a, b)).then(b).otherwise(a)
+
+    return lambda call, *operands: Outcome(reduce(better, operands))
+
+
+# fmt: off
+OR = Function(
+    "OR", _typed, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
+    Syntax("Or", "this expression"), infix(1), compile=until(lambda v: v), associative=True, idempotent=True)
+AND = Function(
+    "AND", _typed, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
+    Syntax("And", "this expression"), infix(2), compile=until(lambda v: ~v), associative=True, idempotent=True)
+NOT = Function(
+    "NOT", _typed, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),
+    notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3))
+IS_NULL = Function(
+    "IS NULL", lambda record, args: record.call(BOOLEAN, *args), lambda call, value: Outcome(value.is_null()),
+    arity=(1, 1), notation=Notation(lambda call: [*call.operand(0), " IS NULL"], 5), nullable=_never_null)
+CASE = Function(
+    "CASE", _typed_case, _chosen, arity=(1, maxsize), notation=Notation(_written_case), compile=branches,
+    nullable=lambda args: any_null([*args[1::2], args[-1]]))
+COALESCE = Function(
+    "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),
+    Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,
+    compile=until(lambda v: v.is_not_null()))
+
+
+def _comparison(name: str, node: str, compare: Comparison, holds: tuple[bool, bool, bool]) -> Function:
+    return Function(
+        name, _typed_comparison, lambda call, a, b: Outcome(compare(call.args[0].type, call.args[1].type, a, b)),
+        Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
+        nullable=_never_null if "DISTINCT" in name else any_null)
+
+
+EQUAL = _comparison("=", "EQ", _equal, (False, True, False))
+UNEQUAL = _comparison("<>", "NEQ", lambda s, t, a, b: ~_equal(s, t, a, b), (True, False, True))
+LESS = _comparison("<", "LT", _less, (True, False, False))
+AT_MOST = _comparison("<=", "LTE", lambda s, t, a, b: ~_less(t, s, b, a), (True, True, False))
+GREATER = _comparison(">", "GT", lambda s, t, a, b: _less(t, s, b, a), (False, False, True))
+AT_LEAST = _comparison(">=", "GTE", lambda s, t, a, b: ~_less(s, t, a, b), (False, True, True))
+DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", _distinct, (True, False, True))
+NOT_DISTINCT = _comparison(
+    "IS NOT DISTINCT FROM", "NullSafeEQ", lambda s, t, a, b: ~_distinct(s, t, a, b), (False, True, False))
+IN = Function(
+    "IN", _typed_in, _found, Syntax("In", "this expressions"), arity=(0, maxsize),
+    notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5))
+BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"), arity=(3, 3))
+NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this expression"))
+GREATEST = Function(
+    "GREATEST", _typed_together, _best(lambda a, b: b > a),  # NaN is greatest
+    Syntax("Greatest", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs)
+LEAST = Function(
+    "LEAST", _typed_together, _best(lambda a, b: a > b),
+    Syntax("Least", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs)

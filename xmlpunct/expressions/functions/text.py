@@ -1,0 +1,111 @@
+"""Functions of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import polars as pl
+
+from xmlpunct.expressions.expression import (
+    MANY,
+    Call,
+    Expression,
+    Function,
+    Literal,
+    Notation,
+    Outcome,
+    Pieces,
+    Syntax,
+    Typing,
+    infix,
+)
+from xmlpunct.expressions.functions.casts import of_type
+from xmlpunct.types import BOOLEAN, INT, STRING, Type
+
+
+def _typed(type_: Type) -> Typing:
+    """Typing of functions of one string, perhaps followed by whole numbers."""
+
+    def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+        numbers = (of_type(record.name, a, INT) for a in args[1:])
+        return record.call(type_, of_type(record.name, args[0], STRING), *numbers)
+
+    return typed
+
+
+def _of_one(name: str, type_: Type, method: Callable[[pl.Expr], pl.Expr]) -> Function:
+    """A function of one string."""
+    syntax = Syntax(name.capitalize())
+    return Function(name, _typed(type_), lambda call, text: Outcome(method(text)), syntax, arity=(1, 1))
+
+
+def _joined(record: Function, args: tuple[Expression, ...]) -> Expression:
+    return reduce(lambda a, b: JOIN.call(STRING, a, b), [of_type(JOIN.name, a, STRING) for a in args])
+
+
+def _substring(call: Call, text: pl.Expr, *places: pl.Expr) -> Outcome:
+    first = places[0].cast(pl.Int128) - 1
+    known = text.is_not_null() & first.is_not_null()
+    start = first.clip(0, 2**62).cast(pl.Int64)
+    if len(places) == 1:
+        return Outcome(pl.when(known).then(text.str.slice(start)))
+    length = places[1].cast(pl.Int128)
+    size = (first + length - first.clip(0, 2**62)).clip(0, 2**62).cast(pl.UInt64)
+    value = pl.when(known & length.is_not_null()).then(text.str.slice(start, size))
+    return Outcome(value, [(length < 0, "negative length")])
+
+
+def _typed_like(record: Function, args: tuple[Expression, ...]) -> Expression:
+    text, *constants = (of_type(record.name, a, STRING) for a in args)
+    known = [a.value for a in constants if isinstance(a, Literal) and a.value is not None]
+    if len(known) < len(constants):
+        raise ValueError("LIKE wants a literal pattern")
+    if len(known) == 2 and len(known[1]) != 1:
+        raise ValueError("ESCAPE wants one character")
+    return record.call(BOOLEAN, text, *constants)
+
+
+def _like(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+    pattern, *rest = (a.value for a in call.args[1:] if isinstance(a, Literal))
+    return Outcome(text.str.contains(like_regex(pattern, rest[0] if rest else "")))
+
+
+def like_regex(pattern: str, escape: str) -> str:
+    """The regular expression of a LIKE pattern; ``escape`` is the escape character, if there is one.
+
+    >>> like_regex("50!%_", "!")
+    '^(?s:50%.)$'
+    """
+    out, at = [], 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == escape and at + 1 < len(pattern):
+            at += 1
+            out.append(pl.escape_regex(pattern[at]))
+        else:
+            out.append({"%": ".*", "_": "."}.get(char) or pl.escape_regex(char))
+        at += 1
+    return f"^(?s:{''.join(out)})$"
+
+
+def _written_like(call: Call) -> Pieces:
+    if len(call.args) == 3:
+        return [*call.operand(0), " LIKE ", call.args[1], " ESCAPE ", call.args[2]]
+    return [*call.operand(0), " LIKE ", *call.operand(1)]
+
+
+# fmt: off
+UPPER = _of_one("UPPER", STRING, lambda v: v.str.to_uppercase())
+LOWER = _of_one("LOWER", STRING, lambda v: v.str.to_lowercase())
+TRIM = _of_one("TRIM", STRING, lambda v: v.str.strip_chars(" "))
+LENGTH = _of_one("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64))
+SUBSTRING = Function(
+    "SUBSTRING", _typed(STRING), _substring, Syntax("Substring", "this start length"), arity=(2, 3))
+JOIN = Function(
+    "||", _joined, lambda call, *texts: Outcome(pl.concat_str(texts)),
+    Syntax("DPipe", "this expression", unread="safe"), infix(6), arity=MANY, associative=True)
+CONCAT = Function("CONCAT", _joined, syntax=Syntax("Concat", "expressions", unread="safe coalesce"), arity=MANY)
+LIKE = Function(
+    "LIKE", _typed_like, _like, Syntax("Like", "this expression", unread="negate"), arity=(2, 3),
+    notation=Notation(_written_like, 5, joins=True))
