@@ -26,6 +26,7 @@ from tests.strategies import (
 )
 from xmlpunct.operators import Operator, run
 from xmlpunct.operators.driver import pack, unpack
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -167,6 +168,11 @@ def give(operator: Operator, port: int, elements: Sequence[Tuple | Punctuation])
     assert all(len(p.patterns) == len(operator.schema) for p in output.punctuations)
     assert all(p.schema == operator.schema for p in output.punctuations)
     return output
+
+
+def promised(operator: Operator, port: int, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
+    """What an operator promises of its output once it has heard these."""
+    return operator.punctuate(port, PunctuationBatch(punctuations))[1]
 
 
 def mixed(schema: Schema, elements: Sequence[Element]) -> Slice:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.set_operation import SetOperation
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.slice import without
 
 
@@ -38,9 +33,5 @@ class Difference(SetOperation):
         self.store(LEFT, alone)
         return alone.filter(self.closed_by(RIGHT, alone))
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        if port == LEFT:
-            return self.schema.empty()
-        named = PunctuationSet(self.schema, PunctuationBatch.of(punctuations).rename(self.schema))
-        waiting = self._stored[LEFT]
-        return self._output.step(0, waiting.take(waiting.matching(named)))
+    def release(self, port: int, closed: pl.DataFrame) -> pl.DataFrame:
+        return self._output.step(0, closed) if port == LEFT else self.schema.empty()

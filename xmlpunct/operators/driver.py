@@ -36,15 +36,13 @@ class Counters:
 
 
 def run(operator: Operator, port: int, given: Slice) -> Slice:
-    """Give one slice to one operator: step, pass, keep, prop."""
+    """Give one slice to one operator."""
     at_once = operator.step(port, given.tuples) if given.tuples.height else operator.schema.empty()
     if not given.punctuations and not operator.speaks:
         return Slice(at_once)
-    released = operator.pass_(port, given.punctuations)
-    operator.keep(port, given.punctuations)
-    promised = operator.prop(port, given.punctuations)
-    if released.height:
-        at_once = pl.concat([at_once, released]) if at_once.height else released
+    passed, promised = operator.punctuate(port, given.punctuations)
+    if passed.height:
+        at_once = pl.concat([at_once, passed]) if at_once.height else passed
     return Slice(at_once, promised)
 
 

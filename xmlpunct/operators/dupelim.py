@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -31,11 +29,9 @@ class DupElim(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._seen.insert(tuples)
 
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        self._seen.remove(self._seen.matching(PunctuationSet(self.schema, punctuations)))
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return punctuations
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        self._seen.remove(self._seen.matching(PunctuationSet(self.schema, batch)))  # keep
+        return self.schema.empty(), batch  # prop
 
     @property
     def retained(self) -> pl.DataFrame:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.punctuation import Punctuation
 
 ENDED = "$ended"
 """Its name in a snapshot, which no operator's state has."""
@@ -31,16 +28,13 @@ class Ended(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self.schema.empty()
 
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        promised = PunctuationBatch()
         if self._operator is not None:
-            self._operator.pass_(port, punctuations)
-            self._operator.keep(port, punctuations)
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        if self._operator is None:
-            return []
-        said = self._operator.prop(port, punctuations)
-        return [p for p in said if not p.is_everything] if PunctuationBatch.of(said).has_end else said
+            _, promised = self._operator.punctuate(port, batch)
+        if promised.has_end:
+            promised = PunctuationBatch(p for p in promised if not p.is_everything)
+        return self.schema.empty(), promised
 
     def snapshot(self) -> Snapshot:
         return {ENDED: pl.DataFrame(), **(self._operator.snapshot() if self._operator is not None else {})}

@@ -9,11 +9,10 @@ import polars as pl
 from xmlpunct.frames import Snapshot, join
 from xmlpunct.operators.aggregate import Accumulator, Aggregate, accumulators
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
@@ -59,7 +58,6 @@ class GroupBy(Operator):
         self._values = {a: Arrangement(empty, empty.columns) for a, empty in pairs.items()}
         self._released = False
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
-        self._closed = PunctuationSet(self._keys)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
@@ -76,8 +74,17 @@ class GroupBy(Operator):
             seen.insert(self._pairs(tuples, argument))
         return self.schema.empty()
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        closed = self._closed = self._close(punctuations)
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        closed = self._close(batch)
+        passed = self._release(closed)
+        if len(closed):  # keep
+            for seen in self._values.values():
+                seen.remove(seen.matching(closed))
+        places = [i if i < len(self._keys) else None for i in range(len(self.schema))]
+        return passed, closed.all().rebase(self.schema, places)
+
+    def _release(self, closed: PunctuationSet) -> pl.DataFrame:
+        """The results of the groups that are closed, which are retained no longer."""
         if not len(closed) or (self._released and not len(self._keys)):
             return self.schema.empty()
         groups = self._groups.remove(self._groups.matching(closed))
@@ -90,20 +97,9 @@ class GroupBy(Operator):
             groups = self._with_distinct(groups, a, closed)
         return self._finish(groups)
 
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        closed = self._closed
-        if len(closed):
-            for seen in self._values.values():
-                seen.remove(seen.matching(closed))
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        places = [i if i < len(self._keys) else None for i in range(len(self.schema))]
-        return self._closed.all().rebase(self.schema, places)
-
-    def _close(self, punctuations: Sequence[Punctuation]) -> PunctuationSet:
+    def _close(self, batch: PunctuationBatch) -> PunctuationSet:
         """groupPs that these punctuations add, as punctuations of the grouping attributes."""
-        found = self._joint.add(punctuations)
-        return PunctuationSet(self._keys, PunctuationBatch.of(found).rebase(self._keys, self._places))
+        return PunctuationSet(self._keys, self._joint.add(batch).rebase(self._keys, self._places))
 
     @property
     def _names(self) -> list[str]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.provenance import with_origin
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.lateness import Lateness, reason
 from xmlpunct.punctuations.promised import Promised, earliest
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import STRING
@@ -70,9 +67,9 @@ class Guard(Operator):
             self.reject(row, reason(self.stream, row, scheme))
         return tuples.filter(~late)
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        self._said.add(PunctuationBatch.of(punctuations).rebase(self.stream, range(len(self.stream))))
-        return PunctuationBatch.of(punctuations).unique().rebase(self.schema, range(len(self.schema)))
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        self._said.add(batch.rebase(self.stream, range(len(self.stream))))
+        return self.schema.empty(), batch.unique().rebase(self.schema, range(len(self.schema)))
 
     @property
     def held(self) -> int:

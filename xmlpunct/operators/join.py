@@ -12,7 +12,7 @@ from xmlpunct.expressions.program import compiled
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -27,6 +27,8 @@ from xmlpunct.slice import without
 PRESERVED = {"inner": (), "left": (LEFT,), "right": (RIGHT,), "full": (LEFT, RIGHT)}
 """For each kind of join the sides whose tuples come out without a partner too."""
 _ID = "$id"
+Met = tuple[Punctuation, Punctuation]
+"""A punctuation of an input, and its combination with what the other input has closed."""
 
 
 class Join(Operator):
@@ -74,11 +76,6 @@ class Join(Operator):
         """Of a preserved side, the stored tuples that have found a partner."""
         self._pending = [Pending(left), Pending(right)]
         self._ended = [False, False]
-        self._closed: Sequence[Punctuation] = ()
-        """What the slice at hand closes, as punctuations over k."""
-        self._leaving: list[Rows] = []
-        """What of the other input's tuples it lets go."""
-        self._met: list[tuple[Punctuation, Punctuation]] = []
         self._past = [Past(left), Past(right)]
         """On several shards, what has been said of a preserved side that every shard has to say."""
 
@@ -111,24 +108,20 @@ class Join(Operator):
         left_alone = (tuples.filter(null), fresh.filter(closed & alone))
         return pl.concat([*found, *(self._with_nulls(port, part) for part in left_alone)])
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         other = 1 - port
-        self._closed = self.keys.closings(port, punctuations)
-        gone = PunctuationSet(self.inputs[other], self.keys.moved(self._closed, self.inputs[other], other))
-        self._leaving = [stored.matching(gone) for stored in self._tuples(other)]
-        if not self._preserved[other]:
-            return self.schema.empty()
-        return self._with_nulls(other, self._stored[other].take(self._leaving[0]))
-
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        other = 1 - port
-        for stored, rows in zip(self._tuples(other), self._leaving, strict=True):
-            self._pending[other].lose(stored.remove(rows))
+        closed = self.keys.closings(port, batch)
+        gone = PunctuationSet(self.inputs[other], self.keys.moved(closed, self.inputs[other], other))
+        removed = [stored.remove(stored.matching(gone)) for stored in self._tuples(other)]  # keep
+        passed = self._with_nulls(other, removed[0]) if self._preserved[other] else self.schema.empty()
+        for tuples in removed:
+            self._pending[other].lose(tuples)
         # What is closed on both sides is forgotten next, and still combines with these punctuations.
-        self._met = self._meet(port, punctuations) if self._preserved[port] else []
-        self.keys.add(port, self._closed)
-        self._ended[port] |= PunctuationBatch.of(punctuations).has_end
-        self._pending[port].add(punctuations)
+        met = self._meet(port, batch) if self._preserved[port] else []
+        self.keys.add(port, closed)
+        self._ended[port] |= batch.has_end
+        self._pending[port].add(batch)
+        return passed, self._promised(port, closed, met)
 
     def _tuples(self, side: int) -> list[Arrangement]:
         """What is stored of an input: where it is preserved, first what has no partner yet."""
@@ -136,7 +129,8 @@ class Join(Operator):
 
     # Punctuations
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def _promised(self, port: int, closed: PunctuationBatch, met: list[Met]) -> PunctuationBatch:
+        """cprop, once an input has ``closed`` values of k, and its punctuations have ``met`` the other's."""
         found = []
         for side in (LEFT, RIGHT):
             free = self._pending[side].free(self._tuples(side))
@@ -145,19 +139,18 @@ class Join(Operator):
                 self._past[side].update(self._lasting(side, free))
         for side in (LEFT, RIGHT):
             if self._preserved[side]:
-                found.append(self._said(side, self._halves(side, port)))
+                found.append(self._said(side, self._halves(side, port, closed, met)))
         if self.kind == "full" and all(self._ended) and not self.rows:
-            over = [Punctuation.everything(self.schema)]
+            over = PunctuationBatch([Punctuation.everything(self.schema)])
             return PunctuationBatch.union([*found, over]) if self.ownership else over
         return PunctuationBatch.union(found)
 
-    def _halves(self, side: int, port: int) -> Sequence[Punctuation]:
+    def _halves(self, side: int, port: int, closed: PunctuationBatch, met: list[Met]) -> PunctuationBatch:
         """What is new in a preserved side's punctuations combined with what the other has closed."""
         pending = self._pending[side].waiting
         if port == side:
-            return [c for p, c in self._met if p in pending or self._is_needed(side, c, p)]
-        moved, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
-        fresh = PunctuationBatch.of(moved)
+            return PunctuationBatch(c for p, c in met if p in pending or self._is_needed(side, c, p))
+        fresh, past = self.keys.moved(closed, self.inputs[side], side), self._past[side]
         over = past.complete and not len(pending) and not (self.sifted and len(past) > 1)
         if over and fresh.place is not None and not fresh.ranged and not self._lasting(side, fresh):
             return fresh
@@ -165,21 +158,20 @@ class Join(Operator):
         for c in fresh if len(past) else ():
             both = [(p, q) for p in past.overlapping(c) if (q := combine(p, c)) is not None]
             found += [q for p, q in both if self._is_needed(side, q, p)]
-        return found
+        return PunctuationBatch(found)
 
     def _is_needed(self, side: int, c: Punctuation, p: Punctuation) -> bool:
         """Whether somebody may need to hear ``c`` though ``p`` has been said, which implies it."""
         return c != p and self._lasts(side, p) and self.ownership.needs(self._moved(side, c))
 
-    def _lasting(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def _lasting(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
         """Those that may imply something that somebody needs to hear, once it is combined with what is closed later."""
-        batch = PunctuationBatch.of(punctuations)
         if batch.place is not None and not batch.ranged:
             moved = batch.rebase(self.schema, self._places[side])
             fixed = self.keys.places[side] == [batch.place]
             if fixed or (moved.place is not None and not self.ownership.lasting(moved)):
-                return []
-        return [p for p in batch if self._lasts(side, p)]
+                return PunctuationBatch()
+        return PunctuationBatch(p for p in batch if self._lasts(side, p))
 
     def _lasts(self, side: int, p: Punctuation) -> bool:
         """Whether a punctuation is one of `_lasting`: one of a single k is combined to nothing but itself."""
@@ -190,32 +182,32 @@ class Join(Operator):
         """A punctuation of an input as one of the output."""
         return p.rebase(self.schema, self._places[side])
 
-    def _meet(self, port: int, punctuations: Sequence[Punctuation]) -> list[tuple[Punctuation, Punctuation]]:
+    def _meet(self, port: int, batch: PunctuationBatch) -> list[Met]:
         """Punctuations of an input, each with its combinations with what the other has closed."""
-        schema, meeting, other = self.inputs[port], self.keys.meeting, 1 - port
+        schema, alignment, other = self.inputs[port], self.keys.alignment, 1 - port
         found = []
-        for p in punctuations if len(meeting.inputs[other]) + len(meeting.past[other]) else ():
+        for p in batch if len(alignment.inputs[other]) + len(alignment.past[other]) else ():
             for c in self.keys.moved(self.keys.closed(other, p), schema, port):
                 both = combine(p, c)
                 if both is not None:
                     found.append((p, both))
         return found
 
-    def _said(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def _said(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
         """modPs: punctuations of an input as ones of the output.
 
         The end of a null-supplied side says no more than that its attributes will all be null.
         """
         places = self._places[side]
-        if not (self._preserved[1 - side] and PunctuationBatch.of(punctuations).has_end):
-            return PunctuationBatch.of(punctuations).rebase(self.schema, places)
+        if not (self._preserved[1 - side] and batch.has_end):
+            return batch.rebase(self.schema, places)
         nulls = [
             Punctuation.of(self.schema, **{a.name: interval(a.type, None, None, False, False)})
             for a, place in zip(self.schema, places, strict=True)
             if place is not None
         ]
-        others = [p for p in punctuations if not p.is_everything]
-        return [*PunctuationBatch.of(others).rebase(self.schema, places), *nulls]
+        others = PunctuationBatch(p for p in batch if not p.is_everything)
+        return PunctuationBatch([*others.rebase(self.schema, places), *nulls])
 
     def _origins(self, side: int) -> list[int | None]:
         """For each attribute of the output its place in an input, if it is there."""
@@ -258,7 +250,7 @@ class Join(Operator):
 
     @property
     def held(self) -> int:
-        return self.keys.meeting.held + sum(map(len, self._pending)) + sum(map(len, self._past))
+        return self.keys.alignment.held + sum(map(len, self._pending)) + sum(map(len, self._past))
 
     def snapshot(self) -> Snapshot:
         found = dict[str, pl.DataFrame]()
@@ -268,14 +260,14 @@ class Join(Operator):
         flags = pl.DataFrame({"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]]})
         if self.ownership:
             pending |= {f"remembered{i}": past.snapshot() for i, past in enumerate(self._past)}
-        return {**found, **pending, **self.keys.meeting.snapshot(), "flags": flags}
+        return {**found, **pending, **self.keys.alignment.snapshot(), "flags": flags}
 
     def restore(self, snapshot: Snapshot) -> None:
         for i, pending in enumerate(self._pending):
             self._stored[i].restore(f"stored{i}", snapshot)
             self._paired[i].restore(f"paired{i}", snapshot)
             pending.restore(snapshot[f"pending{i}"])
-        self.keys.meeting.restore(snapshot)
+        self.keys.alignment.restore(snapshot)
         for i, past in enumerate(self._past if self.ownership else ()):
             past.restore(snapshot[f"remembered{i}"])
         self._ended = list(snapshot["flags"].row(0))

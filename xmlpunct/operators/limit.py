@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -34,13 +32,13 @@ class Limit(Operator):
         self._left -= found.height
         return found
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         if self._ended:
-            return []
-        if not self._left:
-            punctuations = [Punctuation.everything(self.schema)]
-        self._ended = PunctuationBatch.of(punctuations).has_end
-        return punctuations
+            batch = PunctuationBatch()
+        elif not self._left:
+            batch = PunctuationBatch([Punctuation.everything(self.schema)])
+        self._ended |= batch.has_end
+        return self.schema.empty(), batch
 
     def snapshot(self) -> Snapshot:
         return {"limit": pl.DataFrame({"left": [self._left], "ended": [self._ended]})}

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 
 
@@ -29,11 +28,11 @@ class Merge(Operator):
 
     def __init__(self, inputs: Sequence[Schema]) -> None:
         super().__init__(tuple(inputs), merged(inputs))
-        self.meeting = Alignment(self.schema, len(inputs))
+        self.alignment = Alignment(self.schema, len(inputs))
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self.meeting.spread(self.ownership)
+        self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return (
@@ -42,21 +41,21 @@ class Merge(Operator):
             else tuples.rename(dict(zip(tuples.columns, self.schema.names, strict=True)))
         )
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return self.meeting.update(port, PunctuationBatch.of(punctuations).rename(self.schema))
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        return self.schema.empty(), self.alignment.update(port, batch.rename(self.schema))
 
     def waits(self) -> list[int]:
-        return self.meeting.waits()
+        return self.alignment.waits()
 
     @property
     def held(self) -> int:
-        return self.meeting.held
+        return self.alignment.held
 
     def snapshot(self) -> Snapshot:
-        return self.meeting.snapshot()
+        return self.alignment.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        self.meeting.restore(snapshot)
+        self.alignment.restore(snapshot)
 
 
 def merged(inputs: Sequence[Schema]) -> Schema:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import booleans
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
@@ -93,25 +90,20 @@ class NotIn(Operator):
         """Whether a null is among the values."""
         return bool(self._values.height) and bool(self._values.has(self._null).item())
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        if port == RIGHT and PunctuationBatch.of(punctuations).has_end:
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        passed = self.schema.empty()
+        if port == RIGHT and batch.has_end:
             self._ended = True
-            return self._waiting.frame
-        return self.schema.empty()
-
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        if self._ended:
-            self._pending.lose(self._waiting.frame)
+            passed = self._waiting.frame
+            self._pending.lose(passed)
             self._waiting.clear()
-        closed = self.keys.closings(port, punctuations)
+        closed = self.keys.closings(port, batch)
         if port == LEFT:
-            self._pending.add(punctuations)
-            of_values = PunctuationBatch.of(closed).rebase(self._value_schema, [0])
+            self._pending.add(batch)
+            of_values = closed.rebase(self._value_schema, [0])
             self._values.remove(self._values.matching(PunctuationSet(self._value_schema, of_values)))
         self.keys.add(port, closed)
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return self._pending.free([self._waiting])
+        return passed, self._pending.free([self._waiting])
 
     def waits(self) -> list[int]:
         return [self._values.height, self._waiting.height]
@@ -122,16 +114,21 @@ class NotIn(Operator):
 
     @property
     def held(self) -> int:
-        return len(self._pending) + self.keys.meeting.held
+        return len(self._pending) + self.keys.alignment.held
 
     def snapshot(self) -> Snapshot:
         state = self._waiting.snapshot("waiting") | self._values.snapshot("values")
         flags = pl.DataFrame({"empty": [self._empty], "ended": [self._ended]})
-        return {**state, **self.keys.meeting.snapshot(), "pending": self._pending.snapshot(), "flags": flags}
+        return {
+            **state,
+            **self.keys.alignment.snapshot(),
+            "pending": self._pending.snapshot(),
+            "flags": flags,
+        }
 
     def restore(self, snapshot: Snapshot) -> None:
         self._waiting.restore("waiting", snapshot)
         self._values.restore("values", snapshot)
         self._pending.restore(snapshot["pending"])
         self._empty, self._ended = snapshot["flags"].row(0)
-        self.keys.meeting.restore(snapshot)
+        self.keys.alignment.restore(snapshot)

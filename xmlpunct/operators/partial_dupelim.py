@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.schema import Schema
 
 
@@ -28,5 +26,5 @@ class PartialDupElim(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return tuples.unique(maintain_order=True)
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return punctuations
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        return self.schema.empty(), batch

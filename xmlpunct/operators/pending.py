@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -18,11 +18,12 @@ class Pending:
     A punctuation is blocked by a tuple that matches it, and a tuple that comes later cannot free it. So those to
     look at are the new ones, and those that a tuple matched which went.
 
+    >>> from xmlpunct.punctuations.punctuation import Punctuation
     >>> s = Schema.parse("item INT, price INT")
     >>> bids = Arrangement(s.empty(), ["item"])
     >>> bids.append(s.frame([(1, 10), (2, 20)]))
     >>> pending = Pending(s)
-    >>> pending.add([Punctuation.of(s, item=1), Punctuation.of(s, item=3)])
+    >>> pending.add(PunctuationBatch([Punctuation.of(s, item=1), Punctuation.of(s, item=3)]))
     >>> [str(p) for p in pending.free([bids])]
     ['<3, *>']
     >>> pending.lose(bids.remove(bids.matching(PunctuationSet(s, [Punctuation.of(s, item=1)]))))
@@ -33,19 +34,19 @@ class Pending:
     def __init__(self, schema: Schema) -> None:
         self.waiting = PunctuationSet(schema)
         """Those that wait, and those that nobody has looked at yet."""
-        self._fresh: list[Sequence[Punctuation]] = []
+        self._fresh: list[PunctuationBatch] = []
         self._gone: list[pl.DataFrame] = []
 
-    def add(self, punctuations: Sequence[Punctuation]) -> None:
+    def add(self, batch: PunctuationBatch) -> None:
         """Take new ones."""
-        self._fresh.append(self.waiting.update(punctuations))
+        self._fresh.append(self.waiting.update(batch))
 
     def lose(self, tuples: pl.DataFrame) -> None:
         """Take note that tuples are retained no longer."""
         if tuples.height and len(self.waiting):
             self._gone.append(tuples)
 
-    def free(self, retained: Sequence[Arrangement]) -> Sequence[Punctuation]:
+    def free(self, retained: Sequence[Arrangement]) -> PunctuationBatch:
         """Those that no retained tuple matches any more. They wait no longer."""
         fresh, gone = self._fresh, self._gone
         self._fresh, self._gone = [], []

@@ -14,7 +14,7 @@ from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import Program
 from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.fused import Fused
@@ -122,12 +122,15 @@ class Project(Operator):
         """Made when tuples come: a planner asks for the schema of many an operator, and no more."""
         return Program(self.columns)
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        batch = PunctuationBatch.of(punctuations)
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        return self.schema.empty(), self._promised(batch)
+
+    def _promised(self, batch: PunctuationBatch) -> PunctuationBatch:
         closed = self._joint.add(batch) if self.memory else batch.closing(self._carried)
         if self._places is not None and closed.place is not None:
             return closed.rebase(self.schema, self._places)
-        return list(dict.fromkeys(q for p in closed if not p.is_empty for q in self._project(p)))
+        projected = (q for p in closed if not p.is_empty for q in self._project(p))
+        return PunctuationBatch(dict.fromkeys(projected))
 
     def _project(self, p: Punctuation) -> list[Punctuation]:
         if self._places is not None:

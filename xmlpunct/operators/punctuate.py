@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import polars as pl
 
 from xmlpunct.expressions.exclusions import news, outside
 from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.pattern import constant, interval, values
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -88,8 +87,8 @@ class Punctuate(Operator):
         told = f"late: {order.attribute} is out of order by more than its slack"
         return self.reject_failures(tuples, pl.select(pl.when(late).then(pl.lit(told))).to_series())
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        found = list(PunctuationBatch.of(punctuations).rename(self.schema))
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        found = list(batch.rename(self.schema))
         order = self.order
         before, now = self._bounds(self._said), self._bounds(self._reached)
         self._said = self._reached
@@ -99,7 +98,7 @@ class Punctuate(Operator):
                 found.append(self._before(bound, **about))
         if order.by is not None and self._moved(self._lowest(before), self._lowest(now)):
             found.append(self._before(self._lowest(now)))
-        return [p for p in found if not p.is_empty]
+        return self.schema.empty(), PunctuationBatch(p for p in found if not p.is_empty)
 
     def _bounds(self, reached: pl.DataFrame) -> dict[Any, Any]:
         """For each sender up to where it has come, less the slack; left out where that is below all values."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from xmlpunct.expressions.exclusions import never, news
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -36,5 +35,5 @@ class Select(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self.passing(tuples, compiled(self.predicate))
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return punctuations
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        return self.schema.empty(), batch

@@ -13,11 +13,10 @@ from xmlpunct.expressions.program import compiled
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
@@ -58,9 +57,6 @@ class SemiJoin(Operator):
         self._partners = Arrangement(self._partner(right.empty()), self.keys.names[RIGHT])
         self._pending, self._partnered = Pending(left), Pending(self._needed)
         """Punctuations of the left input, and of the right one's k, that wait."""
-        self._leaving: Rows = np.empty(0, np.int64)
-        self._closed: Sequence[Punctuation] = ()
-        """What the slice at hand closes, as punctuations over k."""
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
@@ -95,40 +91,38 @@ class SemiJoin(Operator):
         pairs = left.hstack(right.get_columns()).with_row_index(_ID)
         return self.passing(pairs, compiled(self._residual))[_ID].to_numpy().astype(np.int64)
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        self._closed = self.keys.closings(port, punctuations)
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        passed, closed = self.schema.empty(), self.keys.closings(port, batch)
         if port == LEFT:
-            return self.schema.empty()
-        closed = self.keys.moved(self._closed, self.schema, LEFT)
-        self._leaving = self._waiting.matching(PunctuationSet(self.schema, closed))
-        return self._waiting.take(self._leaving) if self.anti else self.schema.empty()
-
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        if port == LEFT:
-            gone = PunctuationSet(self._needed, self._of_partners(self._closed))
-            self._partnered.lose(self._partners.remove(self._partners.matching(gone)))
-            self._pending.add(punctuations)
+            gone = PunctuationSet(self._needed, self._of_partners(closed))
+            self._partnered.lose(self._partners.remove(self._partners.matching(gone)))  # keep
+            self._pending.add(batch)
         else:
-            self._pending.lose(self._waiting.remove(self._leaving))
-            if not self.anti:
-                self._partnered.add(self._of_partners(self._closed))
-        self.keys.add(port, self._closed)
+            ended = PunctuationSet(self.schema, self.keys.moved(closed, self.schema, LEFT))
+            alone = self._waiting.remove(self._waiting.matching(ended))  # keep
+            self._pending.lose(alone)
+            if self.anti:
+                passed = alone
+            else:
+                self._partnered.add(self._of_partners(closed))
+        self.keys.add(port, closed)
+        return passed, self._promised()
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def _promised(self) -> PunctuationBatch:
         free = self._pending.free([self._waiting])
         if self.anti:
             return free
         names = dict(zip(*self.keys.names, strict=True))
         places = [self._needed.index(names[name]) if name in names else None for name in self.schema.names]
         return PunctuationBatch.union(
-            [free, PunctuationBatch.of(self._partnered.free([self._partners])).rebase(self.schema, places)]
+            [free, self._partnered.free([self._partners]).rebase(self.schema, places)]
         )
 
-    def _of_partners(self, over: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def _of_partners(self, over: PunctuationBatch) -> PunctuationBatch:
         """Punctuations over k as ones of what finds partners."""
         keys = self.keys.names[RIGHT]
         places = [keys.index(name) if name in keys else None for name in self._needed.names]
-        return PunctuationBatch.of(over).rebase(self._needed, places)
+        return over.rebase(self._needed, places)
 
     def waits(self) -> list[int]:
         return [self._partners.height, self._waiting.height]
@@ -139,16 +133,16 @@ class SemiJoin(Operator):
 
     @property
     def held(self) -> int:
-        return self.keys.meeting.held + len(self._pending) + len(self._partnered)
+        return self.keys.alignment.held + len(self._pending) + len(self._partnered)
 
     def snapshot(self) -> Snapshot:
         pending = {"pending": self._pending.snapshot(), "partnered": self._partnered.snapshot()}
         waiting, partners = self._waiting.snapshot("waiting"), self._partners.snapshot("partners")
-        return {**waiting, **partners, **pending, **self.keys.meeting.snapshot()}
+        return {**waiting, **partners, **pending, **self.keys.alignment.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
         self._waiting.restore("waiting", snapshot)
         self._partners.restore("partners", snapshot)
         self._pending.restore(snapshot["pending"])
         self._partnered.restore(snapshot["partnered"])
-        self.keys.meeting.restore(snapshot)
+        self.keys.alignment.restore(snapshot)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.prefix import Prefix, SortKey
 from xmlpunct.operators.table import Table
-from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -49,25 +49,20 @@ class Sort(Operator):
         self._waiting.append(tuples)
         return self.schema.empty()
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        self._pending.update(punctuations)
-        self._init.add(punctuations)
-        found = self._waiting.frame.filter(self._init.expression())
-        return found.sort(
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        self._pending.update(batch)
+        self._init.add(batch)
+        released = self._waiting.frame.select(self._init.expression().alias("released"))["released"]
+        passed = self._waiting.frame.filter(released).sort(
             [key.column for key in self.order],
             descending=[key.descending for key in self.order],
             nulls_last=[not key.nulls_first for key in self.order],
         )
-
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        released = self._init.expression().alias("released")
-        self._waiting.purge(self._waiting.frame.select(released)["released"])
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+        self._waiting.purge(released)  # keep
         free = self._pending.unmatched(self._waiting.frame)
         self._pending.discard(free)
         self._said.add(free)
-        return [*free, *self._init.beyond(self._said)]
+        return passed, PunctuationBatch([*free, *self._init.beyond(self._said)])
 
     @property
     def rows(self) -> int:

@@ -8,10 +8,10 @@ import polars as pl
 
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.dupelim import DupElim
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.merge import Merge
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 
@@ -29,7 +29,6 @@ class Union(Operator):
         self._merge = Merge(inputs)
         super().__init__(self._merge.inputs, self._merge.schema)
         self._dupelim = DupElim(self.schema)
-        self._promised: Sequence[Punctuation] = ()
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
@@ -38,16 +37,13 @@ class Union(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._dupelim.step(0, self._merge.step(port, tuples))
 
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        # What merge promises decides what dupelim keeps, so merge's prop comes before dupelim's keep.
-        self._promised = self._merge.prop(port, punctuations)
-        self._dupelim.keep(0, self._promised)
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return self._promised
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        # What merge promises decides what dupelim keeps.
+        _, promised = self._merge.punctuate(port, batch)
+        return self._dupelim.punctuate(0, promised)
 
     def waits(self) -> list[int]:
-        return self._merge.meeting.waits(self._dupelim.retained)
+        return self._merge.alignment.waits(self._dupelim.retained)
 
     @property
     def rows(self) -> int:
