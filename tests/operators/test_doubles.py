@@ -40,7 +40,7 @@ from xmlpunct.operators import (
     Union,
     run,
 )
-from xmlpunct.operators.join import PRESERVED
+from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.operators.punctuate import AccessOrder
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.arrow import booleans
+from xmlpunct.frames import Snapshot
 from xmlpunct.operators.hash_index import Hashes, Rows, hash_index
 from xmlpunct.punctuations.set import Group, PunctuationSet
 from xmlpunct.slice import without
@@ -165,6 +166,9 @@ class Arrangement:
         """Those that somebody has asked for."""
         self._whole: pl.DataFrame | None = empty
 
+    def __len__(self) -> int:
+        return self.height
+
     @property
     def height(self) -> int:
         """How many tuples are retained."""
@@ -289,6 +293,12 @@ class Arrangement:
         back[order] = np.arange(len(rows))
         return pl.concat(parts, rechunk=True)[back]
 
+    def where(self, condition: pl.Expr) -> Rows:
+        """The rows for which a condition is true, in order."""
+        hit = condition.fill_null(False).alias("$hit")
+        found = [page.rows[page.alive.with_columns(hit)["$hit"].to_numpy()] for page in self._pages]
+        return np.concatenate(found) if found else _NONE
+
     def matching(self, closed: PunctuationSet) -> Rows:
         """The rows that match any of some punctuations, in order."""
         found = [rows for group in closed.groups() for rows in self._matching(group)]
@@ -358,23 +368,17 @@ class Arrangement:
 
     # Checkpoints
 
-    def snapshot(self, name: str) -> dict[str, pl.DataFrame]:
-        """The pages, each under a name of its own that begins with ``name``, and which rows are gone."""
-        found = {}
-        for page in self._pages:
-            found[f"{name}.{page.first}"] = page.frame
-            if page.marks is not None:
-                found[f"{name}.{page.first}.dead"] = page.marks
-        return found
+    def snapshot(self) -> Snapshot:
+        """The pages, each by its first row, and which rows are gone."""
+        pages = {str(page.first): page.frame for page in self._pages}
+        return pages | {f"{p.first}.dead": p.marks for p in self._pages if p.marks is not None}
 
-    def restore(self, name: str, snapshot: Mapping[str, pl.DataFrame]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Take the tuples of a snapshot."""
         self.clear()
-        lead = f"{name}."
-        keys = [key.removeprefix(lead) for key in snapshot if key.startswith(lead)]
-        for first in sorted(int(key) for key in keys if key.isdecimal()):
-            page = Page(snapshot[f"{lead}{first}"], first)
-            dead = snapshot.get(f"{lead}{first}.dead")
+        for first in sorted(int(key) for key in snapshot if key.isdecimal()):
+            page = Page(snapshot[str(first)], first)
+            dead = snapshot.get(f"{first}.dead")
             if dead is not None:
                 page.mark(page.rows[dead.to_series().to_numpy()])
             self._pages.append(page)

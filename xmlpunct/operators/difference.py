@@ -25,13 +25,13 @@ class Difference(SetOperation):
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            _, had = self._stored[LEFT].probe(tuples)
+            _, had = self.stored[LEFT].probe(tuples)
             self.lose(LEFT, np.unique(had))
             self.store(RIGHT, tuples)
             return self.schema.empty()
-        alone = without(tuples, self._stored[RIGHT].has(tuples))
+        alone = without(tuples, self.stored[RIGHT].has(tuples))
         self.store(LEFT, alone)
         return alone.filter(self.closed_by(RIGHT, alone))
 
-    def release(self, port: int, closed: pl.DataFrame) -> pl.DataFrame:
-        return self._output.step(0, closed) if port == LEFT else self.schema.empty()
+    def release(self, side: int, closed: pl.DataFrame) -> pl.DataFrame:
+        return closed if side == LEFT else super().release(side, closed)

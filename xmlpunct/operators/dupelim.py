@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import State
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -24,26 +24,13 @@ class DupElim(Operator):
 
     def __init__(self, schema: Schema) -> None:
         super().__init__((schema,), schema)
-        self._seen = Arrangement(schema.empty(), schema.names)
+        self.seen = Arrangement(schema.empty(), schema.names)
+        """The tuples that may come again."""
+        self.state = State(seen=self.seen)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        return self._seen.insert(tuples)
+        return self.seen.insert(tuples)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        self._seen.remove(self._seen.matching(PunctuationSet(self.schema, batch)))  # keep
+        self.seen.remove(self.seen.matching(PunctuationSet(self.schema, batch)))  # keep
         return self.schema.empty(), batch  # prop
-
-    @property
-    def retained(self) -> pl.DataFrame:
-        """The tuples that may come again."""
-        return self._seen.frame
-
-    @property
-    def rows(self) -> int:
-        return self._seen.height
-
-    def snapshot(self) -> Snapshot:
-        return self._seen.snapshot("seen")
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._seen.restore("seen", snapshot)

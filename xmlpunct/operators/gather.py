@@ -7,7 +7,6 @@ from itertools import product
 
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.merge import Merge
-from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways, listed
 from xmlpunct.punctuations.pattern import values
@@ -63,10 +62,8 @@ class Gather(Merge):
     name = "gather"
 
     def __init__(self, schema: Schema, shards: int, keys: Ways, owners: Owners, onward: Ways = ()) -> None:
-        super().__init__([schema] * shards)
-        self.alignment = Alignment(
-            schema, shards, alike=True
-        )  # all shards hear, and say, the same in the end
+        # All shards hear, and say, the same in the end.
+        super().__init__([schema] * shards, alike=True)
         self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
         if onward:
             self.sifted = True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import State
 from xmlpunct.provenance import with_origin
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.lateness import Lateness, reason
@@ -53,6 +53,7 @@ class Guard(Operator):
         super().__init__((guarded(stream),), with_origin(stream))
         self.stream = stream
         self._said = Promised(stream, MOST)
+        self.state = State(said=self._said)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         marks = tuples[LATE]
@@ -72,15 +73,5 @@ class Guard(Operator):
         return self.schema.empty(), batch.unique().rebase(self.schema, range(len(self.schema)))
 
     @property
-    def held(self) -> int:
-        return 0 if self._said.complete else len(self._said)
-
-    @property
     def forgotten(self) -> int:
         return self._said.forgotten
-
-    def snapshot(self) -> Snapshot:
-        return self._said.snapshot()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._said.restore(snapshot)

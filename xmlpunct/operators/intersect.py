@@ -18,6 +18,6 @@ class Intersect(SetOperation):
     name = "intersect"
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        found = tuples.filter(self._stored[1 - port].has(tuples))
+        both = tuples.filter(self.stored[1 - port].has(tuples))
         self.store(port, tuples)
-        return found
+        return both

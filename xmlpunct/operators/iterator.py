@@ -22,6 +22,7 @@ import polars as pl
 from xmlpunct.errors import Reject
 from xmlpunct.expressions.program import Program
 from xmlpunct.frames import Snapshot
+from xmlpunct.operators.state import State
 from xmlpunct.provenance import BYTE, LINE, SOURCE, is_attribute
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
@@ -33,10 +34,15 @@ Outcome = tuple[pl.DataFrame, PunctuationBatch]
 """What punctuations let out: the further tuples that pass, and the punctuations now true of the output, each once."""
 
 
+NOTHING = State()
+"""The state of an operator that retains nothing."""
+
+
 class Operator(ABC):
     """A stream iterator.
 
-    ``name`` is what people call it, ``inputs`` holds the schema of each port, ``schema`` the output's.
+    ``name`` is what people call it, ``inputs`` holds the schema of each port, ``schema`` the output's, ``state``
+    what is retained.
     Tuples come and go as data frames in schema order. An operator that cannot handle a tuple leaves it out
     of its output and says so in ``rejects``, which the driver empties. ``number`` is its node's in the plan.
     """
@@ -55,7 +61,7 @@ class Operator(ABC):
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema
-        self.number = 0
+        self.number, self.state = 0, NOTHING
         self.rejects: list[Reject] = []
 
     def spread(self, ways: Ways) -> None:
@@ -80,12 +86,12 @@ class Operator(ABC):
     @property
     def rows(self) -> int:
         """How many tuples (or groups) are retained."""
-        return 0
+        return self.state.rows
 
     @property
     def held(self) -> int:
         """How many punctuations are retained."""
-        return 0
+        return self.state.held
 
     @property
     def forgotten(self) -> int:
@@ -127,11 +133,11 @@ class Operator(ABC):
 
     def snapshot(self) -> Snapshot:
         """The state, for a checkpoint."""
-        return {}
+        return self.state.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take the state of a snapshot instead of this operator's own."""
-        return
+        self.state.restore(snapshot)
 
 
 def _told(value: Any) -> Any:

@@ -14,7 +14,7 @@ from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 
-LEFT, RIGHT = 0, 1
+LEFT, RIGHT = SIDES = 0, 1
 
 
 class JoinKeys:
@@ -75,11 +75,9 @@ class JoinKeys:
         return closed.mask(tuples.with_columns(pl.col(name).alias(key) for name, key in named))
 
     def moved(self, over: PunctuationBatch, schema: Schema, port: int) -> PunctuationBatch:
-        """Punctuations over k as ones of an input's schema, ``*`` outside k."""
-        places: list[int | None] = [None] * len(schema)
-        for i, place in enumerate(self.places[port]):
-            places[place] = i
-        return over.rebase(schema, places)
+        """Punctuations over k as ones of a schema that has an input's names of k, ``*`` outside k."""
+        at = {name: i for i, name in enumerate(self.names[port])}
+        return over.rebase(schema, [at.get(name) for name in schema.names])
 
     def has_null(self, port: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether its k has a null, so that it matches nothing."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import Cell, State
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -25,23 +25,18 @@ class Limit(Operator):
     def __init__(self, schema: Schema, count: int) -> None:
         super().__init__((schema,), schema)
         self.count = count
-        self._left, self._ended = count, False
+        self._left, self._ended = Cell(count), Cell(False)
+        self.state = State(left=self._left, ended=self._ended)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        found = tuples.head(self._left)
-        self._left -= found.height
-        return found
+        passed = tuples.head(self._left.value)
+        self._left.value -= passed.height
+        return passed
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        if self._ended:
+        if self._ended.value:
             batch = PunctuationBatch()
-        elif not self._left:
+        elif not self._left.value:
             batch = PunctuationBatch([Punctuation.everything(self.schema)])
-        self._ended |= batch.has_end
+        self._ended.value |= batch.has_end
         return self.schema.empty(), batch
-
-    def snapshot(self) -> Snapshot:
-        return {"limit": pl.DataFrame({"left": [self._left], "ended": [self._ended]})}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._left, self._ended = snapshot["limit"].row(0)

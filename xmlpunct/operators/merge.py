@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import State
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
@@ -26,9 +26,10 @@ class Merge(Operator):
 
     name = "merge"
 
-    def __init__(self, inputs: Sequence[Schema]) -> None:
+    def __init__(self, inputs: Sequence[Schema], alike: bool = False) -> None:
         super().__init__(tuple(inputs), merged(inputs))
-        self.alignment = Alignment(self.schema, len(inputs))
+        self.alignment = Alignment(self.schema, len(inputs), alike)
+        self.state = State(alignment=self.alignment)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
@@ -46,16 +47,6 @@ class Merge(Operator):
 
     def waits(self) -> list[int]:
         return self.alignment.waits()
-
-    @property
-    def held(self) -> int:
-        return self.alignment.held
-
-    def snapshot(self) -> Snapshot:
-        return self.alignment.snapshot()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self.alignment.restore(snapshot)
 
 
 def merged(inputs: Sequence[Schema]) -> Schema:

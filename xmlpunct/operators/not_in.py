@@ -6,18 +6,17 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import booleans
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.operators.pending import Pending
+from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
 
-class NotIn(Operator):
+class NotIn(TwoInputs):
     """Passes a left tuple whose ``left_column`` is certainly none of the values of ``right_column``.
 
     A null on the right makes every comparison unknown, so nothing passes; a null on the left passes only if
@@ -33,14 +32,14 @@ class NotIn(Operator):
     speaks = True  # a right tuple that comes may free a punctuation
 
     def __init__(self, left: Schema, right: Schema, left_column: str, right_column: str) -> None:
-        super().__init__((left, right), left)
-        self.keys = JoinKeys((left, right), [(left_column, right_column)])
         self._column, self._right_column = left_column, right_column
-        self._value_schema = Schema.of([right[right_column]])
+        self.keys = JoinKeys((left, right), [(left_column, right_column)])
         self._waiting = Arrangement(left.empty(), [left_column])
         self._values = Arrangement(right.empty().select(right_column), [right_column])
-        self._pending = Pending(left)
-        self._empty, self._ended = True, False
+        schemas, retained = (left, Schema.of([right[right_column]])), ([self._waiting], [self._values])
+        super().__init__((left, right), left, self.keys.alignment, schemas, retained)
+        self._empty, self._ended = Cell(True), Cell(False)
+        self.state = State(**self.sides, empty=self._empty, ended=self._ended)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
@@ -48,8 +47,8 @@ class NotIn(Operator):
             self._exclude(fresh)
             self._store(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
             return self.schema.empty()
-        possible = tuples if self._empty else self._possible(tuples)
-        if self._ended:
+        possible = tuples if self._empty.value else self._possible(tuples)
+        if self._ended.value:
             return possible
         self._waiting.append(possible)
         return self.schema.empty()
@@ -57,12 +56,18 @@ class NotIn(Operator):
     def _exclude(self, fresh: pl.DataFrame) -> None:
         """Let the left tuples go that cannot pass beside these values."""
         if fresh.to_series().has_nulls():
-            self._pending.lose(self._waiting.frame)
-            self._waiting.clear()
-        first, self._empty = self._empty, False
+            self._release()
+        first, self._empty.value = self._empty.value, False
         values = pl.concat([fresh, self._null]) if first else fresh
         _, rows = self._waiting.probe(values, [self._right_column])
-        self._pending.lose(self._waiting.remove(np.unique(rows)))
+        self.lose(LEFT, np.unique(rows))
+
+    def _release(self) -> pl.DataFrame:
+        """Let all left tuples go; return them."""
+        tuples = self._waiting.frame
+        self.pending[LEFT].lose(tuples)
+        self._waiting.clear()
+        return tuples
 
     def _store(self, fresh: pl.DataFrame) -> None:
         """Retain values, or if one of them is null, that alone."""
@@ -88,47 +93,15 @@ class NotIn(Operator):
     @property
     def _is_unknown(self) -> bool:
         """Whether a null is among the values."""
-        return bool(self._values.height) and bool(self._values.has(self._null).item())
+        return bool(len(self._values)) and bool(self._values.has(self._null).item())
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        passed = self.schema.empty()
-        if port == RIGHT and batch.has_end:
-            self._ended = True
-            passed = self._waiting.frame
-            self._pending.lose(passed)
-            self._waiting.clear()
-        closed = self.keys.closings(port, batch)
+        passed, closed = self.schema.empty(), self.keys.closings(port, batch)
         if port == LEFT:
-            self._pending.add(batch)
-            of_values = closed.rebase(self._value_schema, [0])
-            self._values.remove(self._values.matching(PunctuationSet(self._value_schema, of_values)))
+            self.close(RIGHT, self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))  # keep
+            self.pending[LEFT].add(batch)
+        elif batch.has_end:
+            self._ended.value = True
+            passed = self._release()
         self.keys.add(port, closed)
-        return passed, self._pending.free([self._waiting])
-
-    def waits(self) -> list[int]:
-        return [self._values.height, self._waiting.height]
-
-    @property
-    def rows(self) -> int:
-        return self._waiting.height + self._values.height
-
-    @property
-    def held(self) -> int:
-        return len(self._pending) + self.keys.alignment.held
-
-    def snapshot(self) -> Snapshot:
-        state = self._waiting.snapshot("waiting") | self._values.snapshot("values")
-        flags = pl.DataFrame({"empty": [self._empty], "ended": [self._ended]})
-        return {
-            **state,
-            **self.keys.alignment.snapshot(),
-            "pending": self._pending.snapshot(),
-            "flags": flags,
-        }
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._waiting.restore("waiting", snapshot)
-        self._values.restore("values", snapshot)
-        self._pending.restore(snapshot["pending"])
-        self._empty, self._ended = snapshot["flags"].row(0)
-        self.keys.alignment.restore(snapshot)
+        return passed, self.free()[LEFT]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.set import PunctuationSet
@@ -32,7 +33,7 @@ class Pending:
     """
 
     def __init__(self, schema: Schema) -> None:
-        self.waiting = PunctuationSet(schema)
+        self.schema, self.waiting = schema, PunctuationSet(schema)
         """Those that wait, and those that nobody has looked at yet."""
         self._fresh: list[PunctuationBatch] = []
         self._gone: list[pl.DataFrame] = []
@@ -50,10 +51,12 @@ class Pending:
         """Those that no retained tuple matches any more. They wait no longer."""
         fresh, gone = self._fresh, self._gone
         self._fresh, self._gone = [], []
-        if not any(arrangement.height for arrangement in retained):
+        if not len(self.waiting):
+            return PunctuationBatch()
+        if not any(map(len, retained)):
             free = self.waiting.all()
         else:
-            asked = PunctuationSet(self.waiting.schema)
+            asked = PunctuationSet(self.schema)
             for punctuations in fresh:
                 asked.update(punctuations)
             for tuples in gone:
@@ -68,11 +71,11 @@ class Pending:
     def __len__(self) -> int:
         return len(self.waiting)
 
-    def snapshot(self) -> pl.DataFrame:
+    def snapshot(self) -> Snapshot:
         """Those that wait, for a checkpoint."""
         return self.waiting.snapshot()
 
-    def restore(self, frame: pl.DataFrame) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """The inverse of `snapshot`."""
-        self.waiting = PunctuationSet.restored(self.waiting.schema, frame)
+        self.waiting.restore(snapshot)
         self._fresh, self._gone = [], []

@@ -13,8 +13,8 @@ from xmlpunct.expressions.exclusions import outside
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import Program
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import State
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.fused import Fused
@@ -78,6 +78,9 @@ class Project(Operator):
             self._places = [origins.get(place) for place in range(len(self.schema))]
         self._said = {i: Fused(schema) for i in sorted(self._fusing)}
         self._given = {place: Fused(self.schema) for place in self._image_places()}
+        said = {f"said{i}": said for i, said in self._said.items()}
+        given = {f"given{place}": given for place, given in self._given.items()}
+        self.state = State(joint=self._joint, **said, **given)
 
     def _find_carriers(self, derived: dict[str, Expression]) -> list[list[Carrier]]:
         schema = self.inputs[0]
@@ -180,22 +183,6 @@ class Project(Operator):
             given.add(whole, at)
             found.append(whole)
         return found
-
-    @property
-    def held(self) -> int:
-        return len(self._joint) + sum(map(len, self._said.values())) + sum(map(len, self._given.values()))
-
-    def snapshot(self) -> Snapshot:
-        state = {f"joint.{k}": v for k, v in self._joint.snapshot().items()}
-        state |= {f"said.{i}": said.snapshot() for i, said in self._said.items()}
-        return state | {f"given.{i}": given.snapshot() for i, given in self._given.items()}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._joint.restore(
-            {k.removeprefix("joint."): v for k, v in snapshot.items() if k.startswith("joint.")}
-        )
-        self._said = {i: Fused.restored(self.inputs[0], snapshot[f"said.{i}"]) for i in self._said}
-        self._given = {i: Fused.restored(self.schema, snapshot[f"given.{i}"]) for i in self._given}
 
 
 class Scan(Project):

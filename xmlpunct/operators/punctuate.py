@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from xmlpunct.expressions.exclusions import news, outside
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import Cell, State
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.pattern import constant, interval, values
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -60,8 +60,9 @@ class Punctuate(Operator):
         if self._type is STRING and order.slack:
             raise ValueError("SLACK makes no sense over STRING")
         sender = schema[order.by].type.dtype if order.by is not None else pl.Int32()
-        self._reached = pl.DataFrame(schema={"sender": sender, "value": self._type.dtype})
-        self._said = self._reached  # what was reached when the last promise was made
+        self._reached = Cell(pl.DataFrame(schema={"sender": sender, "value": self._type.dtype}))
+        self._said = Cell(self._reached.value)  # what was reached when the last promise was made
+        self.state = State(reached=self._reached, said=self._said)
 
     def opening(self) -> list[Punctuation]:
         """That no sender comes who is not listed."""
@@ -77,12 +78,14 @@ class Punctuate(Operator):
             tuples = self.reject_failures(tuples, tuples.select(stranger).to_series())
         sender = pl.col(order.by) if order.by is not None else pl.lit(0, dtype=pl.Int32())
         seen = tuples.select(sender.alias("sender"), pl.col(order.attribute).alias("value"))
-        both = pl.concat([self._reached, seen])
+        both = pl.concat([self._reached.value, seen])
         highest = _running_maximum(both)
         both = both.with_columns(highest)
-        earlier = both.select(pl.col("highest").shift(1).over("sender"))["highest"][self._reached.height :]
+        earlier = both.select(pl.col("highest").shift(1).over("sender"))["highest"][
+            self._reached.value.height :
+        ]
         reached = both.group_by("sender", maintain_order=True).agg(value=pl.col("highest").last())
-        self._reached = reached.drop_nulls("value")
+        self._reached.value = reached.drop_nulls("value")
         late = self._is_late(tuples[order.attribute], earlier)
         told = f"late: {order.attribute} is out of order by more than its slack"
         return self.reject_failures(tuples, pl.select(pl.when(late).then(pl.lit(told))).to_series())
@@ -90,8 +93,8 @@ class Punctuate(Operator):
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         found = list(batch.rename(self.schema))
         order = self.order
-        before, now = self._bounds(self._said), self._bounds(self._reached)
-        self._said = self._reached
+        before, now = self._bounds(self._said.value), self._bounds(self._reached.value)
+        self._said.value = self._reached.value
         for sender, bound in now.items():
             if self._moved(before.get(sender), bound):
                 about = {} if order.by is None else {order.by: constant(self.schema[order.by].type, sender)}
@@ -140,12 +143,6 @@ class Punctuate(Operator):
     def _before(self, bound: Any, **about: Any) -> Punctuation:
         below = interval(self._type, None, bound, False, False)
         return Punctuation.of(self.schema, **{self.order.attribute: below, **about})
-
-    def snapshot(self) -> Snapshot:
-        return {"reached": self._reached, "said": self._said}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._reached, self._said = snapshot["reached"], snapshot["said"]
 
 
 def _running_maximum(frame: pl.DataFrame) -> pl.Series:

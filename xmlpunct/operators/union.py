@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.merge import Merge
+from xmlpunct.operators.state import State
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.schema import Schema
@@ -29,6 +29,7 @@ class Union(Operator):
         self._merge = Merge(inputs)
         super().__init__(self._merge.inputs, self._merge.schema)
         self._dupelim = DupElim(self.schema)
+        self.state = State(**self._merge.state.parts, **self._dupelim.state.parts)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
@@ -43,19 +44,4 @@ class Union(Operator):
         return self._dupelim.punctuate(0, promised)
 
     def waits(self) -> list[int]:
-        return self._merge.alignment.waits(self._dupelim.retained)
-
-    @property
-    def rows(self) -> int:
-        return self._dupelim.rows
-
-    @property
-    def held(self) -> int:
-        return self._merge.held
-
-    def snapshot(self) -> Snapshot:
-        return {**self._merge.snapshot(), **self._dupelim.snapshot()}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._merge.restore(snapshot)
-        self._dupelim.restore(snapshot)
+        return self._merge.alignment.waits(self._dupelim.seen.frame)
