@@ -15,8 +15,9 @@ from xmlpunct.operators.not_in import NotIn
 from xmlpunct.operators.partial_dupelim import PartialDupElim
 from xmlpunct.operators.partial_group_by import PartialGroupBy
 from xmlpunct.operators.prefix import SortKey
-from xmlpunct.operators.project import Project, Scan
+from xmlpunct.operators.project import Project
 from xmlpunct.operators.punctuate import Punctuate
+from xmlpunct.operators.scan import Scan
 from xmlpunct.operators.select import Select
 from xmlpunct.operators.semijoin import SemiJoin
 from xmlpunct.operators.sort import Sort
