@@ -5,10 +5,10 @@ from xmlpunct.operators.difference import Difference
 from xmlpunct.operators.driver import Counters, Pipeline, run
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.group_by import GroupBy
-from xmlpunct.operators.guard import Guard
 from xmlpunct.operators.intersect import Intersect
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join import Join
+from xmlpunct.operators.late_filter import LateFilter
 from xmlpunct.operators.limit import Limit
 from xmlpunct.operators.merge import Merge
 from xmlpunct.operators.not_in import NotIn
@@ -29,9 +29,9 @@ __all__ = [
     "Difference",
     "DupElim",
     "GroupBy",
-    "Guard",
     "Intersect",
     "Join",
+    "LateFilter",
     "Limit",
     "Merge",
     "NotIn",

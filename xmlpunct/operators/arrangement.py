@@ -253,10 +253,10 @@ class Arrangement:
             keys = keys.rename(dict(zip(names, self.key, strict=True)))
         return self._equal(keys, self._index(self.key))
 
-    def has(self, tuples: pl.DataFrame) -> pl.Series:
+    def has(self, tuples: pl.DataFrame, on: Sequence[str] | None = None) -> pl.Series:
         """For each tuple, whether one of the same key is retained."""
         found = np.zeros(tuples.height, np.bool_)
-        found[self.probe(tuples)[0]] = True
+        found[self.probe(tuples, on)[0]] = True
         return booleans(found)
 
     def _equal(self, keys: pl.DataFrame, index: Index) -> tuple[Rows, Rows]:

@@ -17,6 +17,14 @@ class Difference(SetOperation):
     - ckeep1  = [t | t in ts1, t not in ts2, setNomatch(t, ps2)]
     - ckeep2  = [t | t in ts2, setNomatch(t, ps1)]; and what was output, until promised away
     - cprop   = setCombine(ps1, ps2) ++ setNomatchPs(ts1', ps1)
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.schema import Schema
+    >>> x = Schema.parse("x INT")
+    >>> show(Difference(x, x), "1: 1; 2", "2: 2; P(1)", "1: P([1,2])")
+    1: 1; 2     ->
+    2: 2; P(1)  -> 1
+    1: P([1,2]) -> P(1); P([1,2])
     """
 
     name = "difference"

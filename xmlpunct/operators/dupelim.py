@@ -18,6 +18,12 @@ class DupElim(Operator):
     - cpass(ts, ps)  = δ(ts)
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, ps)]
+
+    >>> from xmlpunct.operators.notation import show
+    >>> show(DupElim(Schema.parse("x INT")), "1; 2; 1; null", "2; 3; null", "P(2)")
+    1; 2; 1; null -> 1; 2; null
+    2; 3; null    -> 3
+    P(2)          -> P(2)
     """
 
     name = "dupelim"

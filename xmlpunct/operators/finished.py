@@ -20,6 +20,12 @@ class Finished(Operator):
     one shard, punctuations do not matter either. On one of several they do: the others may not have finished, and
     what is about this shard's values it alone can say. So it goes on saying what the operator does with nothing
     retained.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.schema import Schema
+    >>> from xmlpunct.operators.dupelim import DupElim
+    >>> show(Finished(DupElim(Schema.parse("x INT"))), "1; 2; P(1)")
+    1; 2; P(1) ->
     """
 
     def __init__(self, operator: Operator) -> None:

@@ -57,6 +57,14 @@ class Gather(Merge):
     ``keys`` are the ways to find the partition values in the output (a null matches no pattern that can be listed);
     none if they were lost. ``onward`` are the ways of whoever receives, if what is implied is sifted there
     (`Operator.spread`). Else there is nothing to say behind the end.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x = Schema.parse("x INT")
+    >>> by_parity = Gather(x, 2, [("x",)], lambda points: [n % 2 for (n,) in points])
+    >>> show(by_parity, "1: 0; P([0,3])", "2: 5; P(5)", "2: P(4)")
+    1: 0; P([0,3]) -> 0; P({0,2})
+    2: 5; P(5)     -> 5; P(5)
+    2: P(4)        ->
     """
 
     name = "gather"

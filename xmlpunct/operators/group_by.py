@@ -32,6 +32,14 @@ class GroupBy(Operator):
 
     With ``whole``, what comes in are such partial aggregates already, of tuples of that schema: a
     `PartialGroupBy` below has made them.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> reports = Schema.parse("sid STRING, hour INT, temp INT")
+    >>> it = GroupBy(reports, ["hour"], [Aggregate("MAX", "temp", False, "top")])
+    >>> show(it, "S1 5 70; S2 5 80; S1 6 60", "P(S1, 5, *)", "P(*, 5, *)")
+    S1 5 70; S2 5 80; S1 6 60 ->
+    P(S1, 5, *)               ->
+    P(*, 5, *)                -> 5 80; P(5, *)
     """
 
     name = "group-by"

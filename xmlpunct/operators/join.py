@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Outcome
-from xmlpunct.operators.join_keys import LEFT, SIDES, JoinKeys
+from xmlpunct.operators.join_keys import SIDES, Equalities, JoinKeys
 from xmlpunct.operators.join_output import JoinOutput
-from xmlpunct.operators.preserved import Preserved
+from xmlpunct.operators.preserved import preserved_sides
 from xmlpunct.operators.state import Cell, State
 from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -29,11 +26,19 @@ class Join(TwoInputs):
     - cpass   = [(t1, t2) | t1.k = t2.k, residual(t1, t2)], and a preserved side's tuple with nulls once the
       other input has closed its k (or k is null) and no pair was found
     - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
-    - cprop   = modPs1(setNomatchPs(ts1', ps1)) ++ modPs2(setNomatchPs(ts2', ps2)), where ts' is retained
-      after keep; and what `Preserved` says of a preserved side
+    - cprop   = modPs1(setNomatchPs(ts1', ps1)) ++ modPs2(setNomatchPs(ts2', ps2)) (`JoinOutput`), where ts'
+      is retained after keep; and what `Preserved` says of a preserved side
 
-    A tuple whose k the other input has closed already is paired and not stored; neither is one with a null
-    in k. `JoinOutput` says which attributes come out.
+    A tuple whose k the other input has closed is paired and not stored; neither is one with a null in k.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
+    >>> it = Join(bids, items, [("item", "id")], "left")
+    >>> show(it, "1: 1 10; 2 20; P(1, *)", "2: 1 lamp", "2: P(1, *)", "2: P(2, *)")
+    1: 1 10; 2 20; P(1, *) ->
+    2: 1 lamp              -> 1 10 1 lamp
+    2: P(1, *)             -> P(1, *, *, *); P(*, *, 1, *)
+    2: P(2, *)             -> 2 20 null null; P(*, *, 2, *)
     """
 
     name = "join"
@@ -42,76 +47,64 @@ class Join(TwoInputs):
         self,
         left: Schema,
         right: Schema,
-        keys: Sequence[tuple[str, str]],
+        keys: Equalities,
         kind: str = "inner",
         residual: Expression | None = None,
     ) -> None:
         inputs = left, right
-        self.keys, self.kind = JoinKeys(inputs, keys), kind
-        self._output, self._residual = JoinOutput(inputs, self.keys, kind), residual
-        self._ended = [Cell(False) for _ in SIDES]
+        self.keys, self.residual = JoinKeys(inputs, keys), residual
+        self._output = JoinOutput(inputs, self.keys, kind)
         retained = [  # of a preserved side apart: first what has no partner yet
-            [Arrangement(inputs[side].empty(), self.keys.names[side]) for _ in range(1 + preserved)]
-            for side, preserved in enumerate(self._output.preserved)
+            [Arrangement(schema.empty(), names) for _ in range(1 + preserved)]
+            for schema, names, preserved in zip(inputs, self.keys.names, self._output.preserved, strict=True)
         ]
         super().__init__(inputs, self._output.schema, self.keys.alignment, inputs, retained)
-        self._preserved = {
-            side: Preserved(side, self.keys, self._output, self.pending[side])
-            for side in SIDES
-            if self._output.preserved[side]
-        }
+        self._preserved = preserved_sides(self.keys, self._output, self.pending)
         past = {f"past{side}": preserved.past for side, preserved in self._preserved.items()}
-        self.state = State(**self.sides, left_ended=self._ended[0], right_ended=self._ended[1], **past)
+        self._ended = Cell(0)  # which sides have, as bits
+        self.state = State(**self.sides, ended=self._ended, **past)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
         for preserved in self._preserved.values():
-            preserved.spread(self.ownership, self.sifted)
-            self.keys.spread(ways, self.sifted)
+            preserved.spread(ways, self.ownership, self.sifted)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         null, other = self.keys.has_null(port, tuples), 1 - port
         fresh = without(tuples, null)
-        output, has_partner, partners = list[pl.DataFrame](), np.zeros(fresh.height, np.bool_), list[Rows]()
-        for others in self.retained[other]:
-            places, rows = others.probe(fresh, self.keys.names[port])
-            mine, theirs = fresh[places], others.take(rows)
-            left, right = (mine, theirs) if port == LEFT else (theirs, mine)
-            pairs, passed = self.satisfying(left, right, self._residual)
+        output, has_partner = list[pl.DataFrame](), np.zeros(fresh.height, np.bool_)
+        for number in reversed(range(len(self.retained[other]))):
+            pairs, places, rows = self.meet(port, fresh, number)
             output.append(pairs.select(self.schema.names))
-            has_partner[places[passed]] = True
-            partners.append(rows[passed])
+            has_partner[places] = True
         if other in self._preserved:
             alone, paired = self.retained[other]
-            paired.append(alone.remove(np.unique(partners[0])))
+            paired.append(alone.remove(np.unique(rows)))
         closed = self.keys.closed_by(other, port, fresh)
-        if port not in self._preserved:
+        if port in self._preserved:
+            is_alone, (alone, paired) = pl.Series(~has_partner), self.retained[port]
+            alone.append(fresh.filter(~closed & is_alone))
+            paired.append(fresh.filter(~closed & ~is_alone))
+            decided = pl.concat([tuples.filter(null), fresh.filter(closed & is_alone)])
+            output.append(self._output.with_nulls(port, decided))
+        else:
             self.retained[port][0].append(without(fresh, closed))
-            return pl.concat(output)
-        is_alone, (alone, paired) = pl.Series(~has_partner), self.retained[port]
-        alone.append(fresh.filter(~closed & is_alone))
-        paired.append(fresh.filter(~closed & ~is_alone))
-        decided = (tuples.filter(null), fresh.filter(closed & is_alone))
-        return pl.concat([*output, *(self._output.with_nulls(port, part) for part in decided)])
+        return pl.concat(output)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        other, closed = 1 - port, self.keys.closings(port, batch)
-        gone = self.close(other, self.keys.moved(closed, self.inputs[other], other))  # keep
-        passed = self.schema.empty()
-        if other in self._preserved:
-            passed = self._output.with_nulls(other, gone[0])
         # What is closed on both sides is forgotten next, and still combines with these punctuations.
-        met = self._preserved[port].meet(batch) if port in self._preserved else []
-        self.keys.add(port, closed)
+        met = {side: p.meet(batch) for side, p in self._preserved.items() if side == port}
+        closed, gone = self.hear(port, batch)  # keep
+        is_preserved = 1 - port in self._preserved
+        passed = self._output.with_nulls(1 - port, gone[0]) if is_preserved else self.schema.empty()
         self.pending[port].add(batch)
-        self._ended[port].value |= batch.has_end
+        self._ended.value |= batch.has_end << port
         free = self.free()
         promised = [self._output.said(side, free[side]) for side in SIDES]
         for side, preserved in self._preserved.items():
-            preserved.remember(free[side])
-            combined = preserved.fresh(met) if side == port else preserved.combined(closed)
+            combined = preserved.combined(free[side], closed, met.get(side))
             promised.append(self._output.said(side, combined))
-        if self.kind == "full" and all(ended.value for ended in self._ended) and not self.state.rows:
-            over = PunctuationBatch([Punctuation.everything(self.schema)])
-            promised = [*promised, over] if self.ownership else [over]
+        if len(self._preserved) == 2 and self._ended.value == 0b11 and not self.state.rows:
+            promised = promised if self.ownership else []
+            promised.append(PunctuationBatch([Punctuation.everything(self.schema)]))
         return passed, PunctuationBatch.union(promised)

@@ -15,6 +15,8 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 
 LEFT, RIGHT = SIDES = 0, 1
+Equalities = Sequence[tuple[str, str]]
+"""Pairs of a left and a right attribute."""
 
 
 class JoinKeys:
@@ -26,7 +28,7 @@ class JoinKeys:
     ``(,)``, so k counts as NOT NULL only where both inputs say so.
     """
 
-    def __init__(self, inputs: tuple[Schema, Schema], pairs: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, inputs: tuple[Schema, Schema], pairs: Equalities) -> None:
         self.names = [[pair[port] for pair in pairs] for port in (LEFT, RIGHT)]
         self.places = [[inputs[port].index(n) for n in self.names[port]] for port in (LEFT, RIGHT)]
         for names in self.names:

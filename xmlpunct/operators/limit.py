@@ -17,6 +17,11 @@ class Limit(Operator):
     - cpass(ts, ps)  = the first n of ts
     - cprop(ts, ps)  = ps; once there were n tuples, ``<*, ..., *>``
     - ckeep(ts, ps)  = []
+
+    >>> from xmlpunct.operators.notation import show
+    >>> show(Limit(Schema.parse("x INT"), 2), "1; P(1)", "2; 3")
+    1; P(1) -> 1; P(1)
+    2; 3    -> 2; P(*)
     """
 
     name = "limit"

@@ -22,6 +22,12 @@ class Merge(Operator):
     - ckeep                           = []
 
     `Alignment` says which punctuations are retained.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x = Schema.parse("x INT")
+    >>> show(Merge([x, x]), "1: 1; 2; P([1,5])", "2: 2; P([2,9])")
+    1: 1; 2; P([1,5]) -> 1; 2
+    2: 2; P([2,9])    -> 2; P([2,5])
     """
 
     name = "merge"

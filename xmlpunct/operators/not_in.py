@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import booleans
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
@@ -26,13 +25,19 @@ class NotIn(TwoInputs):
     - ckeep1  = ts1 until then, without those that cannot pass
     - ckeep2  = [b | b in δ(ts2), setNomatch(b, joinPs(ps1))], where a null alone stands for all of ts2
     - cprop   = setNomatchPs(ts1', ps1)
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x, y = Schema.parse("x INT"), Schema.parse("y INT")
+    >>> show(NotIn(x, y, "x", "y"), "1: 1; 2; null", "2: 1; P([1,2])", "2: P(*)")
+    1: 1; 2; null  ->
+    2: 1; P([1,2]) ->
+    2: P(*)        -> 2
     """
 
     name = "not-in"
     speaks = True  # a right tuple that comes may free a punctuation
 
     def __init__(self, left: Schema, right: Schema, left_column: str, right_column: str) -> None:
-        self._column, self._right_column = left_column, right_column
         self.keys = JoinKeys((left, right), [(left_column, right_column)])
         self._waiting = Arrangement(left.empty(), [left_column])
         self._values = Arrangement(right.empty().select(right_column), [right_column])
@@ -43,7 +48,7 @@ class NotIn(TwoInputs):
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            fresh = tuples.select(self._right_column)
+            fresh = tuples.select(self._values.key)
             self._exclude(fresh)
             self._store(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
             return self.schema.empty()
@@ -59,7 +64,7 @@ class NotIn(TwoInputs):
             self._release()
         first, self._empty.value = self._empty.value, False
         values = pl.concat([fresh, self._null]) if first else fresh
-        _, rows = self._waiting.probe(values, [self._right_column])
+        _, rows = self._waiting.probe(values, self._values.key)
         self.lose(LEFT, np.unique(rows))
 
     def _release(self) -> pl.DataFrame:
@@ -80,10 +85,8 @@ class NotIn(TwoInputs):
         """The left tuples that the values of a right side which is not empty do not exclude."""
         if self._is_unknown:
             return left.clear()
-        known = left.filter(pl.col(self._column).is_not_null())
-        found = np.zeros(known.height, np.bool_)
-        found[self._values.probe(known, [self._column])[0]] = True
-        return without(known, booleans(found))
+        known = left.drop_nulls(self._waiting.key)
+        return without(known, self._values.has(known, self._waiting.key))
 
     @property
     def _null(self) -> pl.DataFrame:

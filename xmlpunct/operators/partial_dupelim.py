@@ -16,6 +16,11 @@ class PartialDupElim(Operator):
     - cpass(ts, ps)  = []
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = []
+
+    >>> from xmlpunct.operators.notation import show
+    >>> show(PartialDupElim(Schema.parse("x INT")), "1; 2; 1", "1; P(1)")
+    1; 2; 1 -> 1; 2
+    1; P(1) -> 1; P(1)
     """
 
     name = "partial-dupelim"

@@ -23,6 +23,12 @@ class PartialGroupBy(Operator):
     Several punctuations may close a group together, by what they say about other attributes. That is for the
     group-by to find out, so such attributes are ``kept``. What is said of them is about the tuples behind the
     partial ones. In the partial ones they are null, which only a ``*`` matches.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> reports = Schema.parse("hour INT, temp INT")
+    >>> it = PartialGroupBy(reports, ["hour"], [Aggregate("MAX", "temp", False, "top")])
+    >>> show(it, "5 70; 5 80; 6 60; P(5, *)")
+    5 70; 5 80; 6 60; P(5, *) -> 5 80; 6 60; P(5, *)
     """
 
     name = "partial-group-by"

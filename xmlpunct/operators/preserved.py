@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from xmlpunct.operators.join_keys import JoinKeys
+from collections.abc import Sequence
+
+from xmlpunct.operators.join_keys import SIDES, JoinKeys
 from xmlpunct.operators.join_output import JoinOutput
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import Past
-from xmlpunct.punctuations.ownership import ANYTHING, Ownership
+from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
 from xmlpunct.punctuations.pattern import Constant
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 
 Met = tuple[Punctuation, Punctuation]
 """A punctuation of the side, and its combination with what the other input has closed."""
+
+
+def preserved_sides(keys: JoinKeys, output: JoinOutput, pending: Sequence[Pending]) -> dict[int, Preserved]:
+    """The preserved sides of a join, of whose punctuations these are ``pending``."""
+    return {s: Preserved(s, keys, output, pending[s]) for s in SIDES if output.preserved[s]}
 
 
 class Preserved:
@@ -30,8 +37,9 @@ class Preserved:
         self.past = Past(self.schema)
         self._ownership, self._sifted = ANYTHING, False
 
-    def spread(self, ownership: Ownership, sifted: bool) -> None:
+    def spread(self, ways: Ways, ownership: Ownership, sifted: bool) -> None:
         """As an operator's `spread`."""
+        self.keys.spread(ways, sifted)
         self._ownership, self._sifted = ownership, sifted
 
     def meet(self, batch: PunctuationBatch) -> list[Met]:
@@ -46,18 +54,24 @@ class Preserved:
             if (both := combine(p, c)) is not None
         ]
 
-    def fresh(self, met: list[Met]) -> PunctuationBatch:
-        """Which of these combinations say something new."""
+    def combined(
+        self, said: PunctuationBatch, closed: PunctuationBatch, met: list[Met] | None
+    ) -> PunctuationBatch:
+        """The combinations that say something new, where ``said`` is said of the side for itself.
+
+        They are among those that have ``met`` now, or else made with what the other input has ``closed`` now.
+        """
+        if self._ownership:
+            self.past.update(self._lasting(said))
+        if met is None:
+            return self._with_closed(closed)
         waiting = self.pending.waiting
         return PunctuationBatch(c for p, c in met if p in waiting or self._is_needed(c, p))
 
-    def combined(self, closed: PunctuationBatch) -> PunctuationBatch:
+    def _with_closed(self, closed: PunctuationBatch) -> PunctuationBatch:
         """The new combinations with what the other input closes now, as punctuations over k."""
-        closed, waiting, past = (
-            self.keys.moved(closed, self.schema, self.side),
-            self.pending.waiting,
-            self.past,
-        )
+        closed = self.keys.moved(closed, self.schema, self.side)
+        waiting, past = self.pending.waiting, self.past
         over = past.complete and not len(waiting) and not (self._sifted and len(past) > 1)
         if over and closed.place is not None and not closed.ranged and not self._lasting(closed):
             return closed
@@ -66,11 +80,6 @@ class Preserved:
             both = [(p, q) for p in past.overlapping(c) if (q := combine(p, c)) is not None]
             combinations += [q for p, q in both if self._is_needed(q, p)]
         return PunctuationBatch(combinations)
-
-    def remember(self, said: PunctuationBatch) -> None:
-        """Put down what is said of the side, as far as it may imply what somebody needs to hear later."""
-        if self._ownership:
-            self.past.update(self._lasting(said))
 
     def _is_needed(self, c: Punctuation, p: Punctuation) -> bool:
         """Whether somebody may need to hear ``c`` though ``p`` has been said, which implies it."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import cached_property
 
 import polars as pl
 
 from xmlpunct.expressions.expression import Column, Expression
-from xmlpunct.expressions.program import Program
 from xmlpunct.operators.carriers import Carriers
+from xmlpunct.operators.columns import Columns
 from xmlpunct.operators.images import Images
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
@@ -18,7 +16,7 @@ from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 
 
 class Project(Operator):
@@ -36,6 +34,12 @@ class Project(Operator):
     ``derived`` names input columns that a project below has computed, by expressions over other input columns.
     Without ``memory`` (a part of a plan that is rebuilt for every slice) only single punctuations and plain
     columns count.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> show(Project.rename(Schema.parse("x INT, y INT"), ["y"], ["z"]), "1 7; 2 7", "P(1, 7)", "P(*, 7)")
+    1 7; 2 7 -> 7; 7
+    P(1, 7)  ->
+    P(*, 7)  -> P(7)
     """
 
     name = "project"
@@ -47,15 +51,8 @@ class Project(Operator):
         derived: Iterable[tuple[str, Expression]] = (),
         memory: bool = True,
     ) -> None:
-        attributes = [
-            replace(schema[e.name], name=name, path=name)
-            if isinstance(e, Column)
-            else Attribute(name, e.type, e.nullable)
-            for name, e in columns
-        ]
-        super().__init__((schema,), Schema.of(attributes))
-        self.columns, self.memory = tuple(columns), memory
-        self._sources = {name: e.name for name, e in columns if isinstance(e, Column)}
+        self._columns, self._memory = Columns(schema, columns), memory
+        super().__init__((schema,), self._columns.schema)
         self._carriers = Carriers(schema, columns, dict(derived), memory)
         self._joint = JointCover(schema, self._carriers.dropped)
         self._images = Images(schema, self.schema, self._carriers)
@@ -72,25 +69,18 @@ class Project(Operator):
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        mine = [[self._sources[name] for name in way] for way in ways]
+        mine = [[self._columns.chosen[name] for name in way] for way in ways]
         self._joint.spread(Ownership(self.inputs[0], mine, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        if 0 < len(self._sources) == len(self.columns):  # nothing is computed, only chosen
-            return pl.DataFrame([tuples[source].alias(name) for name, source in self._sources.items()])
-        computed, reasons = self._program.run(tuples)
+        computed, reasons = self._columns.of(tuples)
         if reasons is None:
             return computed
         self.reject_failures(tuples, reasons)
         return computed.filter(reasons.is_null())
 
-    @cached_property
-    def _program(self) -> Program:
-        """Made when tuples come: a planner asks for the schema of many an operator, and no more."""
-        return Program(self.columns)
-
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        closed = self._joint.add(batch) if self.memory else batch.closing(self._carriers.carried)
+        closed = self._joint.add(batch) if self._memory else batch.closing(self._carriers.carried)
         if closed.place is None:
             closed = PunctuationBatch(p for p in closed if not p.is_empty)
         return self.schema.empty(), self._projected(closed)

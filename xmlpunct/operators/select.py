@@ -21,6 +21,14 @@ class Select(Operator):
     - ckeep(ts, ps)  = []
 
     From the start: no tuple comes for which the predicate cannot be true.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.expressions.expression import Column, Literal
+    >>> from xmlpunct.expressions.functions import call
+    >>> from xmlpunct.types import INT
+    >>> big = call(">", Column(INT, True, "x"), Literal(INT, False, 2))
+    >>> show(Select(Schema.parse("x INT"), big), "1; 3; P([1,5])")
+    1; 3; P([1,5]) -> 3; P([1,5])
     """
 
     name = "select"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
@@ -11,7 +9,7 @@ from xmlpunct.arrow import booleans
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.iterator import Outcome
-from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
+from xmlpunct.operators.join_keys import LEFT, RIGHT, Equalities, JoinKeys
 from xmlpunct.operators.state import State
 from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -32,6 +30,14 @@ class SemiJoin(TwoInputs):
 
     Each left tuple is decided once, at its first partner or when its k is closed; ts' is what is retained. Of the
     right tuples that is what finds partners.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
+    >>> it = SemiJoin(bids, items, [("item", "id")], anti=True)
+    >>> show(it, "1: 1 10; 2 20", "2: 1 lamp; P([1,5], *)", "1: P(2, *)")
+    1: 1 10; 2 20          ->
+    2: 1 lamp; P([1,5], *) -> 2 20
+    1: P(2, *)             -> P(2, *)
     """
 
     name = "semijoin"
@@ -41,11 +47,11 @@ class SemiJoin(TwoInputs):
         self,
         left: Schema,
         right: Schema,
-        keys: Sequence[tuple[str, str]],
+        keys: Equalities,
         anti: bool = False,
         residual: Expression | None = None,
     ) -> None:
-        self.keys, self.anti, self._residual = JoinKeys((left, right), keys), anti, residual
+        self.keys, self.anti, self.residual = JoinKeys((left, right), keys), anti, residual
         needed = {*self.keys.names[RIGHT], *(residual.columns() if residual is not None else ())}
         partner = Schema.of(a for a in right if a.name in needed)
         self._columns = list(partner.names) or [_ANY]
@@ -61,10 +67,8 @@ class SemiJoin(TwoInputs):
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
 
     def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        places, rows = self._partners.probe(tuples, self.keys.names[LEFT])
-        _, passed = self.satisfying(tuples[places], self._partners.take(rows), self._residual)
         partnered = np.zeros(tuples.height, np.bool_)
-        partnered[places[passed]] = True
+        partnered[self.meet(LEFT, tuples)[1]] = True
         has_partner, null = booleans(partnered), self.keys.has_null(LEFT, tuples)
         decided = null | self.keys.closed_by(RIGHT, LEFT, tuples)
         self._waiting.append(tuples.filter(~has_partner & ~decided))
@@ -72,9 +76,7 @@ class SemiJoin(TwoInputs):
 
     def _from_right(self, tuples: pl.DataFrame) -> pl.DataFrame:
         fresh = self._partner(without(tuples, self.keys.has_null(RIGHT, tuples))).unique(maintain_order=True)
-        places, rows = self._waiting.probe(fresh, self.keys.names[RIGHT])
-        _, passed = self.satisfying(self._waiting.take(rows), fresh[places], self._residual)
-        partnered = self.lose(LEFT, np.unique(rows[passed]))
+        partnered = self.lose(LEFT, np.unique(self.meet(RIGHT, fresh)[2]))
         self._partners.insert(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
         return self.schema.empty() if self.anti else partnered
 
@@ -83,14 +85,11 @@ class SemiJoin(TwoInputs):
         return right.with_columns(pl.lit(True).alias(_ANY)).select(self._columns)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        other, closed = 1 - port, self.keys.closings(port, batch)
-        schemas = [pending.schema for pending in self.pending]
-        (gone,) = self.close(other, self.keys.moved(closed, schemas[other], other))  # keep
-        passed = gone if self.anti and other == LEFT else self.schema.empty()
-        self.keys.add(port, closed)
+        closed, (gone,) = self.hear(port, batch)  # keep
+        passed = gone if self.anti and port == RIGHT else self.schema.empty()
         if port == LEFT:
             self.pending[LEFT].add(batch)
         elif not self.anti:
-            self.pending[RIGHT].add(self.keys.moved(closed, schemas[RIGHT], RIGHT))
+            self.pending[RIGHT].add(self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))
         mine, partners = self.free()
         return passed, PunctuationBatch.union([mine, partners.rebase(self.schema, self._places)])

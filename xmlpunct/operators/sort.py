@@ -24,6 +24,13 @@ class Sort(Operator):
 
     init(ps) is the `Prefix` that ps close. It is said in punctuations of its own where those of ps that can go
     out do not cover it: after a tuple none comes that sorts before it.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> it = Sort(Schema.parse("x INT NOT NULL CHECK (x BETWEEN 0 AND 9)"), [("x", False, False)])
+    >>> show(it, "3; 1; 2", "P(2)", "P([0,1])")
+    3; 1; 2  ->
+    P(2)     ->
+    P([0,1]) -> 1; 2; P(2); P([0,1])
     """
 
     name = "sort"

@@ -21,6 +21,12 @@ class Union(Operator):
     - cpass(ts1, ps1, ..., tsn, psn)  = δ(ts1 ++ ... ++ tsn)
     - cprop(ts1, ps1, ..., tsn, psn)  = setCombine(ps1, ..., psn)
     - ckeep                           = [t | t in δ(ts1 ++ ... ++ tsn), setNomatch(t, cprop)]
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x = Schema.parse("x INT")
+    >>> show(Union([x, x]), "1: 1; 2; P([1,5])", "2: 2; 3; P([2,9])")
+    1: 1; 2; P([1,5]) -> 1; 2
+    2: 2; 3; P([2,9]) -> 3; P([2,5])
     """
 
     name = "union"

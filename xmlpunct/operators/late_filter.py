@@ -1,4 +1,4 @@
-"""guard: rejects what comes after a punctuation that matches it, before anything else sees it."""
+"""late filter, in plans called guard: rejects what comes after a punctuation that matches it, before all others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xmlpunct.types import STRING
 
 LATE = "$late"
 MOST = 1_000_000
-"""So many punctuations, or intervals of them, does a guard remember."""
+"""So many punctuations, or intervals of them, does it remember."""
 
 
 def guarded(schema: Schema) -> Schema:
@@ -35,7 +35,7 @@ def marked(given: Slice, schema: Schema) -> Slice:
     return Slice(given.tuples.with_columns(late.alias(LATE)).select(whole.names), said)
 
 
-class Guard(Operator):
+class LateFilter(Operator):
     """Rejects the tuples that come after a punctuation of their source that matches them; passes the others on.
 
     - cpass(ts, ps)  = [t | t in ts, not late(t)]
@@ -44,6 +44,12 @@ class Guard(Operator):
 
     It reads the slices of one source, each `marked`, in the order of the source. Its memory has a limit, and it
     counts what it has ``forgotten``. How late a tuple may be it cannot know, so that it is there till the end.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x = Schema.parse("x INT")
+    >>> show(LateFilter(x), "5 feed 1 10 null; P(5, *, *, *, *)", "6 feed 3 30 null; 5 feed 4 40 null")
+    5 feed 1 10 null; P(5, *, *, *, *) -> 5 feed 1 10; P(5, *, *, *)
+    6 feed 3 30 null; 5 feed 4 40 null -> 6 feed 3 30
     """
 
     name = "guard"
