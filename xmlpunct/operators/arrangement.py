@@ -75,12 +75,13 @@ class Page:
         """The blocks of which a row may match a group, without what is gone, and the numbers of their rows."""
         if not group.may_match(self._bounds_of):
             return
+        is_one = self.frame.height <= BLOCK_ROWS
         for at in range(0, self.frame.height, BLOCK_ROWS):
 
             def bounds(name: str, at: int = at) -> Bounds:
                 return self._bounds_of(name, at)
 
-            if group.may_match(bounds):
+            if is_one or group.may_match(bounds):
                 tuples = self.frame[at : at + BLOCK_ROWS]
                 rows = np.arange(self.first + at, self.first + at + tuples.height)
                 rows = rows if self.numbers is None else self.numbers[at : at + BLOCK_ROWS]
@@ -281,7 +282,13 @@ class Arrangement:
         if low + 1 == len(firsts) or int(rows.max()) < firsts[low + 1]:
             page = self._pages[low]
             frame = page.frame if columns == page.frame.columns else page.frame.select(columns)
-            return frame[page.places(rows)]
+            places = page.places(rows)
+            first, last = int(places[0]), int(places[-1])
+            if (
+                last - first + 1 == len(places) and (places[1:] > places[:-1]).all()
+            ):  # one run: nothing is copied
+                return frame[first : last + 1]
+            return frame[places]
         at = np.searchsorted(np.array(firsts), rows, side="right") - 1
         order = np.argsort(at, kind="stable")
         cuts = np.flatnonzero(np.diff(at[order])) + 1
