@@ -1,9 +1,9 @@
-"""Joins of data frames by the values of columns, as we mean equality."""
+"""State as named data frames; and joins by the values of columns, as we mean equality."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import polars as pl
 
@@ -13,6 +13,40 @@ Order = Literal["none", "left", "left_right"]
 
 Snapshot = Mapping[str, pl.DataFrame]
 """State as named data frames, enough to restore it."""
+
+
+class Part(Protocol):
+    """Something retained, which counts, saves and restores itself."""
+
+    def __len__(self) -> int:
+        """How many tuples, or punctuations, it holds."""
+
+    def snapshot(self) -> Snapshot:
+        """What it holds. A frame that did not change is the same object as in the snapshot before."""
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Hold what a snapshot has, instead of what it holds."""
+
+
+def grouped(snapshot: Snapshot) -> dict[str, dict[str, pl.DataFrame]]:
+    """A snapshot ``{"a/b": ...}`` as ``{"a": {"b": ...}}``."""
+    groups: dict[str, dict[str, pl.DataFrame]] = {}
+    for key, frame in snapshot.items():
+        name, _, rest = key.partition("/")
+        groups.setdefault(name, {})[rest] = frame
+    return groups
+
+
+def snapshot_of(parts: Mapping[str, Part]) -> dict[str, pl.DataFrame]:
+    """The snapshots of several parts as one."""
+    return {f"{name}/{key}": frame for name, part in parts.items() for key, frame in part.snapshot().items()}
+
+
+def restore(parts: Mapping[str, Part], snapshot: Snapshot) -> None:
+    """The inverse of `snapshot_of`: let each part take its own. One that is not there held nothing."""
+    groups = grouped(snapshot)
+    for name, part in parts.items():
+        part.restore(groups.get(name, {}))
 
 
 def join(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -27,6 +26,7 @@ from xmlpunct.engine.rule_options import RULE_OPTIONS
 from xmlpunct.engine.rules import optimize
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Aggregate, Operator
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -48,8 +48,8 @@ class Every(Operator):
         first, self._seen = -self._seen % self.n, self._seen + tuples.height
         return tuples[first:].gather_every(self.n)
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return punctuations
+    def punctuate(self, port: int, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
+        return self.schema.empty(), batch
 
 
 @dataclass(frozen=True)

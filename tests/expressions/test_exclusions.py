@@ -14,7 +14,8 @@ from xmlpunct.expressions.exclusions import COMBINATIONS, GAPS, never, outside
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.expressions.functions import call
 from xmlpunct.operators import Project, Scan, Select
-from xmlpunct.operators.punctuate import AccessOrder, Punctuate
+from xmlpunct.operators.access_order import AccessOrder
+from xmlpunct.operators.punctuate import Punctuate
 from xmlpunct.punctuations.pattern import values
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.punctuations.text import parse_pattern

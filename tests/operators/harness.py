@@ -26,6 +26,8 @@ from tests.strategies import (
 )
 from xmlpunct.operators import Operator, run
 from xmlpunct.operators.driver import pack, unpack
+from xmlpunct.operators.notation import read, read_port, shown
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -169,6 +171,11 @@ def give(operator: Operator, port: int, elements: Sequence[Tuple | Punctuation])
     return output
 
 
+def promised(operator: Operator, port: int, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
+    """What an operator promises of its output once it has heard these."""
+    return operator.punctuate(port, PunctuationBatch(punctuations))[1]
+
+
 def mixed(schema: Schema, elements: Sequence[Element]) -> Slice:
     """Elements as a slice, in half of which punctuations that make a column are one."""
     found = slice_of(schema, elements)
@@ -198,31 +205,8 @@ def probes(space: Space, extra: int = 0) -> list[Tuple]:
 
 
 def notation(operator: Operator, port: int, text: str) -> list[Tuple | Punctuation]:
-    """The elements of a slice in the paper's notation.
-
-    ``1 a; 2 null; P(*, [a,b])``: a tuple's values stand behind one another, as their types read; an empty
-    STRING is ``""``.
-    """
-    schema = operator.inputs[port]
-    found: list[Tuple | Punctuation] = []
-    for piece in filter(None, map(str.strip, text.split(";"))):
-        if piece.startswith("P("):
-            found.append(Punctuation.parse(schema, f"<{piece[2:-1]}>"))
-        else:
-            values = zip(schema, piece.split(), strict=True)
-            found.append(tuple(None if v == "null" else a.type.parse(v.replace('""', "")) for a, v in values))
-    return found
-
-
-def shown(operator: Operator, output: Slice) -> str:
-    """A slice in the same notation, tuples first."""
-    rows = (
-        " ".join(
-            "null" if v is None else a.type.format(v) or '""' for a, v in zip(operator.schema, t, strict=True)
-        )
-        for t in output.tuples.rows()
-    )
-    return "; ".join([*rows, *(f"P({str(p)[1:-1]})" for p in output.punctuations)])
+    """The elements of a slice in the paper's notation."""
+    return read(operator.inputs[port], text)
 
 
 def check_table(operator: Operator, table: str) -> None:
@@ -233,8 +217,6 @@ def check_table(operator: Operator, table: str) -> None:
     """
     for line in filter(None, map(str.strip, table.splitlines())):
         given, _, expected = (part.strip() for part in line.partition("->"))
-        port = 0
-        if given[:2] in ("1:", "2:", "3:"):
-            port, given = int(given[0]) - 1, given[2:]
+        port, given = read_port(given)
         output = give(operator, port, notation(operator, port, given))
-        assert sorted(shown(operator, output).split("; ")) == sorted(expected.split("; ")), line
+        assert sorted(shown(operator.schema, output).split("; ")) == sorted(expected.split("; ")), line

@@ -77,7 +77,7 @@ def test_it_holds_finds_and_loses_what_a_list_does(key: tuple[str, ...], seed: i
 
     for _ in range(25):
         ps, fresh = punctuations(rng), some(rng, rng.choice([0, 1, 5, 30]))
-        match rng.randrange(5):
+        match rng.randrange(6):
             case 0:
                 held.append(fresh)
                 model += fresh.rows()
@@ -104,13 +104,17 @@ def test_it_holds_finds_and_loses_what_a_list_does(key: tuple[str, ...], seed: i
                 assert listed(gone) == [tuple(map(plain, t)) for t in model if closed(t, ps)]
                 model = [t for t in model if not closed(t, ps)]
             case 4:
+                gone = held.remove(held.where(pl.col("n") > 2))
+                assert listed(gone) == [tuple(map(plain, t)) for t in model if (t[0] or 0) > 2]
+                model = [t for t in model if not (t[0] or 0) > 2]
+            case 5:
                 blocked = set(held.blocked(ps))
                 assert blocked == {p for p in ps if any(match(t, p) for t in model)}
         assert held.height == len(model)
         assert listed(held.frame) == [tuple(map(plain, t)) for t in model]
         if rng.random() < 0.2:
             again = Arrangement(SCHEMA.empty(), key)
-            again.restore("it", unpack(pack(held.snapshot("it"))) | held.snapshot("its"))
+            again.restore(unpack(pack(held.snapshot())))
             held = again
 
 
@@ -118,15 +122,15 @@ def test_what_did_not_change_is_the_same_in_the_next_snapshot() -> None:
     held = Arrangement(SCHEMA.empty(), ("n",))
     for start in range(0, 400, 5):
         held.append(SCHEMA.frame((i, 0.0, "a") for i in range(start, start + 5)))
-    before = held.snapshot("it")
+    before = held.snapshot()
     held.append(SCHEMA.frame([(1000, 0.0, "a")]))
     held.remove(held.matching(PunctuationSet(SCHEMA, [Punctuation.of(SCHEMA, n="[0,2]")])))
-    after = held.snapshot("it")
+    after = held.snapshot()
     kept = sum(frame.height for name, frame in after.items() if before.get(name) is frame)
     assert kept >= 300
     again = Arrangement(SCHEMA.empty(), ("n",))
-    again.restore("it", after)
-    assert {name for name in again.snapshot("it") if after[name] is again.snapshot("it")[name]} >= {
+    again.restore(after)
+    assert {name for name in again.snapshot() if after[name] is again.snapshot()[name]} >= {
         name for name in after if not name.endswith(".dead")
     }, "who continues writes no page again"
 
@@ -135,7 +139,7 @@ def test_pages_are_written_anew_once_most_of_their_rows_are_gone() -> None:
     held = Arrangement(SCHEMA.empty(), ("n",))
     held.append(SCHEMA.frame((i, 0.0, "a") for i in range(40)))
     held.remove(np.arange(0, 30))
-    (page,) = held.snapshot("it").values()
+    (page,) = held.snapshot().values()
     assert page["n"].to_list() == list(range(30, 40))
 
 

@@ -40,8 +40,8 @@ from xmlpunct.operators import (
     Union,
     run,
 )
-from xmlpunct.operators.join import PRESERVED
-from xmlpunct.operators.punctuate import AccessOrder
+from xmlpunct.operators.access_order import AccessOrder
+from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice

@@ -33,22 +33,15 @@ class Recorder(Operator):
         self.reject({"x": 1}, "for the test")
         return tuples
 
-    def pass_(self, port: int, punctuations: list[Punctuation]) -> pl.DataFrame:
-        self.calls.append("pass")
-        return X.frame([(9,)])
-
-    def keep(self, port: int, punctuations: list[Punctuation]) -> None:
-        self.calls.append("keep")
-
-    def prop(self, port: int, punctuations: list[Punctuation]) -> list[Punctuation]:
-        self.calls.append("prop")
-        return punctuations
+    def punctuate(self, port: int, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
+        self.calls.append("punctuate")
+        return X.frame([(9,)]), batch
 
 
-def test_step_pass_keep_prop_in_that_order() -> None:
+def test_tuples_come_before_punctuations() -> None:
     operator = Recorder()
     output = run(operator, 0, Slice(X.frame([(1,), (2,)]), [FIVE]))
-    assert operator.calls == ["step", "pass", "keep", "prop"]
+    assert operator.calls == ["step", "punctuate"]
     assert output.tuples.rows() == [(1,), (2,), (9,)]
     assert output.punctuations == [FIVE]
 
@@ -57,7 +50,7 @@ def test_nothing_is_asked_about_what_did_not_come() -> None:
     operator = Recorder()
     assert not run(operator, 0, Slice(X.empty()))
     assert run(operator, 0, Slice(X.empty(), [FIVE])).tuples.rows() == [(9,)]
-    assert operator.calls == ["pass", "keep", "prop"]
+    assert operator.calls == ["punctuate"]
 
 
 def pipeline() -> Pipeline:
@@ -117,7 +110,7 @@ def test_what_is_known_from_the_start_goes_up_through_the_operators_above() -> N
     assert [operator.calls for operator in stages if isinstance(operator, Recorder)] == [
         [],
         [],
-        ["pass", "keep", "prop"],
+        ["punctuate"],
     ]
     assert not pipeline().open()
 
@@ -178,7 +171,6 @@ def test_behind_the_end_what_comes_in_a_column_goes_in_a_column(kind: str) -> No
     (operator,) = ended_join(kind).operators
     for first in (0, 100, 200):
         closed = PunctuationBatch.of_column(Y, 0, pl.Series(range(first, first + 100)))
-        operator.keep(1, closed)
-        said = operator.prop(1, closed)
-        assert PunctuationBatch.of(said).place is not None or kind == "left"  # which speaks of two attributes
+        _, said = operator.punctuate(1, closed)
+        assert said.place is not None or kind == "left"  # which speaks of two attributes
         assert {5 + first} <= {p.patterns[0].value for p in said if isinstance(p.patterns[0], Constant)}

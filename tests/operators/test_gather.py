@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.harness import FEWER, assert_proper, mixed
+from tests.operators.harness import FEWER, assert_proper, mixed, promised
 from tests.oracle import bag
 from tests.plans.feeds import cuts as cut_somehow
 from tests.strategies import FLAG, SIGNED, Element, Space, slice_of, streams
@@ -129,18 +129,18 @@ def test_nobody_speaks_for_another_shard() -> None:
     gather = Gather(X, 3, [("x",)], owners)
     by_shard = {shard: n for n, shard in zip(range(50), owners([(n,) for n in range(50)]), strict=True)}
     ranged = Punctuation.of(X, x="[0,49]")
-    found = gather.prop(0, [ranged])
+    found = promised(gather, 0, [ranged])
     mine = [n for n, shard in zip(range(50), owners([(n,) for n in range(50)]), strict=True) if shard == 0]
     assert [n for n in range(50) if any(p.patterns[0].matches(n) for p in found)] == mine
     other = by_shard[2]
-    assert gather.prop(1, [Punctuation.of(X, x=other)]) == []
-    assert gather.prop(2, [Punctuation.of(X, x=other)]) == [Punctuation.of(X, x=other)]
+    assert promised(gather, 1, [Punctuation.of(X, x=other)]) == []
+    assert promised(gather, 2, [Punctuation.of(X, x=other)]) == [Punctuation.of(X, x=other)]
 
 
 def test_without_the_keys_all_shards_must_agree() -> None:
     gather = Gather(X, 2, [], owners_of(X, (), 2))
-    assert gather.prop(0, [Punctuation.of(X, x=5)]) == []
-    assert [str(p) for p in gather.prop(1, [Punctuation.of(X, x="[4,6]")])] == ["<5>"]
+    assert promised(gather, 0, [Punctuation.of(X, x=5)]) == []
+    assert [str(p) for p in promised(gather, 1, [Punctuation.of(X, x="[4,6]")])] == ["<5>"]
 
 
 def test_it_does_not_matter_which_shard_speaks_first() -> None:
@@ -154,5 +154,5 @@ def test_it_does_not_matter_which_shard_speaks_first() -> None:
     for said, expected in (((one, both, other), []), ((one, both, one), [both])):
         for order in permutations(range(3)):
             gather = Gather(schema, 3, [], owners_of(schema, (), 3))
-            found = [p for shard in order for p in gather.prop(shard, [said[shard]])]
+            found = [p for shard in order for p in promised(gather, shard, [said[shard]])]
             assert found == expected

@@ -11,7 +11,7 @@ from tests.operators.harness import FEWER, Tally, assert_sound_behind, check_tab
 from tests.operators.joins import CASES, Case
 from tests.oracle import relational
 from xmlpunct.operators import Join
-from xmlpunct.operators.join import PRESERVED
+from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.schema import Schema
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.operators.harness import check_table, give, notation
+from tests.operators.harness import check_table, give, notation, promised
 from xmlpunct.engine.exchange.routing import owners_of
 from xmlpunct.expressions.expression import Column, Literal
 from xmlpunct.expressions.functions import call
@@ -140,7 +140,7 @@ def test_two_shards_do_not_fuse_into_what_nobody_else_asserts() -> None:
     owners = owners_of(X, ("x",), 3)
     gather = Gather(X, 3, [("x",)], owners)
     whole = Punctuation.of(X, x="[0,9]")
-    found = [*gather.prop(0, [whole]), *gather.prop(1, [whole])]
+    found = [*promised(gather, 0, [whole]), *promised(gather, 1, [whole])]
     shards = owners([(n,) for n in range(10)])
     assert [n for n in range(10) if any(p.patterns[0].matches(n) for p in found)] == [
         n for n in range(10) if shards[n] != 2

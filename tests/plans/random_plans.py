@@ -30,7 +30,7 @@ from xmlpunct.engine.plan import (
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.functions import call, cast, literal
 from xmlpunct.operators import Aggregate, SortKey
-from xmlpunct.operators.join import PRESERVED
+from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
 

@@ -77,7 +77,8 @@ def test_what_was_held_before_leaves_no_trace(space: Space, data: st.DataObject)
     held = PunctuationSet(space.schema, data.draw(several))
     held.discard(data.draw(st.lists(st.sampled_from(list(held)))) if len(held) else [])
     held.update(data.draw(several))
-    again = PunctuationSet.restored(space.schema, held.snapshot())
+    again = PunctuationSet(space.schema)
+    again.restore(held.snapshot())
     for p in data.draw(several):
         assert held.overlapping(p) == again.overlapping(p)
 
@@ -113,7 +114,8 @@ def test_adding_and_discarding(space: Space, data: st.DataObject) -> None:
             held.discard(out)
             for p in out:
                 model.pop(p, None)
-        again = PunctuationSet.restored(space.schema, held.snapshot())
+        again = PunctuationSet(space.schema)
+        again.restore(held.snapshot())
         assert list(held) == list(again) == held.all() == in_order(model)
         assert len(held) == len(model)
         assert all(p in held for p in model)

@@ -29,7 +29,7 @@ class Output:
     def prepare(self, given: Slice) -> Slice:
         """What of a slice is to be written, in order."""
         tuples = given.tuples
-        if tuples.height and len(self._written):
+        if tuples.height:
             late = self._written.mask(tuples)
             if late.any():
                 self.late += int(late.sum())

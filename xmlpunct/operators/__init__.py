@@ -5,18 +5,19 @@ from xmlpunct.operators.difference import Difference
 from xmlpunct.operators.driver import Counters, Pipeline, run
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.group_by import GroupBy
-from xmlpunct.operators.guard import Guard
 from xmlpunct.operators.intersect import Intersect
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join import Join
+from xmlpunct.operators.late_filter import LateFilter
 from xmlpunct.operators.limit import Limit
 from xmlpunct.operators.merge import Merge
 from xmlpunct.operators.not_in import NotIn
 from xmlpunct.operators.partial_dupelim import PartialDupElim
 from xmlpunct.operators.partial_group_by import PartialGroupBy
 from xmlpunct.operators.prefix import SortKey
-from xmlpunct.operators.project import Project, Scan
+from xmlpunct.operators.project import Project
 from xmlpunct.operators.punctuate import Punctuate
+from xmlpunct.operators.scan import Scan
 from xmlpunct.operators.select import Select
 from xmlpunct.operators.semijoin import SemiJoin
 from xmlpunct.operators.sort import Sort
@@ -28,9 +29,9 @@ __all__ = [
     "Difference",
     "DupElim",
     "GroupBy",
-    "Guard",
     "Intersect",
     "Join",
+    "LateFilter",
     "Limit",
     "Merge",
     "NotIn",

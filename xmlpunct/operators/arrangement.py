@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.arrow import booleans
+from xmlpunct.frames import Snapshot
 from xmlpunct.operators.hash_index import Hashes, Rows, ascending, firsts, hash_index
 from xmlpunct.punctuations.set import Group, PunctuationSet
 from xmlpunct.slice import without
@@ -74,12 +75,13 @@ class Page:
         """The blocks of which a row may match a group, without what is gone, and the numbers of their rows."""
         if not group.may_match(self._bounds_of):
             return
+        is_one = self.frame.height <= BLOCK_ROWS
         for at in range(0, self.frame.height, BLOCK_ROWS):
 
             def bounds(name: str, at: int = at) -> Bounds:
                 return self._bounds_of(name, at)
 
-            if group.may_match(bounds):
+            if is_one or group.may_match(bounds):
                 tuples = self.frame[at : at + BLOCK_ROWS]
                 rows = np.arange(self.first + at, self.first + at + tuples.height)
                 rows = rows if self.numbers is None else self.numbers[at : at + BLOCK_ROWS]
@@ -165,6 +167,9 @@ class Arrangement:
         """Those that somebody has asked for."""
         self._whole: pl.DataFrame | None = empty
 
+    def __len__(self) -> int:
+        return self.height
+
     @property
     def height(self) -> int:
         """How many tuples are retained."""
@@ -249,10 +254,10 @@ class Arrangement:
             keys = keys.rename(dict(zip(names, self.key, strict=True)))
         return self._equal(keys, self._index(self.key))
 
-    def has(self, tuples: pl.DataFrame) -> pl.Series:
+    def has(self, tuples: pl.DataFrame, on: Sequence[str] | None = None) -> pl.Series:
         """For each tuple, whether one of the same key is retained."""
         found = np.zeros(tuples.height, np.bool_)
-        found[self.probe(tuples)[0]] = True
+        found[self.probe(tuples, on)[0]] = True
         return booleans(found)
 
     def _equal(self, keys: pl.DataFrame, index: Index) -> tuple[Rows, Rows]:
@@ -276,7 +281,13 @@ class Arrangement:
         if low + 1 == len(firsts) or int(rows.max()) < firsts[low + 1]:
             page = self._pages[low]
             frame = page.frame if columns == page.frame.columns else page.frame.select(columns)
-            return frame[page.places(rows)]
+            places = page.places(rows)
+            first, last = int(places[0]), int(places[-1])
+            if (
+                last - first + 1 == len(places) and (places[1:] > places[:-1]).all()
+            ):  # one run: nothing is copied
+                return frame[first : last + 1]
+            return frame[places]
         at = np.searchsorted(np.array(firsts), rows, side="right") - 1
         order = np.argsort(at, kind="stable")
         cuts = np.flatnonzero(np.diff(at[order])) + 1
@@ -287,6 +298,12 @@ class Arrangement:
         back = np.empty(len(rows), np.int64)
         back[order] = np.arange(len(rows))
         return pl.concat(parts, rechunk=True)[back]
+
+    def where(self, condition: pl.Expr) -> Rows:
+        """The rows for which a condition is true, in order."""
+        hit = condition.fill_null(False).alias("$hit")
+        found = [page.rows[page.alive.with_columns(hit)["$hit"].to_numpy()] for page in self._pages]
+        return np.concatenate(found) if found else _NONE
 
     def matching(self, closed: PunctuationSet) -> Rows:
         """The rows that match any of some punctuations, in order."""
@@ -357,23 +374,17 @@ class Arrangement:
 
     # Checkpoints
 
-    def snapshot(self, name: str) -> dict[str, pl.DataFrame]:
-        """The pages, each under a name of its own that begins with ``name``, and which rows are gone."""
-        found = {}
-        for page in self._pages:
-            found[f"{name}.{page.first}"] = page.frame
-            if page.marks is not None:
-                found[f"{name}.{page.first}.dead"] = page.marks
-        return found
+    def snapshot(self) -> Snapshot:
+        """The pages, each by its first row, and which rows are gone."""
+        pages = {str(page.first): page.frame for page in self._pages}
+        return pages | {f"{p.first}.dead": p.marks for p in self._pages if p.marks is not None}
 
-    def restore(self, name: str, snapshot: Mapping[str, pl.DataFrame]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Take the tuples of a snapshot."""
         self.clear()
-        lead = f"{name}."
-        keys = [key.removeprefix(lead) for key in snapshot if key.startswith(lead)]
-        for first in sorted(int(key) for key in keys if key.isdecimal()):
-            page = Page(snapshot[f"{lead}{first}"], first)
-            dead = snapshot.get(f"{lead}{first}.dead")
+        for first in sorted(int(key) for key in snapshot if key.isdecimal()):
+            page = Page(snapshot[str(first)], first)
+            dead = snapshot.get(f"{first}.dead")
             if dead is not None:
                 page.mark(page.rows[dead.to_series().to_numpy()])
             self._pages.append(page)

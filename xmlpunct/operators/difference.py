@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.set_operation import SetOperation
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.slice import without
 
 
@@ -22,6 +17,14 @@ class Difference(SetOperation):
     - ckeep1  = [t | t in ts1, t not in ts2, setNomatch(t, ps2)]
     - ckeep2  = [t | t in ts2, setNomatch(t, ps1)]; and what was output, until promised away
     - cprop   = setCombine(ps1, ps2) ++ setNomatchPs(ts1', ps1)
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.schema import Schema
+    >>> x = Schema.parse("x INT")
+    >>> show(Difference(x, x), "1: 1; 2", "2: 2; P(1)", "1: P([1,2])")
+    1: 1; 2     ->
+    2: 2; P(1)  -> 1
+    1: P([1,2]) -> P(1); P([1,2])
     """
 
     name = "difference"
@@ -30,17 +33,13 @@ class Difference(SetOperation):
 
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            _, had = self._stored[LEFT].probe(tuples)
+            _, had = self.stored[LEFT].probe(tuples)
             self.lose(LEFT, ascending(had))
             self.store(RIGHT, tuples)
             return self.schema.empty()
-        alone = without(tuples, self._stored[RIGHT].has(tuples))
+        alone = without(tuples, self.stored[RIGHT].has(tuples))
         self.store(LEFT, alone)
         return alone.filter(self.closed_by(RIGHT, alone))
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        if port == LEFT:
-            return self.schema.empty()
-        named = PunctuationSet(self.schema, PunctuationBatch.of(punctuations).rename(self.schema))
-        waiting = self._stored[LEFT]
-        return self._output.step(0, waiting.take(waiting.matching(named)))
+    def release(self, side: int, closed: pl.DataFrame) -> pl.DataFrame:
+        return closed if side == LEFT else super().release(side, closed)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from xmlpunct.errors import Reject
-from xmlpunct.frames import Snapshot
-from xmlpunct.operators.ended import ENDED, Ended
+from xmlpunct.frames import Snapshot, grouped, snapshot_of
+from xmlpunct.operators.finished import FINISHED, Finished
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.slice import Slice, concat
@@ -36,15 +36,13 @@ class Counters:
 
 
 def run(operator: Operator, port: int, given: Slice) -> Slice:
-    """Give one slice to one operator: step, pass, keep, prop."""
+    """Give one slice to one operator."""
     at_once = operator.step(port, given.tuples) if given.tuples.height else operator.schema.empty()
     if not given.punctuations and not operator.speaks:
         return Slice(at_once)
-    released = operator.pass_(port, given.punctuations)
-    operator.keep(port, given.punctuations)
-    promised = operator.prop(port, given.punctuations)
-    if released.height:
-        at_once = pl.concat([at_once, released]) if at_once.height else released
+    passed, promised = operator.punctuate(port, given.punctuations)
+    if passed.height:
+        at_once = pl.concat([at_once, passed]) if at_once.height else passed
     return Slice(at_once, promised)
 
 
@@ -60,7 +58,7 @@ class Pipeline:
     pipeline's. ``inputs[i]`` lists the (operator, port) pairs that the pipeline's own input i feeds, and
     ``targets[o]`` the one pair that operator o's output feeds (None for the last).
 
-    An operator's output ends once: when it has, an `Ended` takes its place, and its tuples are gone.
+    An operator's output ends once: when it has, a `Finished` takes its place, and its tuples are gone.
     """
 
     operators: list[Operator]
@@ -102,7 +100,7 @@ class Pipeline:
             if operator.ends and given.punctuations.has_end:
                 self._end(place)
             now = self.operators[place]
-            counters.state_rows, counters.held_punctuations = now.rows, now.held
+            counters.state_rows, counters.held_punctuations = now.state.rows, now.state.held
             counters.forgotten = now.forgotten
             counters.state_rows_peak = max(counters.state_rows_peak, counters.state_rows)
             counters.held_punctuations_peak = max(counters.held_punctuations_peak, counters.held_punctuations)
@@ -118,7 +116,7 @@ class Pipeline:
         self.rejects = []
 
     def _end(self, place: int) -> None:
-        self.operators[place] = Ended(self.operators[place])
+        self.operators[place] = Finished(self.operators[place])
 
     def waits(self) -> list[int]:
         """For each input of the pipeline, how much that is retained waits for it."""
@@ -134,18 +132,16 @@ class Pipeline:
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """The state of all operators. A frame that is the same object as in an earlier one is the same."""
-        return {f"{i}/{k}": v for i, o in enumerate(self.operators) for k, v in o.snapshot().items()}
+        return snapshot_of({str(i): operator.state for i, operator in enumerate(self.operators)})
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take the state of a snapshot."""
-        parts: list[dict[str, pl.DataFrame]] = [{} for _ in self.operators]
-        for key, frame in snapshot.items():
-            number, _, name = key.partition("/")
-            parts[int(number)][name] = frame
-        for place, part in enumerate(parts):
-            if ENDED in part:
+        states = grouped(snapshot)
+        for place in range(len(self.operators)):
+            state = states.get(str(place), {})
+            if FINISHED in grouped(state):
                 self._end(place)
-            self.operators[place].restore(part)
+            self.operators[place].restore(state)
 
 
 def dump(frame: pl.DataFrame) -> bytes:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import State
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -20,34 +18,25 @@ class DupElim(Operator):
     - cpass(ts, ps)  = δ(ts)
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, ps)]
+
+    >>> from xmlpunct.operators.notation import show
+    >>> show(DupElim(Schema.parse("x INT")), "1; 2; 1; null", "2; 3; null", "P(2)")
+    1; 2; 1; null -> 1; 2; null
+    2; 3; null    -> 3
+    P(2)          -> P(2)
     """
 
     name = "dupelim"
 
     def __init__(self, schema: Schema) -> None:
         super().__init__((schema,), schema)
-        self._seen = Arrangement(schema.empty(), schema.names)
+        self.seen = Arrangement(schema.empty(), schema.names)
+        """The tuples that may come again."""
+        self.state = State(seen=self.seen)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        return self._seen.insert(tuples)
+        return self.seen.insert(tuples)
 
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        self._seen.remove(self._seen.matching(PunctuationSet(self.schema, punctuations)))
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return punctuations
-
-    @property
-    def retained(self) -> pl.DataFrame:
-        """The tuples that may come again."""
-        return self._seen.frame
-
-    @property
-    def rows(self) -> int:
-        return self._seen.height
-
-    def snapshot(self) -> Snapshot:
-        return self._seen.snapshot("seen")
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._seen.restore("seen", snapshot)
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        self.seen.remove(self.seen.matching(PunctuationSet(self.schema, batch)))  # keep
+        return self.schema.empty(), batch  # prop

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 
+from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.merge import Merge
-from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways, listed
 from xmlpunct.punctuations.pattern import values
@@ -57,37 +57,47 @@ class Gather(Merge):
     ``keys`` are the ways to find the partition values in the output (a null matches no pattern that can be listed);
     none if they were lost. ``onward`` are the ways of whoever receives, if what is implied is sifted there
     (`Operator.spread`). Else there is nothing to say behind the end.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x = Schema.parse("x INT")
+    >>> by_parity = Gather(x, 2, [("x",)], lambda points: [n % 2 for (n,) in points])
+    >>> show(by_parity, "1: 0; P([0,3])", "2: 5; P(5)", "2: P(4)")
+    1: 0; P([0,3]) -> 0; P({0,2})
+    2: 5; P(5)     -> 5; P(5)
+    2: P(4)        ->
     """
 
     name = "gather"
 
     def __init__(self, schema: Schema, shards: int, keys: Ways, owners: Owners, onward: Ways = ()) -> None:
-        super().__init__([schema] * shards)
-        self.meeting = Alignment(schema, shards, alike=True)  # all shards hear, and say, the same in the end
+        # All shards hear, and say, the same in the end.
+        super().__init__([schema] * shards, alike=True)
         self._ways, self._owners = [[schema.index(key) for key in way] for way in keys], owners
         if onward:
             self.sifted = True
             self.spread(onward)
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        if self.meeting.ended and not self.ownership:
-            return []
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        return self.schema.empty(), self._promised(port, batch)
+
+    def _promised(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+        if self.alignment.ended and not self.ownership:
+            return PunctuationBatch()
         if len(self.inputs) == 1:
-            if PunctuationBatch.of(punctuations).has_end:
-                self.meeting.add(port, Punctuation.everything(self.schema))
-            return punctuations
-        batch = PunctuationBatch.of(punctuations)
+            if batch.has_end:
+                self.alignment.add(port, Punctuation.everything(self.schema))
+            return batch
         for way in self._ways:
             if set(way) == {batch.place} and not batch.ranged:
                 return self._own(port, batch, len(way))
         found: dict[Punctuation, None] = {}
-        for p in punctuations:
+        for p in batch:
             split = [
                 parts for way in self._ways if (parts := split_by_owner(p, way, self._owners)) is not None
             ]
-            promised = split[0].get(port, []) if split else super().prop(port, [p])
+            promised = split[0].get(port, []) if split else self.alignment.update(port, PunctuationBatch([p]))
             found.update(dict.fromkeys(promised))
-        return list(found)
+        return PunctuationBatch(found)
 
     def _own(self, port: int, batch: PunctuationBatch, times: int) -> PunctuationBatch:
         """Those of a batch whose values are a shard's own; they stand ``times`` in a way to find it."""

@@ -1,9 +1,9 @@
 """The stream iterator: what every operator is (the paper, Section 4.2).
 
-An operator has state and five functions over it. For a slice that arrives on a port the driver calls, in
-this order, ``step`` with its tuples, then ``pass_``, ``keep`` and ``prop`` with its punctuations. The order
-tells what each may assume: ``pass_`` sees every tuple of the slice; ``keep`` runs after it and drops what
-is no longer needed; ``prop`` runs last, since what is still retained decides what may be promised.
+An operator has state and two functions over it. For a slice that arrives on a port the driver calls ``step``
+with its tuples, then ``punctuate`` with its punctuations. There the paper's three functions come in this order:
+*pass* gives the tuples that may go out now and sees every tuple of the slice; *keep* drops what is no longer
+needed; *prop* comes last, since what is still retained decides what may be promised.
 
 What an operator knows before any input, ``opening`` says. There is no ``final``: the end of an input is the
 punctuation that matches everything.
@@ -22,24 +22,34 @@ import polars as pl
 from xmlpunct.errors import Reject
 from xmlpunct.expressions.program import Program
 from xmlpunct.frames import Snapshot
+from xmlpunct.operators.state import State
 from xmlpunct.provenance import BYTE, LINE, SOURCE, is_attribute
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
 
+Outcome = tuple[pl.DataFrame, PunctuationBatch]
+"""What punctuations let out: the further tuples that pass, and the punctuations now true of the output, each once."""
+
+
+NOTHING = State()
+"""The state of an operator that retains nothing."""
+
 
 class Operator(ABC):
     """A stream iterator.
 
-    ``name`` is what people call it, ``inputs`` holds the schema of each port, ``schema`` the output's.
+    ``name`` is what people call it, ``inputs`` holds the schema of each port, ``schema`` the output's, ``state``
+    what is retained.
     Tuples come and go as data frames in schema order. An operator that cannot handle a tuple leaves it out
     of its output and says so in ``rejects``, which the driver empties. ``number`` is its node's in the plan.
     """
 
     name: str
     speaks = False
-    """Whether `prop` may have something to say where no punctuation came in."""
+    """Whether `punctuate` may have something to say where no punctuation came in."""
     ends = True
     """Whether it has nothing more to do once its output has ended."""
     quiet = False
@@ -51,7 +61,7 @@ class Operator(ABC):
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema
-        self.number = 0
+        self.number, self.state = 0, NOTHING
         self.rejects: list[Reject] = []
 
     def spread(self, ways: Ways) -> None:
@@ -69,27 +79,19 @@ class Operator(ABC):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """Take the tuples of a slice; return those that can be output at once."""
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        """Return the further tuples that these new punctuations allow to output."""
-        return self.schema.empty()
-
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        """Drop the state that these new punctuations make needless."""
-        return
-
     @abstractmethod
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        """Return the punctuations that are now true of the output, each once."""
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        """Take the punctuations of a slice; return what they let out."""
 
     @property
     def rows(self) -> int:
         """How many tuples (or groups) are retained."""
-        return 0
+        return self.state.rows
 
     @property
     def held(self) -> int:
         """How many punctuations are retained."""
-        return 0
+        return self.state.held
 
     @property
     def forgotten(self) -> int:
@@ -131,11 +133,11 @@ class Operator(ABC):
 
     def snapshot(self) -> Snapshot:
         """The state, for a checkpoint."""
-        return {}
+        return self.state.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take the state of a snapshot instead of this operator's own."""
-        return
+        self.state.restore(snapshot)
 
 
 def _told(value: Any) -> Any:

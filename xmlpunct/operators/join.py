@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.expressions.program import compiled
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.hash_index import Rows, ascending
-from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.operators.pending import Pending
+from xmlpunct.operators.hash_index import ascending
+from xmlpunct.operators.iterator import Outcome
+from xmlpunct.operators.join_keys import SIDES, Equalities, JoinKeys
+from xmlpunct.operators.join_output import JoinOutput
+from xmlpunct.operators.preserved import preserved_sides
+from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.fused import Past
 from xmlpunct.punctuations.ownership import Ways
-from xmlpunct.punctuations.pattern import Constant, interval
-from xmlpunct.punctuations.punctuation import Punctuation, combine
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
-PRESERVED = {"inner": (), "left": (LEFT,), "right": (RIGHT,), "full": (LEFT, RIGHT)}
-"""For each kind of join the sides whose tuples come out without a partner too."""
-_ID = "$id"
 
-
-class Join(Operator):
+class Join(TwoInputs):
     """Pairs the tuples of two inputs that agree on k, and satisfy ``residual`` if there is one.
 
     - cpass   = [(t1, t2) | t1.k = t2.k, residual(t1, t2)], and a preserved side's tuple with nulls once the
       other input has closed its k (or k is null) and no pair was found
     - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
-    - cprop   = modPs1(setNomatchPs(ts1', ps1)) ++ modPs2(setNomatchPs(ts2', ps2)), where ts' is retained
-      after keep; and for a preserved side its punctuations combined with what the other has closed
+    - cprop   = modPs1(setNomatchPs(ts1', ps1)) ++ modPs2(setNomatchPs(ts2', ps2)) (`JoinOutput`), where ts'
+      is retained after keep; and what `Preserved` says of a preserved side
 
-    A tuple whose k the other input has closed already is paired and not stored; neither is one with a null
-    in k. An inner join's output has each attribute of k once, under the left's name; an outer join's has
-    both, and a punctuation on the null-supplied side counts only if it constrains one of its attributes,
-    for then no row of nulls matches it; ``*`` everywhere becomes ``(,)`` on each of them.
+    A tuple whose k the other input has closed is paired and not stored; neither is one with a null in k.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
+    >>> it = Join(bids, items, [("item", "id")], "left")
+    >>> show(it, "1: 1 10; 2 20; P(1, *)", "2: 1 lamp", "2: P(1, *)", "2: P(2, *)")
+    1: 1 10; 2 20; P(1, *) ->
+    2: 1 lamp              -> 1 10 1 lamp
+    2: P(1, *)             -> P(1, *, *, *); P(*, *, 1, *)
+    2: P(2, *)             -> 2 20 null null; P(*, *, 2, *)
     """
 
     name = "join"
@@ -50,232 +48,64 @@ class Join(Operator):
         self,
         left: Schema,
         right: Schema,
-        keys: Sequence[tuple[str, str]],
+        keys: Equalities,
         kind: str = "inner",
         residual: Expression | None = None,
     ) -> None:
-        self.keys, self.kind = JoinKeys((left, right), keys), kind
-        self._preserved = [side in PRESERVED[kind] for side in (LEFT, RIGHT)]
-        sides = [
-            [a.weakened() if self._preserved[1 - port] else a for a in schema]
-            for port, schema in enumerate((left, right))
+        inputs = left, right
+        self.keys, self.residual = JoinKeys(inputs, keys), residual
+        self._output = JoinOutput(inputs, self.keys, kind)
+        retained = [  # of a preserved side apart: first what has no partner yet
+            [Arrangement(schema.empty(), names) for _ in range(1 + preserved)]
+            for schema, names, preserved in zip(inputs, self.keys.names, self._output.preserved, strict=True)
         ]
-        if kind == "inner":
-            sides[RIGHT] = [a for a in sides[RIGHT] if a.name not in self.keys.names[RIGHT]]
-        super().__init__((left, right), Schema.of([*sides[LEFT], *sides[RIGHT]]))
-        self._places = [self._origins(side) for side in (LEFT, RIGHT)]
-        self._residual = residual
-        self._stored = [
-            Arrangement(side.empty(), self.keys.names[port]) for port, side in enumerate((left, right))
-        ]
-        self._paired = [
-            Arrangement(side.empty(), self.keys.names[port]) for port, side in enumerate((left, right))
-        ]
-        """Of a preserved side, the stored tuples that have found a partner."""
-        self._pending = [Pending(left), Pending(right)]
-        self._ended = [False, False]
-        self._closed: Sequence[Punctuation] = ()
-        """What the slice at hand closes, as punctuations over k."""
-        self._leaving: list[Rows] = []
-        """What of the other input's tuples it lets go."""
-        self._met: list[tuple[Punctuation, Punctuation]] = []
-        self._past = [Past(left), Past(right)]
-        """On several shards, what has been said of a preserved side that every shard has to say."""
+        super().__init__(inputs, self._output.schema, self.keys.alignment, inputs, retained)
+        self._preserved = preserved_sides(self.keys, self._output, self.pending)
+        past = {f"past{side}": preserved.past for side, preserved in self._preserved.items()}
+        self._ended = Cell(0)  # which sides have, as bits
+        self.state = State(**self.sides, ended=self._ended, **past)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        if any(self._preserved):
-            self.keys.spread(ways, self.sifted)
-
-    # Tuples
+        for preserved in self._preserved.values():
+            preserved.spread(ways, self.ownership, self.sifted)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        null = self.keys.has_null(port, tuples)
+        null, other = self.keys.has_null(port, tuples), 1 - port
         fresh = without(tuples, null)
-        found, matched, partners = list[pl.DataFrame](), np.zeros(fresh.height, np.bool_), list[Rows]()
-        for others in self._tuples(1 - port):
-            places, rows = others.probe(fresh, self.keys.names[port])
-            pairs, passed = self._pairs(port, fresh[places], others.take(rows))
-            found.append(pairs)
-            matched[places[passed]] = True
-            partners.append(rows[passed])
-        if self._preserved[1 - port]:
-            self._paired[1 - port].append(self._stored[1 - port].remove(ascending(partners[0])))
-        closed = self.keys.closed_by(1 - port, port, fresh)
-        if not self._preserved[port]:
-            self._stored[port].append(without(fresh, closed))
-            return pl.concat(found)
-        alone = pl.Series(~matched)
-        self._stored[port].append(fresh.filter(~closed & alone))
-        self._paired[port].append(fresh.filter(~closed & ~alone))
-        left_alone = (tuples.filter(null), fresh.filter(closed & alone))
-        return pl.concat([*found, *(self._with_nulls(port, part) for part in left_alone)])
+        output, has_partner = list[pl.DataFrame](), np.zeros(fresh.height, np.bool_)
+        for number in reversed(range(len(self.retained[other]))):
+            pairs, places, rows = self.meet(port, fresh, number)
+            output.append(pairs.select(self.schema.names))
+            has_partner[places] = True
+        if other in self._preserved:
+            alone, paired = self.retained[other]
+            paired.append(alone.remove(ascending(rows)))
+        closed = self.keys.closed_by(other, port, fresh)
+        if port in self._preserved:
+            is_alone, (alone, paired) = pl.Series(~has_partner), self.retained[port]
+            alone.append(fresh.filter(~closed & is_alone))
+            paired.append(fresh.filter(~closed & ~is_alone))
+            decided = pl.concat([tuples.filter(null), fresh.filter(closed & is_alone)])
+            output.append(self._output.with_nulls(port, decided))
+        else:
+            self.retained[port][0].append(without(fresh, closed))
+        return pl.concat(output)
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        other = 1 - port
-        self._closed = self.keys.closings(port, punctuations)
-        gone = PunctuationSet(self.inputs[other], self.keys.moved(self._closed, self.inputs[other], other))
-        self._leaving = [stored.matching(gone) for stored in self._tuples(other)]
-        if not self._preserved[other]:
-            return self.schema.empty()
-        return self._with_nulls(other, self._stored[other].take(self._leaving[0]))
-
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        other = 1 - port
-        for stored, rows in zip(self._tuples(other), self._leaving, strict=True):
-            self._pending[other].lose(stored.remove(rows))
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         # What is closed on both sides is forgotten next, and still combines with these punctuations.
-        self._met = self._meet(port, punctuations) if self._preserved[port] else []
-        self.keys.add(port, self._closed)
-        self._ended[port] |= PunctuationBatch.of(punctuations).has_end
-        self._pending[port].add(punctuations)
-
-    def _tuples(self, side: int) -> list[Arrangement]:
-        """What is stored of an input: where it is preserved, first what has no partner yet."""
-        return [self._stored[side], self._paired[side]] if self._preserved[side] else [self._stored[side]]
-
-    # Punctuations
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        found = []
-        for side in (LEFT, RIGHT):
-            free = self._pending[side].free(self._tuples(side))
-            found.append(self._said(side, free))
-            if self.ownership and self._preserved[side]:
-                self._past[side].update(self._lasting(side, free))
-        for side in (LEFT, RIGHT):
-            if self._preserved[side]:
-                found.append(self._said(side, self._halves(side, port)))
-        if self.kind == "full" and all(self._ended) and not self.rows:
-            over = [Punctuation.everything(self.schema)]
-            return PunctuationBatch.union([*found, over]) if self.ownership else over
-        return PunctuationBatch.union(found)
-
-    def _halves(self, side: int, port: int) -> Sequence[Punctuation]:
-        """What is new in a preserved side's punctuations combined with what the other has closed."""
-        pending = self._pending[side].waiting
-        if port == side:
-            return [c for p, c in self._met if p in pending or self._is_needed(side, c, p)]
-        moved, past = self.keys.moved(self._closed, self.inputs[side], side), self._past[side]
-        fresh = PunctuationBatch.of(moved)
-        over = past.complete and not len(pending) and not (self.sifted and len(past) > 1)
-        if over and fresh.place is not None and not fresh.ranged and not self._lasting(side, fresh):
-            return fresh
-        found = [p for c in fresh for p in pending.combinations(c)] if len(pending) else []
-        for c in fresh if len(past) else ():
-            both = [(p, q) for p in past.overlapping(c) if (q := combine(p, c)) is not None]
-            found += [q for p, q in both if self._is_needed(side, q, p)]
-        return found
-
-    def _is_needed(self, side: int, c: Punctuation, p: Punctuation) -> bool:
-        """Whether somebody may need to hear ``c`` though ``p`` has been said, which implies it."""
-        return c != p and self._lasts(side, p) and self.ownership.needs(self._moved(side, c))
-
-    def _lasting(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        """Those that may imply something that somebody needs to hear, once it is combined with what is closed later."""
-        batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None and not batch.ranged:
-            moved = batch.rebase(self.schema, self._places[side])
-            fixed = self.keys.places[side] == [batch.place]
-            if fixed or (moved.place is not None and not self.ownership.lasting(moved)):
-                return []
-        return [p for p in batch if self._lasts(side, p)]
-
-    def _lasts(self, side: int, p: Punctuation) -> bool:
-        """Whether a punctuation is one of `_lasting`: one of a single k is combined to nothing but itself."""
-        fixed = all(isinstance(p.patterns[i], Constant) for i in self.keys.places[side])
-        return not (fixed and self.keys.schema.names) and self.ownership.lasts(self._moved(side, p))
-
-    def _moved(self, side: int, p: Punctuation) -> Punctuation:
-        """A punctuation of an input as one of the output."""
-        return p.rebase(self.schema, self._places[side])
-
-    def _meet(self, port: int, punctuations: Sequence[Punctuation]) -> list[tuple[Punctuation, Punctuation]]:
-        """Punctuations of an input, each with its combinations with what the other has closed."""
-        schema, meeting, other = self.inputs[port], self.keys.meeting, 1 - port
-        found = []
-        for p in punctuations if len(meeting.inputs[other]) + len(meeting.past[other]) else ():
-            for c in self.keys.moved(self.keys.closed(other, p), schema, port):
-                both = combine(p, c)
-                if both is not None:
-                    found.append((p, both))
-        return found
-
-    def _said(self, side: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        """modPs: punctuations of an input as ones of the output.
-
-        The end of a null-supplied side says no more than that its attributes will all be null.
-        """
-        places = self._places[side]
-        if not (self._preserved[1 - side] and PunctuationBatch.of(punctuations).has_end):
-            return PunctuationBatch.of(punctuations).rebase(self.schema, places)
-        nulls = [
-            Punctuation.of(self.schema, **{a.name: interval(a.type, None, None, False, False)})
-            for a, place in zip(self.schema, places, strict=True)
-            if place is not None
-        ]
-        others = [p for p in punctuations if not p.is_everything]
-        return [*PunctuationBatch.of(others).rebase(self.schema, places), *nulls]
-
-    def _origins(self, side: int) -> list[int | None]:
-        """For each attribute of the output its place in an input, if it is there."""
-        places: dict[str, int] = {name: i for i, name in enumerate(self.inputs[side].names)}
-        if self.kind == "inner" and side == RIGHT:
-            for left, right in zip(*self.keys.names, strict=True):
-                places[left] = places.pop(right)
-        return [places.get(name) for name in self.schema.names]
-
-    # Rows
-
-    def _pairs(self, port: int, mine: pl.DataFrame, others: pl.DataFrame) -> tuple[pl.DataFrame, Rows]:
-        """The pairs of tuples of equal k, place by place, that satisfy the residual, and their places."""
-        left, right = (mine, others) if port == LEFT else (others, mine)
-        pairs = left.hstack([column for column in right.get_columns() if column.name not in left.columns])
-        passed = np.arange(pairs.height)
-        if self._residual is not None and pairs.height:
-            pairs = self.passing(pairs.with_row_index(_ID), compiled(self._residual))
-            passed = pairs[_ID].to_numpy().astype(np.int64)
-        return pairs.select(self.schema.names), passed
-
-    def _with_nulls(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        """A preserved side's tuples with nulls for the other side."""
-        mine = self.inputs[port].names
-        columns = [
-            pl.col(a.name) if a.name in mine else pl.lit(None, dtype=a.type.dtype).alias(a.name)
-            for a in self.schema
-        ]
-        return tuples.with_columns(columns).select(self.schema.names)
-
-    # State
-
-    def waits(self) -> list[int]:
-        stored = [a.height + b.height for a, b in zip(self._stored, self._paired, strict=True)]
-        return stored[::-1]
-
-    @property
-    def rows(self) -> int:
-        return sum(s.height for s in (*self._stored, *self._paired))
-
-    @property
-    def held(self) -> int:
-        return self.keys.meeting.held + sum(map(len, self._pending)) + sum(map(len, self._past))
-
-    def snapshot(self) -> Snapshot:
-        found = dict[str, pl.DataFrame]()
-        for i, (stored, paired) in enumerate(zip(self._stored, self._paired, strict=True)):
-            found |= stored.snapshot(f"stored{i}") | paired.snapshot(f"paired{i}")
-        pending = {f"pending{i}": p.snapshot() for i, p in enumerate(self._pending)}
-        flags = pl.DataFrame({"left": [self._ended[LEFT]], "right": [self._ended[RIGHT]]})
-        if self.ownership:
-            pending |= {f"remembered{i}": past.snapshot() for i, past in enumerate(self._past)}
-        return {**found, **pending, **self.keys.meeting.snapshot(), "flags": flags}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        for i, pending in enumerate(self._pending):
-            self._stored[i].restore(f"stored{i}", snapshot)
-            self._paired[i].restore(f"paired{i}", snapshot)
-            pending.restore(snapshot[f"pending{i}"])
-        self.keys.meeting.restore(snapshot)
-        for i, past in enumerate(self._past if self.ownership else ()):
-            past.restore(snapshot[f"remembered{i}"])
-        self._ended = list(snapshot["flags"].row(0))
+        met = {side: p.meet(batch) for side, p in self._preserved.items() if side == port}
+        closed, gone = self.hear(port, batch)  # keep
+        is_preserved = 1 - port in self._preserved
+        passed = self._output.with_nulls(1 - port, gone[0]) if is_preserved else self.schema.empty()
+        self.pending[port].add(batch)
+        self._ended.value |= batch.has_end << port
+        free = self.free()
+        promised = [self._output.said(side, free[side]) for side in SIDES]
+        for side, preserved in self._preserved.items():
+            combined = preserved.combined(free[side], closed, met.get(side))
+            promised.append(self._output.said(side, combined))
+        if len(self._preserved) == 2 and self._ended.value == 0b11 and not self.state.rows:
+            promised = promised if self.ownership else []
+            promised.append(PunctuationBatch([Punctuation.everything(self.schema)]))
+        return passed, PunctuationBatch.union(promised)

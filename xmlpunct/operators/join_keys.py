@@ -14,19 +14,21 @@ from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 
-LEFT, RIGHT = 0, 1
+LEFT, RIGHT = SIDES = 0, 1
+Equalities = Sequence[tuple[str, str]]
+"""Pairs of a left and a right attribute."""
 
 
 class JoinKeys:
     """The equality attributes k of a join: ``pairs`` of a left and a right attribute of one type, each in one pair.
 
-    ``meeting`` holds the values of k that each input has closed (the paper's joinPs), as punctuations over k,
+    ``alignment`` holds the values of k that each input has closed (the paper's joinPs), as punctuations over k,
     until the other input has closed them too: no tuple can ask for them any more. A null is equal to
     nothing, and never asks; but a preserved side's tuples with a null are promised away by ``*``, not by
     ``(,)``, so k counts as NOT NULL only where both inputs say so.
     """
 
-    def __init__(self, inputs: tuple[Schema, Schema], pairs: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, inputs: tuple[Schema, Schema], pairs: Equalities) -> None:
         self.names = [[pair[port] for pair in pairs] for port in (LEFT, RIGHT)]
         self.places = [[inputs[port].index(n) for n in self.names[port]] for port in (LEFT, RIGHT)]
         for names in self.names:
@@ -40,37 +42,33 @@ class JoinKeys:
             Attribute(f"$k{i}", inputs[LEFT][a].type, inputs[LEFT][a].nullable or inputs[RIGHT][b].nullable)
             for i, (a, b) in enumerate(pairs)
         )
-        self.meeting = Alignment(self.schema, 2)
+        self.alignment = Alignment(self.schema, 2)
 
     def spread(self, ways: Ways, sifted: bool) -> None:
         """As an operator's `spread`; ``ways`` are by the names of either input, some of them of keys."""
         keys = {n: key for names in self.names for n, key in zip(names, self.schema.names, strict=True)}
         mine = [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]
-        self.meeting.spread(Ownership(self.schema, mine, sifted))
+        self.alignment.spread(Ownership(self.schema, mine, sifted))
 
-    def closed(self, port: int, p: Punctuation) -> Sequence[Punctuation]:
+    def closed(self, port: int, p: Punctuation) -> PunctuationBatch:
         """What an input has closed that overlaps a punctuation of the other one."""
         over = p.rebase(self.schema, self.places[1 - port])
-        found = self.meeting.inputs[port].overlapping(over)
-        return [*found, *self.meeting.past[port].overlapping(over)]
+        found = self.alignment.inputs[port].overlapping(over)
+        return PunctuationBatch([*found, *self.alignment.past[port].overlapping(over)])
 
-    def closings(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
+    def closings(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """joinPs: those that close values of k, as punctuations over k."""
-        return (
-            PunctuationBatch.of(punctuations)
-            .closing(self.places[port])
-            .rebase(self.schema, self.places[port])
-        )
+        return batch.closing(self.places[port]).rebase(self.schema, self.places[port])
 
-    def add(self, port: int, closed: Sequence[Punctuation]) -> None:
+    def add(self, port: int, closed: PunctuationBatch) -> None:
         """Remember what an input has closed: its new `closings`. Once the other one has ended nobody asks for them."""
-        if not self.meeting.heeds and self.meeting.passes(port):
-            closed = [Punctuation.everything(self.schema)] if PunctuationBatch.of(closed).has_end else []
-        self.meeting.update(port, closed)
+        if not self.alignment.heeds and self.alignment.passes(port):
+            closed = PunctuationBatch([Punctuation.everything(self.schema)] if closed.has_end else [])
+        self.alignment.update(port, closed)
 
     def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple of input ``of``, whether input ``port`` has closed its k."""
-        closed = self.meeting.inputs[port]
+        closed = self.alignment.inputs[port]
         if not len(closed):
             return pl.Series([False]).new_from_index(0, tuples.height)
         if not self.schema.names:  # no attribute: the only thing to close is everything
@@ -78,12 +76,10 @@ class JoinKeys:
         named = zip(self.names[of], self.schema.names, strict=True)
         return closed.mask(tuples.with_columns(pl.col(name).alias(key) for name, key in named))
 
-    def moved(self, over: Sequence[Punctuation], schema: Schema, port: int) -> Sequence[Punctuation]:
-        """Punctuations over k as ones of an input's schema, ``*`` outside k."""
-        places: list[int | None] = [None] * len(schema)
-        for i, place in enumerate(self.places[port]):
-            places[place] = i
-        return PunctuationBatch.of(over).rebase(schema, places)
+    def moved(self, over: PunctuationBatch, schema: Schema, port: int) -> PunctuationBatch:
+        """Punctuations over k as ones of a schema that has an input's names of k, ``*`` outside k."""
+        at = {name: i for i, name in enumerate(self.names[port])}
+        return over.rebase(schema, [at.get(name) for name in schema.names])
 
     def has_null(self, port: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether its k has a null, so that it matches nothing."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import Cell, State
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -19,6 +17,11 @@ class Limit(Operator):
     - cpass(ts, ps)  = the first n of ts
     - cprop(ts, ps)  = ps; once there were n tuples, ``<*, ..., *>``
     - ckeep(ts, ps)  = []
+
+    >>> from xmlpunct.operators.notation import show
+    >>> show(Limit(Schema.parse("x INT"), 2), "1; P(1)", "2; 3")
+    1; P(1) -> 1; P(1)
+    2; 3    -> 2; P(*)
     """
 
     name = "limit"
@@ -27,23 +30,18 @@ class Limit(Operator):
     def __init__(self, schema: Schema, count: int) -> None:
         super().__init__((schema,), schema)
         self.count = count
-        self._left, self._ended = count, False
+        self._left, self._ended = Cell(count), Cell(False)
+        self.state = State(left=self._left, ended=self._ended)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        found = tuples.head(self._left)
-        self._left -= found.height
-        return found
+        passed = tuples.head(self._left.value)
+        self._left.value -= passed.height
+        return passed
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        if self._ended:
-            return []
-        if not self._left:
-            punctuations = [Punctuation.everything(self.schema)]
-        self._ended = PunctuationBatch.of(punctuations).has_end
-        return punctuations
-
-    def snapshot(self) -> Snapshot:
-        return {"limit": pl.DataFrame({"left": [self._left], "ended": [self._ended]})}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._left, self._ended = snapshot["limit"].row(0)
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        if self._ended.value:
+            batch = PunctuationBatch()
+        elif not self._left.value:
+            batch = PunctuationBatch([Punctuation.everything(self.schema)])
+        self._ended.value |= batch.has_end
+        return self.schema.empty(), batch

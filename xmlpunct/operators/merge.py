@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import State
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 
 
@@ -23,17 +22,24 @@ class Merge(Operator):
     - ckeep                           = []
 
     `Alignment` says which punctuations are retained.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x = Schema.parse("x INT")
+    >>> show(Merge([x, x]), "1: 1; 2; P([1,5])", "2: 2; P([2,9])")
+    1: 1; 2; P([1,5]) -> 1; 2
+    2: 2; P([2,9])    -> 2; P([2,5])
     """
 
     name = "merge"
 
-    def __init__(self, inputs: Sequence[Schema]) -> None:
+    def __init__(self, inputs: Sequence[Schema], alike: bool = False) -> None:
         super().__init__(tuple(inputs), merged(inputs))
-        self.meeting = Alignment(self.schema, len(inputs))
+        self.alignment = Alignment(self.schema, len(inputs), alike)
+        self.state = State(alignment=self.alignment)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self.meeting.spread(self.ownership)
+        self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return (
@@ -42,21 +48,11 @@ class Merge(Operator):
             else tuples.rename(dict(zip(tuples.columns, self.schema.names, strict=True)))
         )
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return self.meeting.update(port, PunctuationBatch.of(punctuations).rename(self.schema))
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        return self.schema.empty(), self.alignment.update(port, batch.rename(self.schema))
 
     def waits(self) -> list[int]:
-        return self.meeting.waits()
-
-    @property
-    def held(self) -> int:
-        return self.meeting.held
-
-    def snapshot(self) -> Snapshot:
-        return self.meeting.snapshot()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self.meeting.restore(snapshot)
+        return self.alignment.waits()
 
 
 def merged(inputs: Sequence[Schema]) -> Schema:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import booleans
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import ascending
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.operators.pending import Pending
+from xmlpunct.operators.state import Cell, State
+from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
 
-class NotIn(Operator):
+class NotIn(TwoInputs):
     """Passes a left tuple whose ``left_column`` is certainly none of the values of ``right_column``.
 
     A null on the right makes every comparison unknown, so nothing passes; a null on the left passes only if
@@ -31,29 +25,35 @@ class NotIn(Operator):
     - ckeep1  = ts1 until then, without those that cannot pass
     - ckeep2  = [b | b in δ(ts2), setNomatch(b, joinPs(ps1))], where a null alone stands for all of ts2
     - cprop   = setNomatchPs(ts1', ps1)
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x, y = Schema.parse("x INT"), Schema.parse("y INT")
+    >>> show(NotIn(x, y, "x", "y"), "1: 1; 2; null", "2: 1; P([1,2])", "2: P(*)")
+    1: 1; 2; null  ->
+    2: 1; P([1,2]) ->
+    2: P(*)        -> 2
     """
 
     name = "not-in"
     speaks = True  # a right tuple that comes may free a punctuation
 
     def __init__(self, left: Schema, right: Schema, left_column: str, right_column: str) -> None:
-        super().__init__((left, right), left)
         self.keys = JoinKeys((left, right), [(left_column, right_column)])
-        self._column, self._right_column = left_column, right_column
-        self._value_schema = Schema.of([right[right_column]])
         self._waiting = Arrangement(left.empty(), [left_column])
         self._values = Arrangement(right.empty().select(right_column), [right_column])
-        self._pending = Pending(left)
-        self._empty, self._ended = True, False
+        schemas, retained = (left, Schema.of([right[right_column]])), ([self._waiting], [self._values])
+        super().__init__((left, right), left, self.keys.alignment, schemas, retained)
+        self._empty, self._ended = Cell(True), Cell(False)
+        self.state = State(**self.sides, empty=self._empty, ended=self._ended)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
-            fresh = tuples.select(self._right_column)
+            fresh = tuples.select(self._values.key)
             self._exclude(fresh)
             self._store(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
             return self.schema.empty()
-        possible = tuples if self._empty else self._possible(tuples)
-        if self._ended:
+        possible = tuples if self._empty.value else self._possible(tuples)
+        if self._ended.value:
             return possible
         self._waiting.append(possible)
         return self.schema.empty()
@@ -61,12 +61,18 @@ class NotIn(Operator):
     def _exclude(self, fresh: pl.DataFrame) -> None:
         """Let the left tuples go that cannot pass beside these values."""
         if fresh.to_series().has_nulls():
-            self._pending.lose(self._waiting.frame)
-            self._waiting.clear()
-        first, self._empty = self._empty, False
+            self._release()
+        first, self._empty.value = self._empty.value, False
         values = pl.concat([fresh, self._null]) if first else fresh
-        _, rows = self._waiting.probe(values, [self._right_column])
-        self._pending.lose(self._waiting.remove(ascending(rows)))
+        _, rows = self._waiting.probe(values, self._values.key)
+        self.lose(LEFT, ascending(rows))
+
+    def _release(self) -> pl.DataFrame:
+        """Let all left tuples go; return them."""
+        tuples = self._waiting.frame
+        self.pending[LEFT].lose(tuples)
+        self._waiting.clear()
+        return tuples
 
     def _store(self, fresh: pl.DataFrame) -> None:
         """Retain values, or if one of them is null, that alone."""
@@ -79,10 +85,8 @@ class NotIn(Operator):
         """The left tuples that the values of a right side which is not empty do not exclude."""
         if self._is_unknown:
             return left.clear()
-        known = left.filter(pl.col(self._column).is_not_null())
-        found = np.zeros(known.height, np.bool_)
-        found[self._values.probe(known, [self._column])[0]] = True
-        return without(known, booleans(found))
+        known = left.drop_nulls(self._waiting.key)
+        return without(known, self._values.has(known, self._waiting.key))
 
     @property
     def _null(self) -> pl.DataFrame:
@@ -92,47 +96,15 @@ class NotIn(Operator):
     @property
     def _is_unknown(self) -> bool:
         """Whether a null is among the values."""
-        return bool(self._values.height) and bool(self._values.has(self._null).item())
+        return bool(len(self._values)) and bool(self._values.has(self._null).item())
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        if port == RIGHT and PunctuationBatch.of(punctuations).has_end:
-            self._ended = True
-            return self._waiting.frame
-        return self.schema.empty()
-
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        if self._ended:
-            self._pending.lose(self._waiting.frame)
-            self._waiting.clear()
-        closed = self.keys.closings(port, punctuations)
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        passed, closed = self.schema.empty(), self.keys.closings(port, batch)
         if port == LEFT:
-            self._pending.add(punctuations)
-            of_values = PunctuationBatch.of(closed).rebase(self._value_schema, [0])
-            self._values.remove(self._values.matching(PunctuationSet(self._value_schema, of_values)))
+            self.close(RIGHT, self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))  # keep
+            self.pending[LEFT].add(batch)
+        elif batch.has_end:
+            self._ended.value = True
+            passed = self._release()
         self.keys.add(port, closed)
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return self._pending.free([self._waiting])
-
-    def waits(self) -> list[int]:
-        return [self._values.height, self._waiting.height]
-
-    @property
-    def rows(self) -> int:
-        return self._waiting.height + self._values.height
-
-    @property
-    def held(self) -> int:
-        return len(self._pending) + self.keys.meeting.held
-
-    def snapshot(self) -> Snapshot:
-        state = self._waiting.snapshot("waiting") | self._values.snapshot("values")
-        flags = pl.DataFrame({"empty": [self._empty], "ended": [self._ended]})
-        return {**state, **self.keys.meeting.snapshot(), "pending": self._pending.snapshot(), "flags": flags}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._waiting.restore("waiting", snapshot)
-        self._values.restore("values", snapshot)
-        self._pending.restore(snapshot["pending"])
-        self._empty, self._ended = snapshot["flags"].row(0)
-        self.keys.meeting.restore(snapshot)
+        return passed, self.free()[LEFT]

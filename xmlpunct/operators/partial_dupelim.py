@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.operators.arrangement import distinct
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.schema import Schema
 
 
@@ -18,6 +17,11 @@ class PartialDupElim(Operator):
     - cpass(ts, ps)  = []
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = []
+
+    >>> from xmlpunct.operators.notation import show
+    >>> show(PartialDupElim(Schema.parse("x INT")), "1; 2; 1", "1; P(1)")
+    1; 2; 1 -> 1; 2
+    1; P(1) -> 1; P(1)
     """
 
     name = "partial-dupelim"
@@ -26,7 +30,7 @@ class PartialDupElim(Operator):
         super().__init__((schema,), schema)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        return tuples.unique(maintain_order=True)
+        return distinct(tuples)
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return punctuations
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        return self.schema.empty(), batch

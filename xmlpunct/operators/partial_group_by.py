@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.operators.aggregate import Aggregate, accumulators
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 
@@ -24,6 +23,12 @@ class PartialGroupBy(Operator):
     Several punctuations may close a group together, by what they say about other attributes. That is for the
     group-by to find out, so such attributes are ``kept``. What is said of them is about the tuples behind the
     partial ones. In the partial ones they are null, which only a ``*`` matches.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> reports = Schema.parse("hour INT, temp INT")
+    >>> it = PartialGroupBy(reports, ["hour"], [Aggregate("MAX", "temp", False, "top")])
+    >>> show(it, "5 70; 5 80; 6 60; P(5, *)")
+    5 70; 5 80; 6 60; P(5, *) -> 5 80; 6 60; P(5, *)
     """
 
     name = "partial-group-by"
@@ -45,6 +50,6 @@ class PartialGroupBy(Operator):
         groups = tuples.group_by(self._by, maintain_order=True).agg(partials)
         return groups.with_columns(*self._kept, *sent).select(self.schema.names)
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        said = PunctuationBatch.of(punctuations).closing(self._carried)
-        return list(dict.fromkeys(p.rebase(self.schema, self._places) for p in said))
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        closed = batch.closing(self._carried)
+        return self.schema.empty(), closed.rebase(self.schema, self._places).unique()

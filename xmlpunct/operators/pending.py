@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -18,11 +19,12 @@ class Pending:
     A punctuation is blocked by a tuple that matches it, and a tuple that comes later cannot free it. So those to
     look at are the new ones, and those that a tuple matched which went.
 
+    >>> from xmlpunct.punctuations.punctuation import Punctuation
     >>> s = Schema.parse("item INT, price INT")
     >>> bids = Arrangement(s.empty(), ["item"])
     >>> bids.append(s.frame([(1, 10), (2, 20)]))
     >>> pending = Pending(s)
-    >>> pending.add([Punctuation.of(s, item=1), Punctuation.of(s, item=3)])
+    >>> pending.add(PunctuationBatch([Punctuation.of(s, item=1), Punctuation.of(s, item=3)]))
     >>> [str(p) for p in pending.free([bids])]
     ['<3, *>']
     >>> pending.lose(bids.remove(bids.matching(PunctuationSet(s, [Punctuation.of(s, item=1)]))))
@@ -31,28 +33,30 @@ class Pending:
     """
 
     def __init__(self, schema: Schema) -> None:
-        self.waiting = PunctuationSet(schema)
+        self.schema, self.waiting = schema, PunctuationSet(schema)
         """Those that wait, and those that nobody has looked at yet."""
-        self._fresh: list[Sequence[Punctuation]] = []
+        self._fresh: list[PunctuationBatch] = []
         self._gone: list[pl.DataFrame] = []
 
-    def add(self, punctuations: Sequence[Punctuation]) -> None:
+    def add(self, batch: PunctuationBatch) -> None:
         """Take new ones."""
-        self._fresh.append(self.waiting.update(punctuations))
+        self._fresh.append(self.waiting.update(batch))
 
     def lose(self, tuples: pl.DataFrame) -> None:
         """Take note that tuples are retained no longer."""
         if tuples.height and len(self.waiting):
             self._gone.append(tuples)
 
-    def free(self, retained: Sequence[Arrangement]) -> Sequence[Punctuation]:
+    def free(self, retained: Sequence[Arrangement]) -> PunctuationBatch:
         """Those that no retained tuple matches any more. They wait no longer."""
         fresh, gone = self._fresh, self._gone
         self._fresh, self._gone = [], []
-        if not any(arrangement.height for arrangement in retained):
+        if not len(self.waiting):
+            return PunctuationBatch()
+        if not any(map(len, retained)):
             free = self.waiting.all()
         else:
-            asked = PunctuationSet(self.waiting.schema)
+            asked = PunctuationSet(self.schema)
             for punctuations in fresh:
                 asked.update(punctuations)
             for tuples in gone:
@@ -67,11 +71,11 @@ class Pending:
     def __len__(self) -> int:
         return len(self.waiting)
 
-    def snapshot(self) -> pl.DataFrame:
+    def snapshot(self) -> Snapshot:
         """Those that wait, for a checkpoint."""
         return self.waiting.snapshot()
 
-    def restore(self, frame: pl.DataFrame) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """The inverse of `snapshot`."""
-        self.waiting = PunctuationSet.restored(self.waiting.schema, frame)
+        self.waiting.restore(snapshot)
         self._fresh, self._gone = [], []

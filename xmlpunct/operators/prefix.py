@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
+from xmlpunct.frames import Snapshot, restore, snapshot_of
 from xmlpunct.punctuations.cuts import between, cuts, ends, first_value
 from xmlpunct.punctuations.fused import NULL, Fused, Part, Row
 from xmlpunct.punctuations.joint_cover import Axis, first_open
@@ -134,7 +135,7 @@ class Prefix:
         """How many punctuations it retains."""
         return len(self._said)
 
-    def snapshot(self) -> dict[str, pl.DataFrame]:
+    def snapshot(self) -> Snapshot:
         """What it has and what it retains, for a checkpoint."""
         levels = pl.DataFrame(
             [
@@ -149,11 +150,11 @@ class Prefix:
             schema={"closed": pl.String(), "null": pl.Boolean(), "at": pl.String(), "last": pl.Boolean()},
             orient="row",
         )
-        return {"said": self._said.snapshot(), "levels": levels}
+        return {**snapshot_of({"said": self._said}), "levels": levels}
 
-    def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot has."""
-        self._said = Fused.restored(self.schema, snapshot["said"])
+        restore({"said": self._said}, snapshot)
         found = []
         for key, (closed, null, at, last) in zip(self.order, snapshot["levels"].iter_rows(), strict=False):
             type_ = self.schema[key.column].type

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from xmlpunct.expressions.exclusions import never, news
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -22,6 +21,14 @@ class Select(Operator):
     - ckeep(ts, ps)  = []
 
     From the start: no tuple comes for which the predicate cannot be true.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.expressions.expression import Column, Literal
+    >>> from xmlpunct.expressions.functions import call
+    >>> from xmlpunct.types import INT
+    >>> big = call(">", Column(INT, True, "x"), Literal(INT, False, 2))
+    >>> show(Select(Schema.parse("x INT"), big), "1; 3; P([1,5])")
+    1; 3; P([1,5]) -> 3; P([1,5])
     """
 
     name = "select"
@@ -36,5 +43,5 @@ class Select(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self.passing(tuples, compiled(self.predicate))
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return punctuations
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        return self.schema.empty(), batch

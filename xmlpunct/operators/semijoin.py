@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import booleans
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.expressions.program import compiled
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.arrangement import Arrangement, distinct
-from xmlpunct.operators.hash_index import Rows, ascending
-from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
-from xmlpunct.operators.pending import Pending
+from xmlpunct.operators.hash_index import ascending
+from xmlpunct.operators.iterator import Outcome
+from xmlpunct.operators.join_keys import LEFT, RIGHT, Equalities, JoinKeys
+from xmlpunct.operators.state import State
+from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
-_ID, _ANY = "$id", "$any"
+_ANY = "$any"
 
 
-class SemiJoin(Operator):
+class SemiJoin(TwoInputs):
     """Passes a left tuple if some right one agrees with it on k and satisfies ``residual``; anti: if none does.
 
     - cpass, semi    = [t | t in ts1, some t2 in ts2: t.k = t2.k, residual(t, t2)]
@@ -34,7 +29,16 @@ class SemiJoin(Operator):
     - ckeep2         = [t | t in ts2, setNomatch(t.k, joinPs(ps1))]
     - cprop          = setNomatchPs(ts1', ps1); semi: also the k-part of setNomatchPs(ts2', joinPs(ps2))
 
-    Each left tuple is decided once, at its first partner or when its k is closed; ts' is what is retained.
+    Each left tuple is decided once, at its first partner or when its k is closed; ts' is what is retained. Of the
+    right tuples that is what finds partners.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
+    >>> it = SemiJoin(bids, items, [("item", "id")], anti=True)
+    >>> show(it, "1: 1 10; 2 20", "2: 1 lamp; P([1,5], *)", "1: P(2, *)")
+    1: 1 10; 2 20          ->
+    2: 1 lamp; P([1,5], *) -> 2 20
+    1: P(2, *)             -> P(2, *)
     """
 
     name = "semijoin"
@@ -44,111 +48,49 @@ class SemiJoin(Operator):
         self,
         left: Schema,
         right: Schema,
-        keys: Sequence[tuple[str, str]],
+        keys: Equalities,
         anti: bool = False,
         residual: Expression | None = None,
     ) -> None:
-        super().__init__((left, right), left)
-        self.keys, self.anti = JoinKeys((left, right), keys), anti
-        self._residual = residual
-        needed = set(residual.columns()) if residual is not None else set[str]()
-        self._columns = [n for n in right.names if n in needed or n in self.keys.names[RIGHT]] or [_ANY]
-        self._needed = Schema.of(right[n] for n in self._columns if n != _ANY)
+        self.keys, self.anti, self.residual = JoinKeys((left, right), keys), anti, residual
+        needed = {*self.keys.names[RIGHT], *(residual.columns() if residual is not None else ())}
+        partner = Schema.of(a for a in right if a.name in needed)
+        self._columns = list(partner.names) or [_ANY]
         self._waiting = Arrangement(left.empty(), self.keys.names[LEFT])
         self._partners = Arrangement(self._partner(right.empty()), self.keys.names[RIGHT])
-        self._pending, self._partnered = Pending(left), Pending(self._needed)
-        """Punctuations of the left input, and of the right one's k, that wait."""
-        self._leaving: Rows = np.empty(0, np.int64)
-        self._closed: Sequence[Punctuation] = ()
-        """What the slice at hand closes, as punctuations over k."""
+        retained = [self._waiting], [self._partners]
+        super().__init__((left, right), left, self.keys.alignment, (left, partner), retained)
+        names = dict(zip(*self.keys.names, strict=True))
+        self._places = [partner.index(names[name]) if name in names else None for name in left.names]
+        self.state = State(**self.sides)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
 
     def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        places, rows = self._partners.probe(tuples, self.keys.names[LEFT])
-        found = np.zeros(tuples.height, np.bool_)
-        found[places[self._passing(tuples[places], self._partners.take(rows))]] = True
-        has_partner, null = booleans(found), self.keys.has_null(LEFT, tuples)
+        partnered = np.zeros(tuples.height, np.bool_)
+        partnered[self.meet(LEFT, tuples)[1]] = True
+        has_partner, null = booleans(partnered), self.keys.has_null(LEFT, tuples)
         decided = null | self.keys.closed_by(RIGHT, LEFT, tuples)
         self._waiting.append(tuples.filter(~has_partner & ~decided))
         return tuples.filter(~has_partner & decided if self.anti else has_partner)
 
     def _from_right(self, tuples: pl.DataFrame) -> pl.DataFrame:
         fresh = distinct(self._partner(without(tuples, self.keys.has_null(RIGHT, tuples))))
-        places, rows = self._waiting.probe(fresh, self.keys.names[RIGHT])
-        found = ascending(rows[self._passing(self._waiting.take(rows), fresh[places])])
-        passed = self._waiting.remove(found)
-        self._pending.lose(passed)
+        partnered = self.lose(LEFT, ascending(self.meet(RIGHT, fresh)[2]))
         self._partners.insert(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
-        return self.schema.empty() if self.anti else passed
+        return self.schema.empty() if self.anti else partnered
 
     def _partner(self, right: pl.DataFrame) -> pl.DataFrame:
         """What finds partners: some columns, or if it needs none, that there is a tuple at all."""
         return right.with_columns(pl.lit(True).alias(_ANY)).select(self._columns)
 
-    def _passing(self, left: pl.DataFrame, right: pl.DataFrame) -> Rows:
-        """The places of the pairs of a left and a right tuple that satisfy the residual."""
-        if self._residual is None or not left.height:
-            return np.arange(left.height)
-        right = right.drop(name for name in right.columns if name in left.columns)
-        pairs = left.hstack(right.get_columns()).with_row_index(_ID)
-        return self.passing(pairs, compiled(self._residual))[_ID].to_numpy().astype(np.int64)
-
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        self._closed = self.keys.closings(port, punctuations)
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        closed, (gone,) = self.hear(port, batch)  # keep
+        passed = gone if self.anti and port == RIGHT else self.schema.empty()
         if port == LEFT:
-            return self.schema.empty()
-        closed = self.keys.moved(self._closed, self.schema, LEFT)
-        self._leaving = self._waiting.matching(PunctuationSet(self.schema, closed))
-        return self._waiting.take(self._leaving) if self.anti else self.schema.empty()
-
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        if port == LEFT:
-            gone = PunctuationSet(self._needed, self._of_partners(self._closed))
-            self._partnered.lose(self._partners.remove(self._partners.matching(gone)))
-            self._pending.add(punctuations)
-        else:
-            self._pending.lose(self._waiting.remove(self._leaving))
-            if not self.anti:
-                self._partnered.add(self._of_partners(self._closed))
-        self.keys.add(port, self._closed)
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        free = self._pending.free([self._waiting])
-        if self.anti:
-            return free
-        names = dict(zip(*self.keys.names, strict=True))
-        places = [self._needed.index(names[name]) if name in names else None for name in self.schema.names]
-        return PunctuationBatch.union(
-            [free, PunctuationBatch.of(self._partnered.free([self._partners])).rebase(self.schema, places)]
-        )
-
-    def _of_partners(self, over: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        """Punctuations over k as ones of what finds partners."""
-        keys = self.keys.names[RIGHT]
-        places = [keys.index(name) if name in keys else None for name in self._needed.names]
-        return PunctuationBatch.of(over).rebase(self._needed, places)
-
-    def waits(self) -> list[int]:
-        return [self._partners.height, self._waiting.height]
-
-    @property
-    def rows(self) -> int:
-        return self._waiting.height + self._partners.height
-
-    @property
-    def held(self) -> int:
-        return self.keys.meeting.held + len(self._pending) + len(self._partnered)
-
-    def snapshot(self) -> Snapshot:
-        pending = {"pending": self._pending.snapshot(), "partnered": self._partnered.snapshot()}
-        waiting, partners = self._waiting.snapshot("waiting"), self._partners.snapshot("partners")
-        return {**waiting, **partners, **pending, **self.keys.meeting.snapshot()}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._waiting.restore("waiting", snapshot)
-        self._partners.restore("partners", snapshot)
-        self._pending.restore(snapshot["pending"])
-        self._partnered.restore(snapshot["partnered"])
-        self.keys.meeting.restore(snapshot)
+            self.pending[LEFT].add(batch)
+        elif not self.anti:
+            self.pending[RIGHT].add(self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))
+        mine, partners = self.free()
+        return passed, PunctuationBatch.union([mine, partners.rebase(self.schema, self._places)])

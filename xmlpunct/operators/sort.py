@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.pending import Pending
 from xmlpunct.operators.prefix import Prefix, SortKey
-from xmlpunct.operators.table import Table
-from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.operators.state import State
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.schema import Schema
 
 
@@ -24,6 +24,13 @@ class Sort(Operator):
 
     init(ps) is the `Prefix` that ps close. It is said in punctuations of its own where those of ps that can go
     out do not cover it: after a tuple none comes that sorts before it.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> it = Sort(Schema.parse("x INT NOT NULL CHECK (x BETWEEN 0 AND 9)"), [("x", False, False)])
+    >>> show(it, "3; 1; 2", "P(2)", "P([0,1])")
+    3; 1; 2  ->
+    P(2)     ->
+    P([0,1]) -> 1; 2; P(2); P([0,1])
     """
 
     name = "sort"
@@ -36,9 +43,10 @@ class Sort(Operator):
         for name in schema.names:
             first.setdefault(name, SortKey(name))
         self.order = tuple(first.values())
-        self._waiting = Table(schema.empty())
-        self._pending = PunctuationSet(schema)
+        self._waiting = Arrangement(schema.empty(), schema.names)
+        self._pending = Pending(schema)
         self._init, self._said = Prefix(schema, self.order), Prefix(schema, self.order)
+        self.state = State(waiting=self._waiting, pending=self._pending, init=self._init, said=self._said)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         late = tuples.select(self._init.expression().alias("late"))["late"]
@@ -49,42 +57,16 @@ class Sort(Operator):
         self._waiting.append(tuples)
         return self.schema.empty()
 
-    def pass_(self, port: int, punctuations: Sequence[Punctuation]) -> pl.DataFrame:
-        self._pending.update(punctuations)
-        self._init.add(punctuations)
-        found = self._waiting.frame.filter(self._init.expression())
-        return found.sort(
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        self._pending.add(batch)
+        self._init.add(batch)
+        released = self._waiting.remove(self._waiting.where(self._init.expression()))  # keep
+        self._pending.lose(released)
+        passed = released.sort(
             [key.column for key in self.order],
             descending=[key.descending for key in self.order],
             nulls_last=[not key.nulls_first for key in self.order],
         )
-
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        released = self._init.expression().alias("released")
-        self._waiting.purge(self._waiting.frame.select(released)["released"])
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        free = self._pending.unmatched(self._waiting.frame)
-        self._pending.discard(free)
+        free = self._pending.free([self._waiting])
         self._said.add(free)
-        return [*free, *self._init.beyond(self._said)]
-
-    @property
-    def rows(self) -> int:
-        return self._waiting.height
-
-    @property
-    def held(self) -> int:
-        return len(self._pending) + len(self._init) + len(self._said)
-
-    def snapshot(self) -> Snapshot:
-        state = self._waiting.snapshot("waiting")
-        state["pending"] = self._pending.snapshot()
-        prefixes = (("init", self._init), ("said", self._said))
-        return state | {f"{name}.{k}": v for name, prefix in prefixes for k, v in prefix.snapshot().items()}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._waiting.restore("waiting", snapshot)
-        self._pending = PunctuationSet.restored(self.schema, snapshot["pending"])
-        for name, prefix in (("init", self._init), ("said", self._said)):
-            prefix.restore({k: snapshot[f"{name}.{k}"] for k in ("said", "levels")})
+        return passed, PunctuationBatch([*free, *self._init.beyond(self._said)])

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.dupelim import DupElim
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.merge import Merge
+from xmlpunct.operators.state import State
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 
@@ -21,6 +21,12 @@ class Union(Operator):
     - cpass(ts1, ps1, ..., tsn, psn)  = δ(ts1 ++ ... ++ tsn)
     - cprop(ts1, ps1, ..., tsn, psn)  = setCombine(ps1, ..., psn)
     - ckeep                           = [t | t in δ(ts1 ++ ... ++ tsn), setNomatch(t, cprop)]
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x = Schema.parse("x INT")
+    >>> show(Union([x, x]), "1: 1; 2; P([1,5])", "2: 2; 3; P([2,9])")
+    1: 1; 2; P([1,5]) -> 1; 2
+    2: 2; 3; P([2,9]) -> 3; P([2,5])
     """
 
     name = "union"
@@ -29,7 +35,7 @@ class Union(Operator):
         self._merge = Merge(inputs)
         super().__init__(self._merge.inputs, self._merge.schema)
         self._dupelim = DupElim(self.schema)
-        self._promised: Sequence[Punctuation] = ()
+        self.state = State(**self._merge.state.parts, **self._dupelim.state.parts)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
@@ -38,28 +44,10 @@ class Union(Operator):
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._dupelim.step(0, self._merge.step(port, tuples))
 
-    def keep(self, port: int, punctuations: Sequence[Punctuation]) -> None:
-        # What merge promises decides what dupelim keeps, so merge's prop comes before dupelim's keep.
-        self._promised = self._merge.prop(port, punctuations)
-        self._dupelim.keep(0, self._promised)
-
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        return self._promised
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        # What merge promises decides what dupelim keeps.
+        _, promised = self._merge.punctuate(port, batch)
+        return self._dupelim.punctuate(0, promised)
 
     def waits(self) -> list[int]:
-        return self._merge.meeting.waits(self._dupelim.retained)
-
-    @property
-    def rows(self) -> int:
-        return self._dupelim.rows
-
-    @property
-    def held(self) -> int:
-        return self._merge.held
-
-    def snapshot(self) -> Snapshot:
-        return {**self._merge.snapshot(), **self._dupelim.snapshot()}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._merge.restore(snapshot)
-        self._dupelim.restore(snapshot)
+        return self._merge.alignment.waits(self._dupelim.seen.frame)

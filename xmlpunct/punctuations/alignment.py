@@ -11,6 +11,7 @@ from typing import cast
 
 import polars as pl
 
+from xmlpunct import frames
 from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import Past
@@ -286,28 +287,23 @@ class Alignment:
     def _is_covered(self, pieces: list[Punctuation], p: Punctuation) -> bool:
         return p in pieces if p.is_everything else jointly_cover(pieces, p)
 
-    @property
-    def held(self) -> int:
+    def __len__(self) -> int:
         """How many punctuations are retained."""
         return 0 if self.ended else sum(map(len, self.inputs)) + sum(map(len, self.past))
 
+    @property
+    def _parts(self) -> dict[str, frames.Part]:
+        said = {f"said{i}": said for i, said in enumerate(self.inputs)}
+        return {**said, **{f"past{i}": past for i, past in enumerate(self.past)}, "found": self._found}
+
     def snapshot(self) -> Snapshot:
         """What is retained, for a checkpoint."""
-        frames = {f"said{i}": said.snapshot() for i, said in enumerate(self.inputs)}
-        if self.heeds:
-            frames |= {f"past{i}": past.snapshot() for i, past in enumerate(self.past)}
-        return frames | {"found": self._found.snapshot()}
+        return frames.snapshot_of(self._parts)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot retained."""
-
-        def load(name: str) -> PunctuationSet:
-            return PunctuationSet.restored(self.schema, snapshot[name])
-
-        self.inputs = [load(f"said{i}") for i in range(len(self.inputs))]
-        self._found, self._tally = load("found"), None
-        for i, past in enumerate(self.past if self.heeds else ()):
-            past.restore(snapshot[f"past{i}"])
+        frames.restore(self._parts, snapshot)
+        self._tally = None
 
 
 def _nested(some: tuple[int, ...], others: tuple[int, ...]) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from xmlpunct import frames
+from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Interval, cuts, ends
 from xmlpunct.punctuations.intervals import IntervalSet, is_numbered
@@ -100,23 +102,25 @@ class Fused:
     def __len__(self) -> int:
         return sum(1 if values is None else len(values) for values in self._rows.values())
 
-    def snapshot(self) -> pl.DataFrame:
-        """The rows as a data frame: punctuations, and the place in which each was fused."""
+    def snapshot(self) -> Snapshot:
+        """The rows, for a checkpoint: punctuations, and the place in which each was fused."""
+        if not self._rows:
+            return {}
         places, found = [], []
         for place, rest in self._rows:
             for pattern in [WILDCARD] if place < 0 else self.values((place, rest)):
                 places.append(place)
                 whole = rest if place < 0 else (*rest[:place], pattern, *rest[place + 1 :])
                 found.append(Punctuation(self.schema, whole))
-        return to_frame(self.schema, found).insert_column(0, pl.Series("$place", places, dtype=pl.Int64()))
+        frame = to_frame(self.schema, found)
+        return {"rows": frame.insert_column(0, pl.Series("$place", places, dtype=pl.Int64()))}
 
-    @classmethod
-    def restored(cls, schema: Schema, frame: pl.DataFrame) -> Fused:
-        """The inverse of `snapshot`."""
-        found = cls(schema)
-        for place, p in zip(frame["$place"], from_frame(schema, frame.drop("$place")), strict=True):
-            found.add(p, place)
-        return found
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take the rows of a snapshot."""
+        self._rows = {}
+        for frame in snapshot.values():
+            for place, p in zip(frame["$place"], from_frame(self.schema, frame.drop("$place")), strict=True):
+                self.add(p, place)
 
 
 class Past:
@@ -208,18 +212,17 @@ class Past:
     def __len__(self) -> int:
         return len(self._recent) + len(self._fused)
 
-    def snapshot(self) -> pl.DataFrame:
-        """What is remembered, for a checkpoint."""
-        recent = to_frame(self.schema, self._recent)
-        place = pl.Series("$place", [None] * recent.height, dtype=pl.Int64())
-        return pl.concat([recent.insert_column(0, place), self._fused.snapshot()])
+    @property
+    def _parts(self) -> dict[str, frames.Part]:
+        return {"recent": self._recent, "fused": self._fused}
 
-    def restore(self, snapshot: pl.DataFrame) -> None:
+    def snapshot(self) -> Snapshot:
+        """What is remembered, for a checkpoint."""
+        return frames.snapshot_of(self._parts)
+
+    def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot remembers."""
-        is_recent = snapshot["$place"].is_null()
-        recent = from_frame(self.schema, snapshot.filter(is_recent).drop("$place"))
-        self._recent = PunctuationSet(self.schema, recent)
-        self._fused = Fused.restored(self.schema, snapshot.filter(~is_recent))
+        frames.restore(self._parts, snapshot)
         self._outlines = {}
         for row in self._fused:
             self._outlines.setdefault(row[0], PunctuationSet(self.schema)).add(self._fused.outline(row))

@@ -7,15 +7,15 @@ values, whatever their number. Sets of patterns are sets of bits.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate, pairwise
 from math import prod
 from operator import and_
 
-import polars as pl
-
+from xmlpunct import frames
+from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Cut
@@ -241,17 +241,17 @@ class JointCover:
     def __len__(self) -> int:
         return len(self._open) + len(self._found) + (0 if self._past.complete else len(self._past))
 
-    def snapshot(self) -> dict[str, pl.DataFrame]:
-        """What is retained, for a checkpoint."""
-        found = {"open": self._open.snapshot(), "found": self._found.snapshot()}
-        return found | {"past": self._past.snapshot()} if self._ownership else found
+    @property
+    def _parts(self) -> dict[str, frames.Part]:
+        return {"open": self._open, "found": self._found, "past": self._past}
 
-    def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
+    def snapshot(self) -> Snapshot:
+        """What is retained, for a checkpoint."""
+        return frames.snapshot_of(self._parts)
+
+    def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot retained."""
-        self._open = Fused.restored(self.schema, snapshot["open"])
-        self._found = PunctuationSet.restored(self.schema, snapshot["found"])
-        if self._ownership:
-            self._past.restore(snapshot["past"])
+        frames.restore(self._parts, snapshot)
 
 
 _PATIENCE = 10_000

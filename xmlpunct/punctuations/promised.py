@@ -99,6 +99,9 @@ class Promised:
                 yield scheme_of(self.schema, places), others.mask(tuples)
 
     def __len__(self) -> int:
+        """How many intervals and punctuations are remembered; where no tuple is to come, none has to be."""
+        if self.complete:
+            return 0
         return sum(map(len, self._others.values())) + sum(map(len, self._values.values()))
 
     def snapshot(self) -> dict[str, pl.DataFrame]:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.constants import Constants, Members
 from xmlpunct.punctuations.pattern import Constant, Empty, Pattern, Range, Values, Wildcard
@@ -297,14 +298,15 @@ class PunctuationSet:
         """Whether some one of them covers ``p``."""
         return p in self or any(covers(q, p) for q in self.overlapping(p))
 
-    def snapshot(self) -> pl.DataFrame:
+    def snapshot(self) -> Snapshot:
         """What is held, for a checkpoint."""
-        return self.all().to_frame(self.schema)
+        return {"set": self.all().to_frame(self.schema)} if len(self) else {}
 
-    @classmethod
-    def restored(cls, schema: Schema, frame: pl.DataFrame) -> PunctuationSet:
-        """The inverse of `snapshot`: the same set."""
-        return cls(schema, PunctuationBatch.from_frame(schema, frame))
+    def restore(self, snapshot: Snapshot) -> None:
+        """Hold what a snapshot has."""
+        self.discard(self.all())
+        for frame in snapshot.values():
+            self.update(PunctuationBatch.from_frame(self.schema, frame))
 
     def groups(self) -> list[Group]:
         """What is held, in groups that can be looked for in an index or a page of tuples."""

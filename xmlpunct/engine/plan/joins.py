@@ -10,8 +10,8 @@ from xmlpunct.engine.plan.node import Binary, Choice, Holders, Place, together
 from xmlpunct.engine.plan.words import closed, every_stream, places, which_side
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import can_fail
-from xmlpunct.operators.join import PRESERVED
 from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.join_output import PRESERVED
 
 Keys = tuple[tuple[str, str], ...]
 """Equality attributes of a join: pairs of a left and a right one, of one type."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
-from xmlpunct.operators.guard import guarded, marked
-from xmlpunct.operators.punctuate import AccessOrder
+from xmlpunct.operators.access_order import AccessOrder
+from xmlpunct.operators.late_filter import guarded, marked
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -121,7 +121,7 @@ class Guard(Unary):
     quiet: bool = False
 
     def operator(self) -> ops.Operator:
-        guard = ops.Guard(self.stream.schema)
+        guard = ops.LateFilter(self.stream.schema)
         guard.quiet = self.quiet
         return guard
 

@@ -8,7 +8,7 @@ from itertools import count
 
 from xmlpunct.engine.plan import Guard, Node, Project, Punctuate, Query, Scan, plain
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.operators.punctuate import AccessOrder
+from xmlpunct.operators.access_order import AccessOrder
 
 
 def with_guards(query: Query) -> Query:

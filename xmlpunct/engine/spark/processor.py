@@ -24,7 +24,7 @@ from xmlpunct.engine.spark.edge import (
 from xmlpunct.engine.spark.job import FAILURE, OPERATORS, REJECTS, RESULT, WAITS, Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache
-from xmlpunct.frames import Snapshot
+from xmlpunct.frames import Snapshot, grouped, snapshot_of
 from xmlpunct.operators import run
 from xmlpunct.operators.gather import Gather
 from xmlpunct.punctuations.ownership import Ways
@@ -115,18 +115,15 @@ class Shard:
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """The state, for the store."""
-        held = {f"{port}/{k}": v for port, g in self.gathers.items() for k, v in g.snapshot().items()}
+        held = snapshot_of({str(port): gather.state for port, gather in self.gathers.items()})
         return held | {f"{_PIPELINE}/{k}": v for k, v in self.pipeline.snapshot().items()}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take the state of a snapshot, whose shard has been opened."""
         self._new = False
-        parts: dict[str, dict[str, pl.DataFrame]] = {}
-        for key, frame in snapshot.items():
-            whose, _, name = key.partition("/")
-            parts.setdefault(whose, {})[name] = frame
+        parts = grouped(snapshot)
         for port, gather in self.gathers.items():
-            gather.restore(parts[str(port)])
+            gather.restore(parts.get(str(port), {}))
         self.pipeline.restore(parts.get(_PIPELINE, {}))
 
 

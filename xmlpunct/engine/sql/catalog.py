@@ -13,7 +13,7 @@ from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW
 from xmlpunct.firehose.tcp import Address
 from xmlpunct.names import check_element
-from xmlpunct.operators.punctuate import AccessOrder, slack_of
+from xmlpunct.operators.access_order import AccessOrder, slack_of
 from xmlpunct.schema import Schema
 from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
 

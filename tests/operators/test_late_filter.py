@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.operators.harness import restart
 from tests.strategies import POOLS, Element, Space, punctuations_of, slice_of, tuples_of
-from xmlpunct.operators import Guard, run
-from xmlpunct.operators.guard import marked
+from xmlpunct.operators import LateFilter, run
+from xmlpunct.operators.late_filter import marked
 from xmlpunct.provenance import is_attribute, placed
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
@@ -66,7 +66,7 @@ def expected(elements: list[Element]) -> tuple[list[Tuple], list[tuple[int, str]
 def test_whatever_comes_behind_a_punctuation_that_matches_it_is_rejected(
     elements: list[Element], cuts: set[int], restarts: set[int]
 ) -> None:
-    guard = Guard(SPACE.schema)
+    guard = LateFilter(SPACE.schema)
     bounds = sorted({0, *(c for c in cuts if c < len(elements)), len(elements)})
     found, rejects, said = list[Tuple](), [], list[Punctuation]()
     for number, (a, b) in enumerate(pairwise(bounds)):
@@ -77,7 +77,7 @@ def test_whatever_comes_behind_a_punctuation_that_matches_it_is_rejected(
         rejects += guard.rejects
         guard.rejects.clear()
         if number in restarts:
-            guard = restart(lambda: Guard(SPACE.schema), guard)
+            guard = restart(lambda: LateFilter(SPACE.schema), guard)
     passed, late = expected(elements)
     assert found == passed
     assert set(said) == set(punctuations_of(elements))
@@ -93,9 +93,9 @@ def test_whatever_comes_behind_a_punctuation_that_matches_it_is_rejected(
 
 
 def test_what_is_forgotten_is_counted_and_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmlpunct.operators.guard.MOST", 3)
+    monkeypatch.setattr("xmlpunct.operators.late_filter.MOST", 3)
     schema = Schema.parse("s STRING")
-    guard = Guard(schema)
+    guard = LateFilter(schema)
     said = [Punctuation.of(schema, s=f"s{n}") for n in range(5)]
     run(guard, 0, marked(Slice(placed(schema.empty(), "x", [], []), said, [0] * 5), schema))
     assert (guard.held, guard.forgotten) == (3, 2)
@@ -103,15 +103,19 @@ def test_what_is_forgotten_is_counted_and_passes(monkeypatch: pytest.MonkeyPatch
     output = run(guard, 0, marked(Slice(rows), schema))
     assert output.tuples["s"].to_list() == ["s0", "s1", "s5"]
     assert len(guard.rejects) == 3
-    assert restart(lambda: Guard(schema), guard).forgotten == 2
+    assert restart(lambda: LateFilter(schema), guard).forgotten == 2
 
 
 def test_columns_of_ours_are_no_attributes() -> None:
-    assert [name for name in Guard(SPACE.schema).inputs[0].names if is_attribute(name)] == ["a", "b", "c"]
+    assert [name for name in LateFilter(SPACE.schema).inputs[0].names if is_attribute(name)] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_a_quiet_one_drops_but_says_nothing() -> None:
-    guard = Guard(SPACE.schema)
+    guard = LateFilter(SPACE.schema)
     guard.quiet = True
     t = SPACE.tuples()[0]
     output = run(guard, 0, as_read([Punctuation.everything(SPACE.schema), t], 1))

@@ -1,25 +1,22 @@
-"""guard: rejects what comes after a punctuation that matches it, before anything else sees it."""
+"""late filter, in plans called guard: rejects what comes after a punctuation that matches it, before all others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from xmlpunct.frames import Snapshot
-from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.state import State
 from xmlpunct.provenance import with_origin
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.lateness import Lateness, reason
 from xmlpunct.punctuations.promised import Promised, earliest
-from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import STRING
 
 LATE = "$late"
 MOST = 1_000_000
-"""So many punctuations, or intervals of them, does a guard remember."""
+"""So many punctuations, or intervals of them, does it remember."""
 
 
 def guarded(schema: Schema) -> Schema:
@@ -38,7 +35,7 @@ def marked(given: Slice, schema: Schema) -> Slice:
     return Slice(given.tuples.with_columns(late.alias(LATE)).select(whole.names), said)
 
 
-class Guard(Operator):
+class LateFilter(Operator):
     """Rejects the tuples that come after a punctuation of their source that matches them; passes the others on.
 
     - cpass(ts, ps)  = [t | t in ts, not late(t)]
@@ -47,6 +44,12 @@ class Guard(Operator):
 
     It reads the slices of one source, each `marked`, in the order of the source. Its memory has a limit, and it
     counts what it has ``forgotten``. How late a tuple may be it cannot know, so that it is there till the end.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> x = Schema.parse("x INT")
+    >>> show(LateFilter(x), "5 feed 1 10 null; P(5, *, *, *, *)", "6 feed 3 30 null; 5 feed 4 40 null")
+    5 feed 1 10 null; P(5, *, *, *, *) -> 5 feed 1 10; P(5, *, *, *)
+    6 feed 3 30 null; 5 feed 4 40 null -> 6 feed 3 30
     """
 
     name = "guard"
@@ -56,6 +59,7 @@ class Guard(Operator):
         super().__init__((guarded(stream),), with_origin(stream))
         self.stream = stream
         self._said = Promised(stream, MOST)
+        self.state = State(said=self._said)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         marks = tuples[LATE]
@@ -70,20 +74,10 @@ class Guard(Operator):
             self.reject(row, reason(self.stream, row, scheme))
         return tuples.filter(~late)
 
-    def prop(self, port: int, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        self._said.add(PunctuationBatch.of(punctuations).rebase(self.stream, range(len(self.stream))))
-        return PunctuationBatch.of(punctuations).unique().rebase(self.schema, range(len(self.schema)))
-
-    @property
-    def held(self) -> int:
-        return 0 if self._said.complete else len(self._said)
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        self._said.add(batch.rebase(self.stream, range(len(self.stream))))
+        return self.schema.empty(), batch.unique().rebase(self.schema, range(len(self.schema)))
 
     @property
     def forgotten(self) -> int:
         return self._said.forgotten
-
-    def snapshot(self) -> Snapshot:
-        return self._said.snapshot()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        self._said.restore(snapshot)

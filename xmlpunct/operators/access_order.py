@@ -1,0 +1,88 @@
+"""The order in which a stream's tuples come, as PUNCTUATE declares it: how far each sender has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from xmlpunct.types import DOUBLE, DecimalType, Type
+
+
+@dataclass(frozen=True)
+class AccessOrder:
+    """PUNCTUATE ORDER BY ``attribute`` SLACK ``slack`` [FROM ... BY ``by``, the list being ``senders``].
+
+    ``slack`` is in steps of a discrete attribute (days, microseconds, units of the last decimal), and in the
+    attribute's own unit over DOUBLE; a STRING has none.
+    """
+
+    attribute: str
+    slack: float = 0
+    by: str | None = None
+    senders: tuple[Any, ...] = ()
+
+    def bound(self, type_: Type, value: Any) -> Any:
+        """A maximum less the slack; None where that is below all values."""
+        if not type_.discrete:
+            return value - self.slack if self.slack else value
+        ordinal = type_.ordinal(value) - int(self.slack)
+        return type_.at(ordinal) if ordinal > type_.ordinal(type_.lowest) else None
+
+    def is_late(self, type_: Type, values: pl.Series, earlier: pl.Series) -> pl.Series:
+        """For each value, whether it is below the maximum of ``earlier`` ones (null: there was none) less the slack."""
+        value, limit = pl.col("value"), pl.col("limit")
+        if type_.discrete:
+            values, earlier = (column.to_physical().cast(pl.Int128) for column in (values, earlier))
+            limit = limit - pl.lit(int(self.slack), dtype=pl.Int128)
+        elif self.slack:
+            limit = limit - self.slack
+        frame = pl.DataFrame({"value": values, "limit": earlier})
+        return frame.select((value < limit).fill_null(False))["value"]
+
+    def lowest(self, type_: Type, bounds: Mapping[Any, Any]) -> Any:
+        """Up to where all senders have come; None as long as one has said nothing."""
+        complete = len(bounds) == len(self.senders)
+        return min(bounds.values(), key=type_.key) if bounds and complete else None
+
+
+def slack_of(type_: Type, text: str) -> float:
+    """SLACK as a number of steps (see `AccessOrder`), from its literal. Raises ValueError."""
+    if type_ is DOUBLE:
+        slack = float(type_.parse(text))
+    elif isinstance(type_, DecimalType):
+        slack = type_.ordinal(type_.parse(text))
+    else:
+        slack = int(text)
+    if not slack >= 0 or slack == float("inf"):
+        raise ValueError(f"SLACK {text}: it is 0 or more")
+    return slack
+
+
+def advance(reached: pl.DataFrame, seen: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+    """For each (sender, value) seen, the sender's maximum before it; and the maximum that each has reached behind all.
+
+    >>> nobody = pl.DataFrame(schema={"sender": pl.String, "value": pl.Int64})
+    >>> seen = pl.DataFrame({"sender": ["a", "b", "a", "a"], "value": [5, 1, 3, 7]})
+    >>> earlier, reached = advance(nobody, seen)
+    >>> earlier.to_list(), reached.rows()
+    ([None, None, 5, 5], [('a', 7), ('b', 1)])
+    """
+    both = pl.concat([reached, seen])
+    both = both.with_columns(_running_maximum(both))
+    earlier = both.select(pl.col("highest").shift(1).over("sender"))["highest"][reached.height :]
+    reached = both.group_by("sender", maintain_order=True).agg(value=pl.col("highest").last())
+    return earlier, reached.drop_nulls("value")
+
+
+def _running_maximum(frame: pl.DataFrame) -> pl.Series:
+    """For each row the greatest value of its sender so far (null: none yet), as column ``highest``.
+
+    By rank, since polars knows no running maximum of strings.
+    """
+    ranked = frame.with_columns(rank=pl.col("value").rank("dense"))
+    rank = pl.col("rank").cum_max().over("sender").forward_fill().over("sender")
+    order = frame["value"].drop_nulls().unique().sort()
+    return order.gather(ranked.select(rank - 1).to_series()).alias("highest")

@@ -1,0 +1,41 @@
+"""The columns of a project's output: chosen from the input's, or computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import polars as pl
+
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.program import Program
+from xmlpunct.schema import Attribute, Schema
+
+
+class Columns:
+    """Output columns, each with its expression over the attributes of ``source``.
+
+    ``chosen`` are the plain ones, each with the name of its attribute. They keep what is known of it.
+    """
+
+    def __init__(self, source: Schema, columns: Sequence[tuple[str, Expression]]) -> None:
+        self.columns = tuple(columns)
+        self.chosen = {name: e.name for name, e in columns if isinstance(e, Column)}
+        self.schema = Schema.of(
+            replace(source[e.name], name=name, path=name)
+            if isinstance(e, Column)
+            else Attribute(name, e.type, e.nullable)
+            for name, e in columns
+        )
+
+    def of(self, tuples: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series | None]:
+        """The columns of some tuples, and for each tuple why it has none, if any has none."""
+        if 0 < len(self.chosen) == len(self.columns):  # nothing is computed
+            return pl.DataFrame([tuples[source].alias(name) for name, source in self.chosen.items()]), None
+        return self._program.run(tuples)
+
+    @cached_property
+    def _program(self) -> Program:
+        """Made when tuples come: a planner asks for the schema of many a project, and no more."""
+        return Program(self.columns)

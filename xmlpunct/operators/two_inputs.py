@@ -1,0 +1,92 @@
+"""What joins and set operations share: two inputs, of which each closes what the other has retained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import compiled
+from xmlpunct.frames import Part
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.hash_index import Rows
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.join_keys import LEFT, SIDES, JoinKeys
+from xmlpunct.operators.pending import Pending
+from xmlpunct.punctuations.alignment import Alignment
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.schema import Schema
+
+_ID = "$id"
+
+
+class TwoInputs(Operator):
+    """Retains tuples of both sides until the other one has closed them, and punctuations until they are free.
+
+    - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
+
+    ``retained`` has the arrangements of each side, of tuples of ``schemas``; in ``closed`` is remembered what each
+    side has closed. All that is in ``sides``, for the state. Joins have ``keys``, and may have a ``residual``.
+    """
+
+    keys: JoinKeys
+    residual: Expression | None = None
+
+    def __init__(
+        self,
+        inputs: tuple[Schema, Schema],
+        schema: Schema,
+        closed: Alignment,
+        schemas: Sequence[Schema],
+        retained: Sequence[Sequence[Arrangement]],
+    ) -> None:
+        super().__init__(inputs, schema)
+        self.alignment, self.retained = closed, retained
+        self.pending = [Pending(schema) for schema in schemas]
+        tuples = {f"retained{side}_{i}": part for side in SIDES for i, part in enumerate(retained[side])}
+        pending = {f"pending{side}": self.pending[side] for side in SIDES}
+        self.sides: dict[str, Part] = {"closed": closed, **tuples, **pending}
+
+    def close(self, side: int, closed: PunctuationBatch) -> list[pl.DataFrame]:
+        """ckeep: let go what a side retains that the other one has closed; return it."""
+        gone = PunctuationSet(self.pending[side].schema, closed)
+        return [self.lose(side, tuples.matching(gone), i) for i, tuples in enumerate(self.retained[side])]
+
+    def hear(self, port: int, batch: PunctuationBatch) -> tuple[PunctuationBatch, list[pl.DataFrame]]:
+        """What punctuations of an input close, over k; and what the other side retains of it no longer."""
+        side, closed = 1 - port, self.keys.closings(port, batch)
+        gone = self.close(side, self.keys.moved(closed, self.pending[side].schema, side))
+        self.keys.add(port, closed)
+        return closed, gone
+
+    def lose(self, side: int, rows: Rows, number: int = 0) -> pl.DataFrame:
+        """Let go some rows of an arrangement of a side; return them."""
+        tuples = self.retained[side][number].remove(rows)
+        self.pending[side].lose(tuples)
+        return tuples
+
+    def free(self) -> list[PunctuationBatch]:
+        """setNomatchPs: for each side the punctuations that nothing it retains matches any more."""
+        return [pending.free(tuples) for pending, tuples in zip(self.pending, self.retained, strict=True)]
+
+    def waits(self) -> list[int]:
+        return [sum(map(len, self.retained[1 - port])) for port in SIDES]
+
+    def meet(self, port: int, tuples: pl.DataFrame, number: int = 0) -> tuple[pl.DataFrame, Rows, Rows]:
+        """The pairs of an input's tuples and retained ones of the other side that agree on k and satisfy ``residual``.
+
+        Beside the pairs, the places of the first, and the rows of the second in that side's arrangement.
+        """
+        others = self.retained[1 - port][number]
+        places, rows = others.probe(tuples, self.keys.names[port])
+        mine, theirs = tuples[places], others.take(rows)
+        left, right = (mine, theirs) if port == LEFT else (theirs, mine)
+        pairs = left.hstack([column for column in right.get_columns() if column.name not in left.columns])
+        if self.residual is None or not pairs.height:
+            return pairs, places, rows
+        pairs = self.passing(pairs.with_row_index(_ID), compiled(self.residual))
+        passed = pairs[_ID].to_numpy().astype(np.int64)
+        return pairs, places[passed], rows[passed]
