@@ -11,8 +11,8 @@ from xmlpunct.arrow import integers
 from xmlpunct.doubles import canonical_column
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.forks import polars_works
+from xmlpunct.punctuations.others import pattern_expression
 from xmlpunct.punctuations.pattern import WILDCARD
-from xmlpunct.punctuations.set import pattern_expression
 from xmlpunct.schema import Attribute
 from xmlpunct.types import DecimalType, Type, Value
 

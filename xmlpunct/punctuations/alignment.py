@@ -9,15 +9,16 @@ from operator import or_
 from random import Random
 from typing import cast
 
+import numpy as np
 import polars as pl
 
 from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import Past
+from xmlpunct.punctuations.intervals import ordinal_bounds
 from xmlpunct.punctuations.joint_cover import jointly_cover
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
-from xmlpunct.punctuations.ranges import are_apart
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -165,7 +166,7 @@ class Alignment:
         """Whether all that is retained is of a batch's form, and none of all these overlaps another."""
         if not all(said.only(batch) for said in self.inputs):
             return False
-        return not batch.ranged or are_apart([batch, *(said.all() for said in self.inputs if len(said))])
+        return not batch.ranged or _are_apart([batch, *(said.all() for said in self.inputs if len(said))])
 
     def _update(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """`update` where all that is retained is of the batch's kind: a punctuation touches none but itself."""
@@ -313,3 +314,15 @@ class Alignment:
 def _nested(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
     """Whether one of two punctuations' constrained attributes are among the other's."""
     return set(some).issubset(others) or set(some).issuperset(others)
+
+
+def _are_apart(batches: Iterable[PunctuationBatch]) -> bool:
+    """Whether of the ranges of some batches, which are all of one attribute, any two are equal or do not overlap."""
+    bounds = [ordinal_bounds(b.schema.attributes[b.place or 0].type, *b.columns) for b in batches if len(b)]
+    if not bounds:
+        return True
+    firsts, lasts = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
+    order = np.lexsort((lasts, firsts))
+    firsts, lasts = firsts[order], lasts[order]
+    equal = (firsts[1:] == firsts[:-1]) & (lasts[1:] == lasts[:-1])
+    return bool((equal | (firsts[1:] > lasts[:-1])).all())

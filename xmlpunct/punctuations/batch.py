@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, overload
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Range, Wildcard
@@ -160,6 +162,33 @@ class PunctuationBatch(Sequence[Punctuation]):
         found = self.of_some(())
         found._keys, found.known_columns = None, (bounds.to_series(0), bounds.to_series(int(self.ranged)))
         return found
+
+    def take(self, places: NDArray[np.int64]) -> PunctuationBatch:
+        """Those at some places of the sequence.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> PunctuationBatch.of_column(s, 1, pl.Series([5, 6, 7])).take(np.array([0, 2]))
+        PunctuationBatch([<*, 5>, <*, 7>])
+        """
+        if self.place is None:
+            return PunctuationBatch(map(self._all().__getitem__, places.tolist()))
+        if self._keys is not None:
+            return self.of_some(map(self._keys.__getitem__, places.tolist()))
+        return self._of_frame(self._bounds()[places])
+
+    def is_same(self, other: PunctuationBatch) -> bool:
+        """Whether another batch is the same, where its columns or its keys tell.
+
+        >>> s = Schema.parse("hour INT")
+        >>> some, same = (PunctuationBatch.of_column(s, 0, pl.Series([5, 6])) for _ in range(2))
+        >>> some.is_same(same)
+        True
+        """
+        if (self.place, self.ranged) != (other.place, other.ranged):
+            return False
+        if self.known_columns is None or other.known_columns is None:
+            return self.place is not None and self.keys == other.keys
+        return all(mine.equals(its) for mine, its in zip(self.columns, other.columns, strict=True))
 
     def _bounds(self) -> pl.DataFrame:
         """Its columns as a data frame."""
