@@ -16,7 +16,7 @@ from xmlpunct.punctuations.joint_cover import jointly_cover
 from xmlpunct.punctuations.others import match_expression
 from xmlpunct.punctuations.pattern import WILDCARD, constant
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine, covers, match
-from xmlpunct.punctuations.set import PunctuationSet, form_of
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 every_space = pytest.mark.parametrize("space", SPACES, ids=str)
@@ -50,7 +50,7 @@ def some(space: Space) -> st.SearchStrategy[list[Punctuation]]:
 
 def in_order(ps: Iterable[Punctuation]) -> list[Punctuation]:
     """As a set has them: by their forms, those of constants first."""
-    return sorted(ps, key=lambda p: form_of(p) or (0, (), 0))
+    return sorted(ps, key=lambda p: p.form or (0, (), 0))
 
 
 @every_space

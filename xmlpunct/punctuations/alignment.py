@@ -94,7 +94,7 @@ class Alignment:
 
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
         """Take a punctuation of an input; return its new combinations with one of each other input."""
-        plain = not (p.is_everything or p.is_empty)
+        plain = p.form is not None and not p.is_everything
         tally = self._tallied()
         near = None if tally is None else tally.near(p)
         alone = plain and (self._agree(port, p) if near is None else near == {p: self._every ^ 1 << port})
@@ -138,7 +138,8 @@ class Alignment:
         if self.ended and not self.heeds:
             return PunctuationBatch()
         batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None and (found := self._as_one(port, batch)) is not None:
+        worth_it = len(batch) * MANY >= len(self.inputs)
+        if batch.place is not None and worth_it and (found := self._as_one(port, batch)) is not None:
             return found
         return PunctuationBatch(dict.fromkeys(c for p in batch for c in self.add(port, p)))
 
@@ -222,7 +223,7 @@ class Alignment:
 
     def _recall(self, port: int, p: Punctuation) -> list[Punctuation]:
         """The combinations of ``p`` with what is past that somebody may need to hear."""
-        if not any(self.past[i].overlapping(p) for i in self._others(port)):
+        if not self.heeds or not any(self.past[i].overlapping(p) for i in self._others(port)):
             return []
         return [c for c in self._combine(port, p, recall=True) if self._ownership.needs(c)]
 

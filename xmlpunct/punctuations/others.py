@@ -41,6 +41,7 @@ def match_expression(p: Punctuation) -> pl.Expr:
 class Others(PunctuationIndex):
     """Punctuations of further forms: ranges in several attributes, lists that are too long, the end.
 
+    >>> from xmlpunct.schema import Schema
     >>> s = Schema.parse("hour INT, min INT")
     >>> others = Others(s)
     >>> others.add(Punctuation.of(s, hour="(,5]", min="(,29]"))

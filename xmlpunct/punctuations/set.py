@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import chain, product
-from math import prod
 from operator import or_
 
 import polars as pl
@@ -18,34 +17,10 @@ from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.constants import Constants
 from xmlpunct.punctuations.index import PunctuationIndex
 from xmlpunct.punctuations.others import Others
-from xmlpunct.punctuations.pattern import ENUMERABLE, Constant, Range, Values
-from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
+from xmlpunct.punctuations.pattern import Constant, Values
+from xmlpunct.punctuations.punctuation import Form, Punctuation, Signature, combine, covers
 from xmlpunct.punctuations.ranges import Ranges
 from xmlpunct.schema import Schema
-
-Signature = tuple[int, ...]
-Form = tuple[int, Signature, int]
-"""The number of a kind of index; the places of the constants; the place of the range, or -1."""
-
-
-def form_of(p: Punctuation) -> Form | None:
-    """The form of a punctuation; None if it matches nothing.
-
-    >>> s = Schema.parse("sid STRING, hour INT")
-    >>> [form_of(Punctuation.of(s, **said))[0] for said in ({"sid": "S1"}, {"hour": "[1,5]"}, {"hour": "{1,5}"}, {})]
-    [0, 1, 2, 3]
-    """
-    if p.constants is not None:
-        return 0, p.constrained, -1
-    if p.is_empty:
-        return None
-    kinds = [type(p.patterns[i]) for i in p.constrained]
-    ranges = kinds.count(Range)
-    if ranges == 1 and kinds.count(Constant) == len(kinds) - 1:
-        place = p.constrained[kinds.index(Range)]
-        return 1, tuple([i for i in p.constrained if i != place]), place
-    lists = [q.members for q in p.patterns if isinstance(q, Values)]
-    return (2 if lists and ranges < 2 and prod(map(len, lists)) <= ENUMERABLE else 3), (), -1
 
 
 def _form_of_batch(batch: PunctuationBatch) -> Form | None:
@@ -86,8 +61,7 @@ class PunctuationSet:
         >>> [PunctuationSet(s).add(Punctuation.of(s, hour=hour)) for hour in (5, "{}")]
         [True, False]
         """
-        form = form_of(p)
-        return form is not None and self._index(form).add(p)
+        return p.form is not None and self._index(p.form).add(p)
 
     def update(self, punctuations: Iterable[Punctuation]) -> PunctuationBatch:
         """Add some; those that were new."""
@@ -99,9 +73,8 @@ class PunctuationSet:
 
     def remove(self, p: Punctuation) -> None:
         """Take out one, if it is in."""
-        form = form_of(p)
-        if form in self._indexes:
-            self._indexes[form].remove(p)
+        if p.form in self._indexes:
+            self._indexes[p.form].remove(p)
 
     def discard(self, punctuations: Iterable[Punctuation]) -> None:
         """Take out some; those that are not in are passed over."""
@@ -133,10 +106,7 @@ class PunctuationSet:
         return chain(*self._indexes.values())
 
     def __contains__(self, p: object) -> bool:
-        if not isinstance(p, Punctuation):
-            return False
-        form = form_of(p)
-        return form in self._indexes and p in self._indexes[form]
+        return isinstance(p, Punctuation) and p.form in self._indexes and p in self._indexes[p.form]
 
     def all(self) -> PunctuationBatch:
         """What is held: in columns, if it is of one form and that has them."""
@@ -177,7 +147,7 @@ class PunctuationSet:
         >>> held.overlapping(Punctuation.of(s, sid="S1", hour="[8,)"))
         [Punctuation(<*, [7,9]>)]
         """
-        if p.is_empty:
+        if p.form is None:
             return []
         return [q for index in self.groups() for q in index.overlapping(p)]
 
