@@ -15,7 +15,6 @@ import polars as pl
 from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import Past
-from xmlpunct.punctuations.intervals import ordinal_bounds
 from xmlpunct.punctuations.joint_cover import jointly_cover
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
@@ -138,7 +137,8 @@ class Alignment:
         if self.ended and not self.heeds:
             return PunctuationBatch()
         batch = PunctuationBatch.of(punctuations)
-        worth_it = len(batch) * MANY >= len(self.inputs)
+        each = 1 if batch.ranged else 4  # in columns every input is looked at, whether it has spoken or not
+        worth_it = len(self.inputs) <= max(MANY, each * len(batch))
         if batch.place is not None and worth_it and (found := self._as_one(port, batch)) is not None:
             return found
         return PunctuationBatch(dict.fromkeys(c for p in batch for c in self.add(port, p)))
@@ -319,7 +319,7 @@ def _nested(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
 
 def _are_apart(batches: Iterable[PunctuationBatch]) -> bool:
     """Whether of the ranges of some batches, which are all of one attribute, any two are equal or do not overlap."""
-    bounds = [ordinal_bounds(b.schema.attributes[b.place or 0].type, *b.columns) for b in batches if len(b)]
+    bounds = [batch.bounds for batch in batches if len(batch)]
     if not bounds:
         return True
     firsts, lasts = (np.concatenate(ends) for ends in zip(*bounds, strict=True))

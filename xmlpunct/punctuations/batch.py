@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.punctuations.cuts import cuts
+from xmlpunct.punctuations.intervals import Ordinals, ordinal_bounds
 from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Range, Wildcard
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
@@ -44,7 +45,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     PunctuationBatch([<*, (,5]>, <*, [7,9]>])
     """
 
-    __slots__ = ("_keys", "_made", "_schema", "known_columns", "place", "ranged")
+    __slots__ = ("_bounds", "_keys", "_made", "_schema", "known_columns", "place", "ranged")
 
     def __init__(self, punctuations: Iterable[Punctuation] = ()) -> None:
         self.place: int | None = None
@@ -54,6 +55,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         self.known_columns: Columns | None = None
         """Its columns, if they are made already."""
         self._keys: list[Key] | None = None
+        self._bounds: tuple[Ordinals, Ordinals] | None = None
 
     @classmethod
     def of(cls, punctuations: Iterable[Punctuation]) -> PunctuationBatch:
@@ -104,6 +106,18 @@ class PunctuationBatch(Sequence[Punctuation]):
             assert self.place is not None
             self.known_columns = columns_of(self.schema, self.place, self.keys, self.ranged)
         return self.known_columns
+
+    @property
+    def bounds(self) -> tuple[Ordinals, Ordinals]:
+        """The first and the last ordinals of a batch in columns of a numbered type, int64.
+
+        >>> s = Schema.parse("hour INT")
+        >>> [bound.tolist() for bound in PunctuationBatch.of_ranges(s, 0, pl.Series([1, 7]), pl.Series([5, 9])).bounds]
+        [[1, 7], [5, 9]]
+        """
+        if self._bounds is None:
+            self._bounds = ordinal_bounds(self.schema.attributes[self.place or 0].type, *self.columns)
+        return self._bounds
 
     @property
     def values(self) -> pl.Series:
@@ -174,7 +188,11 @@ class PunctuationBatch(Sequence[Punctuation]):
             return PunctuationBatch(map(self._all().__getitem__, places.tolist()))
         if self._keys is not None:
             return self.of_some(map(self._keys.__getitem__, places.tolist()))
-        return self._of_frame(self._bounds()[places])
+        return self._of_frame(self.to_columns()[places])
+
+    def chain(self, batches: Sequence[PunctuationBatch]) -> PunctuationBatch:
+        """Of a batch in columns: some of its form, one behind the other, which have no punctuation in common."""
+        return self._of_frame(pl.concat([batch.to_columns() for batch in batches]))
 
     def is_same(self, other: PunctuationBatch) -> bool:
         """Whether another batch is the same, where its columns or its keys tell.
@@ -190,7 +208,7 @@ class PunctuationBatch(Sequence[Punctuation]):
             return self.place is not None and self.keys == other.keys
         return all(mine.equals(its) for mine, its in zip(self.columns, other.columns, strict=True))
 
-    def _bounds(self) -> pl.DataFrame:
+    def to_columns(self) -> pl.DataFrame:
         """Its columns as a data frame."""
         names = (f"${self.place}", f"${self.place}.high")[: 1 + self.ranged]
         return pl.DataFrame([bound.alias(name) for bound, name in zip(self.columns, names, strict=False)])
@@ -249,7 +267,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         if self.place is not None:
             if len(self) < 2:
                 return self
-            bounds = self._bounds()
+            bounds = self.to_columns()
             last = [False, True][: bounds.width]
             return self._of_frame(bounds.sort(bounds.columns, nulls_last=last))
         return PunctuationBatch(sorted((p for p in self.unique() if not p.is_everything), key=_in_order))
@@ -304,7 +322,7 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def to_frame(self, schema: Schema) -> pl.DataFrame:
         """The punctuations as a data frame, as they travel and rest: its columns, or the patterns' texts."""
-        return to_frame(schema, self) if self.place is None else self._bounds()
+        return to_frame(schema, self) if self.place is None else self.to_columns()
 
     @classmethod
     def from_frame(cls, schema: Schema, frame: pl.DataFrame) -> PunctuationBatch:
@@ -351,7 +369,7 @@ def _in_columns(batches: Sequence[Sequence[Punctuation]]) -> PunctuationBatch | 
         return None
     if sum(map(len, found)) < COLUMN_FROM:
         return found[0].of_some(dict.fromkeys(chain.from_iterable(batch.keys for batch in found)))
-    return found[0]._of_frame(pl.concat([b._bounds() for b in found]).unique(maintain_order=True))
+    return found[0]._of_frame(pl.concat([b.to_columns() for b in found]).unique(maintain_order=True))
 
 
 def _in_order(p: Punctuation) -> tuple[Any, ...]:

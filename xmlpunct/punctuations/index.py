@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.punctuations.batch import Key, PunctuationBatch, single
+from xmlpunct.punctuations.batch import COLUMN_FROM, Key, PunctuationBatch, single
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.schema import Schema
 
@@ -46,9 +46,9 @@ class PunctuationIndex:
         self.schema, self.equal, self.place = schema, tuple(equal), place
         self.places = self.equal if place < 0 else (*self.equal, place)
         self._known: dict[Key, Punctuation | None] | None = {}
-        """Each of them by its key. None: ``_whole`` is all there is."""
-        self._whole: PunctuationBatch | None = None
-        """All of them, if that is made already."""
+        """Each of them by its key. None: ``_whole`` has them."""
+        self._whole: list[PunctuationBatch] = []
+        """All of them, in the batches in which they came, if they came in columns or were asked for."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,8 +75,7 @@ class PunctuationIndex:
     @property
     def _members(self) -> dict[Key, Punctuation | None]:
         if self._known is None:
-            assert self._whole is not None
-            self._known = dict.fromkeys(self._whole.keys)
+            self._known = dict.fromkeys(self.all().keys)
         return self._known
 
     @property
@@ -91,7 +90,7 @@ class PunctuationIndex:
         key, members = self._key(p), self._members
         if key in members:
             return False
-        members[key], self._whole = p, None
+        members[key], self._whole = p, []
         self._entered(p)
         return True
 
@@ -110,14 +109,14 @@ class PunctuationIndex:
         key, members = self._key(p), self._members
         if key in members:
             del members[key]
-            self._whole = None
+            self._whole = []
             self._left(p)
 
     def __contains__(self, p: Punctuation) -> bool:
         return self._key(p) in self._members
 
     def __len__(self) -> int:
-        return len(self._members if self._whole is None else self._whole)
+        return sum(map(len, self._whole)) if self._known is None else len(self._known)
 
     def __iter__(self) -> Iterator[Punctuation]:
         return (self._member(key) for key in list(self._members))
@@ -132,9 +131,11 @@ class PunctuationIndex:
 
     def all(self) -> PunctuationBatch:
         """All of them."""
-        if self._whole is None:
-            self._whole = self._some(list(self._members))
-        return self._whole
+        if not self._whole:
+            self._whole = [self._some(list(self._members))]
+        elif len(self._whole) > 1:
+            self._whole = [self._whole[0].chain(self._whole)]
+        return self._whole[0]
 
     def _some(self, keys: list[Key]) -> PunctuationBatch:
         """Some of them, by their keys."""
@@ -154,13 +155,15 @@ class PunctuationIndex:
         [2, 1]
         """
         if not len(self):
-            self._known, self._whole = None, batch
+            self._known, self._whole = None, [batch]
         else:
             members = self._members
+            if not self._whole and len(members) <= len(batch):
+                self.all()
             fresh = [key for key in batch.keys if key not in members]
             batch = batch if len(fresh) == len(batch) else batch.of_some(fresh)
             members.update(dict.fromkeys(fresh))
-            self._whole = None
+            self._whole = [*self._whole, batch] if self._whole and len(batch) >= COLUMN_FROM else []
         self._changed()
         return batch
 
@@ -175,16 +178,16 @@ class PunctuationIndex:
         """Take out the punctuations of a batch in columns; those that are not in are passed over."""
         self._changed()
         if self._is(batch):
-            self._known, self._whole = {}, None
+            self._known, self._whole = {}, []
             return
-        members, self._whole = self._members, None
+        members, self._whole = self._members, []
         for key in batch.keys:
             members.pop(key, None)
 
     def _is(self, batch: PunctuationBatch) -> bool:
         """Whether all of them are just those of a batch, where that is soon said."""
         whole = self._whole
-        return whole is not None and len(whole) == len(batch) and whole.is_same(batch)
+        return len(whole) == 1 and len(whole[0]) == len(batch) and whole[0].is_same(batch)
 
     # Matching
 

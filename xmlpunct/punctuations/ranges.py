@@ -17,7 +17,7 @@ from xmlpunct.frames import join
 from xmlpunct.punctuations.batch import Key, PunctuationBatch
 from xmlpunct.punctuations.cuts import Cut, cuts
 from xmlpunct.punctuations.index import Bounds, PunctuationIndex
-from xmlpunct.punctuations.intervals import Ordinals, is_numbered, ordinal_bounds, ordinals_of
+from xmlpunct.punctuations.intervals import Ordinals, is_numbered, ordinals_of
 from xmlpunct.punctuations.pattern import WILDCARD, Constant, Range, Wildcard
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
@@ -106,7 +106,7 @@ class Ranges(PunctuationIndex):
         if self._cached is None:
             name = self.schema.names[self.place]
             if self.ranged:
-                self._cached = Grid(name, self._type, *ordinal_bounds(self._type, *self.all().columns))
+                self._cached = Grid(name, self._type, *self.all().bounds)
             else:
                 self._cached = self._ranked(name)
         return self._cached
@@ -210,26 +210,33 @@ class Ends:
 
     def __init__(self) -> None:
         self.members: dict[int, Punctuation] = {}
+        self._high_of: dict[int, Cut] = {}
         self._lows: list[tuple[Cut, int]] = []
         self._highs: list[tuple[Cut, int]] = []
 
     def add(self, number: int, p: Punctuation, low: Cut, high: Cut) -> None:
         """Take one, under a number that no other has."""
-        self.members[number] = p
+        self.members[number], self._high_of[number] = p, high
         insort(self._lows, (low, number))
         insort(self._highs, (high, number))
 
     def discard(self, number: int, low: Cut, high: Cut) -> None:
         """Take out the one of that number."""
-        del self.members[number]
+        del self.members[number], self._high_of[number]
         del self._lows[bisect_left(self._lows, (low, number))]
         del self._highs[bisect_left(self._highs, (high, number))]
 
     def near(self, low: Cut, high: Cut) -> list[Punctuation]:
-        """At least those that overlap an interval: all that begin before its end, or end after its begin."""
+        """At least those that overlap an interval.
+
+        So many begin before its end as overlap it or end before it begins. Where no range is within another, those
+        that overlap it stand together. Else all are near that begin before its end, or end after its begin.
+        """
         before = bisect_left(self._lows, (high, -1))
         after = bisect_left(self._highs, (low, math.inf))
-        near = self._lows[:before] if before < len(self._highs) - after else self._highs[after:]
+        near = self._lows[after:before]
+        if any(self._high_of[number] <= low for _, number in near):
+            near = self._lows[:before] if before < len(self._highs) - after else self._highs[after:]
         return [self.members[number] for _, number in near]
 
 
