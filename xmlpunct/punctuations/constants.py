@@ -109,7 +109,8 @@ class Constants(PunctuationIndex):
             values = join(values, self.constants(), self.names, "semi")
             if self.in_columns and self._known is None:
                 return PunctuationBatch.of_column(self.schema, self.places[0], values.to_series())
-        return self._some([key for key in self._keys(values) if key in self._members])
+        members = self._members
+        return self._some([key for key in self._keys(values) if key in members])
 
     def _keys(self, values: pl.DataFrame) -> list[Key]:
         """What to look tuples up by."""

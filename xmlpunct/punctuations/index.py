@@ -171,7 +171,8 @@ class PunctuationIndex:
         """Those of a batch in columns that are in."""
         if self._is(batch):
             return batch
-        known = [key for key in batch.keys if key in self._members]
+        members = self._members
+        known = [key for key in batch.keys if key in members]
         return batch if len(known) == len(batch) else batch.of_some(known)
 
     def discard(self, batch: PunctuationBatch) -> None:

@@ -408,7 +408,7 @@ def ordinal_bounds(type_: Type, lows: pl.Series, highs: pl.Series) -> tuple[Ordi
 
 def ordinals_of(type_: Type, column: pl.Series) -> Ordinals:
     """The ordinals of the values of a numbered type; anything for nulls."""
-    numbers = column.to_physical().cast(pl.Int64)
+    numbers = column if column.dtype == pl.Int64 else column.to_physical().cast(pl.Int64)
     values: Ordinals = (numbers.fill_null(0) if numbers.null_count() else numbers).to_numpy()
     return values + _EPOCH if type_ is DATE else values
 

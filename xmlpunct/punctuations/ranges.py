@@ -176,7 +176,7 @@ class Grid:
 
     def met(self, numbers: Ordinals, there: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
         """For each range, whether it has any of some numbers."""
-        known = np.unique(numbers if there is None else numbers[there])
+        known = np.sort(numbers if there is None else numbers[there])
         if not len(known):
             return np.zeros(len(self.firsts), np.bool_)
         lows, highs = self._lows_and_highs
