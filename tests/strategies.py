@@ -19,7 +19,7 @@ from itertools import combinations, product
 from hypothesis import strategies as st
 
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.batch import PunctuationBatch, columns_of, has_column
+from xmlpunct.punctuations.batch import PunctuationBatch, columns_of, has_column, range_key
 from xmlpunct.punctuations.intervals import is_numbered
 from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
@@ -389,7 +389,7 @@ def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
         if ranged is not None:
             place = ranged
             alike = [p for p in dict.fromkeys(ps) if _range_of(p) == place]
-            bounds = [(p.patterns[place].low, p.patterns[place].high) for p in alike]  # type: ignore[attr-defined]
+            bounds = [range_key(p) for p in alike]
             batch = PunctuationBatch.of_ranges(
                 first.schema, place, *columns_of(first.schema, place, bounds, True)
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from struct import Struct
 from typing import Any, overload
 
 import numpy as np
@@ -11,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.punctuations.cuts import cuts
-from xmlpunct.punctuations.intervals import Ordinals, ordinal_bounds
-from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Range, Wildcard
+from xmlpunct.punctuations.intervals import Ordinals, ordinal_bounds, range_columns
+from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Wildcard, bounds, ordinals
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE, Type
@@ -22,7 +23,7 @@ COLUMN_FROM = 16
 
 
 Key = Any
-"""A constant; the constants of several attributes; the bounds of a range."""
+"""A constant; the constants of several attributes; of a range its ordinals, 16 bytes (`range_key`)."""
 Columns = tuple[pl.Series, pl.Series]
 
 
@@ -126,12 +127,12 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     @property
     def keys(self) -> list[Key]:
-        """The constants of a batch in columns, or the bounds of each range, as a list."""
+        """The constants of a batch in columns, or of each range its `range_key`, as a list."""
         if self._keys is None:
-            lows, highs = self.columns
-            self._keys = (
-                list(zip(lows.to_list(), highs.to_list(), strict=True)) if self.ranged else lows.to_list()
-            )
+            if self.ranged:
+                self._keys = np.column_stack(self.bounds).view("V16").ravel().tolist()
+            else:
+                self._keys = self.values.to_list()
         return self._keys
 
     # As a sequence
@@ -333,6 +334,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         return cls(from_frame(schema, frame))
 
 
+_ENDS = Struct("=qq")
+
+
 def has_column(type_: Type) -> bool:
     """Whether values of a type are equal where Python and polars say so."""
     return type_ is not DOUBLE
@@ -343,8 +347,7 @@ def single(schema: Schema, place: int, key: Key, ranged: bool) -> Punctuation:
     patterns: list[Pattern] = [WILDCARD] * len(schema)
     type_ = schema.attributes[place].type
     if ranged:
-        low, high = key
-        patterns[place] = Range(type_, low, high, low is not None, high is not None)
+        patterns[place] = ordinals(type_, *_ENDS.unpack(key))
     else:
         patterns[place] = Constant(type_, key)
     return Punctuation(schema, patterns)
@@ -357,8 +360,15 @@ def columns_of(schema: Schema, place: int, keys: Iterable[Key], ranged: bool) ->
     if not ranged:
         values = pl.Series(name, list(keys), dtype=dtype)
         return values, values
-    lows, highs = zip(*keys, strict=True) if keys else ((), ())
-    return pl.Series(name, lows, dtype=dtype), pl.Series(name, highs, dtype=dtype)
+    ends = np.frombuffer(b"".join(keys), np.int64).reshape(-1, 2)
+    return range_columns(attribute.type, ends[:, 0], ends[:, 1], name)
+
+
+def range_key(p: Punctuation) -> bytes:
+    """The first and the last ordinal of a punctuation of one range of a numbered type."""
+    ends = bounds(p.patterns[p.constrained[0]])
+    assert ends is not None
+    return _ENDS.pack(*ends)
 
 
 def _in_columns(batches: Sequence[Sequence[Punctuation]]) -> PunctuationBatch | None:

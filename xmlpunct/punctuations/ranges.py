@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from xmlpunct.arrow import booleans
 from xmlpunct.frames import join
-from xmlpunct.punctuations.batch import Key, PunctuationBatch
+from xmlpunct.punctuations.batch import Key, PunctuationBatch, range_key
 from xmlpunct.punctuations.cuts import Cut, cuts
 from xmlpunct.punctuations.index import Bounds, PunctuationIndex
 from xmlpunct.punctuations.intervals import Ordinals, is_numbered, ordinals_of
@@ -47,8 +47,7 @@ class Ranges(PunctuationIndex):
         self._next = 0
 
     def _key(self, p: Punctuation) -> Key:
-        pattern = p.patterns[self.place]
-        return (pattern.low, pattern.high) if self.ranged and isinstance(pattern, Range) else p
+        return range_key(p) if self.ranged else p
 
     def _entered(self, p: Punctuation) -> None:
         self._cached = None
