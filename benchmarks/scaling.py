@@ -13,6 +13,10 @@
   closes as many. With 4,000,000 retained a slice takes at most 2.5 times as long as with 10,000 (a join 3 times); the
   sizes are ``--retained``.
 - ``large``: the same operators: CPU of two slices of a million tuples (``--large``) on each input.
+- ``forms``: CPU per punctuation of a constant and of a range, item by item and in slices of 1 MiB: reading them,
+  adding them to a set, matching tuples with it, and what three operators do with them. A range costs at most 1.5
+  times what a constant does.
+- ``agreement``: a punctuation that all of 1,000 shards say costs their sink at most 10 ms.
 - ``output``: writing more and more results.
 - ``shards``: the auction on Spark with more shards; only if ``--shards`` names how many.
 
@@ -22,6 +26,8 @@ Prints JSON: the points, and the exponent e of cost = c * n**e that fits them be
 
 from __future__ import annotations
 
+import io
+import pickle
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -40,7 +46,11 @@ TARGETS = {
     "items_exponent": 1.05,
     "stream_time_per_tuple": 1.1,
     "state_largest_against_smallest": {"join": 3, "others": 2.5},
+    "range_against_constant": 1.5,
+    "agreement_ms": 10,
 }
+SHARDS = 1000
+"""Where it is measured what it costs that all agree."""
 SPREAD = 1_000_003
 """A stride that is prime to all sizes below it, so that values do not come in their order."""
 
@@ -224,6 +234,97 @@ def state(given: Any) -> dict[str, Any]:
     return found
 
 
+def forms(given: Any) -> dict[str, Any]:
+    """CPU microseconds per punctuation, of constants and of ranges: items that are closed one after the other."""
+    from xmlpunct.firehose import slices
+    from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join
+    from xmlpunct.operators.driver import run
+    from xmlpunct.operators.iterator import Operator
+    from xmlpunct.punctuations.set import PunctuationSet
+    from xmlpunct.schema import Schema
+    from xmlpunct.slice import Slice
+
+    left, right = Schema.parse("item INT NOT NULL, v INT"), Schema.parse("of INT NOT NULL, w INT")
+
+    def feed(said: str) -> bytes:
+        """A stream of a tuple of each item, which is closed behind it."""
+        items = (str(10 * i + 3) for i in range(given.most))
+        lines = (
+            f"<t><item>{item}</item><v>1</v></t><p:t><item>{said.format(item[:-1])}</item></p:t>\n"
+            for item in items
+        )
+        return f'<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct">\n{"".join(lines)}</s>'.encode()
+
+    def measured(data: bytes) -> dict[str, float]:
+        times: dict[str, float] = {}
+
+        def timed(name: str, work: Callable[[], Any]) -> Any:
+            began = time.process_time()
+            result = work()
+            times[name] = (time.process_time() - began) * 1e6 / given.most
+            return result
+
+        def through(operator: Operator, *inputs: list[Slice]) -> None:
+            said = 0
+            for parts in zip(*inputs, strict=True):
+                for port, part in enumerate(parts):
+                    said += len(run(operator, port, part).punctuations)
+            assert said == given.most, f"{operator.name} said {said}"
+
+        def each() -> list[Slice]:
+            """The slices anew, with nothing that has been looked up in them."""
+            return [Slice(part.tuples, pickle.loads(pickle.dumps(part.punctuations))) for part in read]
+
+        read = timed("reading", lambda: list(slices(io.BytesIO(data), left, element="t")))
+        held, fresh = PunctuationSet(left), each()
+        timed("adding", lambda: [held.update(part.punctuations) for part in fresh])
+        timed("matching", lambda: [held.mask(part.tuples) for part in fresh])
+        timed("discarding", lambda: [held.discard(part.punctuations) for part in fresh])
+        assert not len(held)
+        fresh = each()
+        timed("dupelim", lambda: through(DupElim(left), fresh))
+        fresh = each()
+        groups = GroupBy(left, ["item"], [Aggregate("SUM", "v", False, "total")])
+        timed("group-by", lambda: through(groups, fresh))
+        ones, others = each(), each()
+        others = [Slice(s.tuples.rename(renamed), s.punctuations.rename(right)) for s in others]
+        timed("join", lambda: through(Join(left, right, [("item", "of")]), ones, others))
+        return times
+
+    renamed = dict(zip(left.names, right.names, strict=True))
+    inputs = {"constant": feed("{}3"), "range": feed("[{0}0,{0}9]")}
+    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in inputs}
+    for _ in range(given.rounds):
+        for name, data in inputs.items():
+            rounds[name].append(measured(data))
+    found = {
+        name: {what: round(min(r[what] for r in some), 3) for what in some[0]}
+        for name, some in rounds.items()
+    }
+    ratios = {what: round(found["range"][what] / cost, 2) for what, cost in found["constant"].items()}
+    return {**found, "range_against_constant": ratios}
+
+
+def agreement(given: Any) -> dict[str, Any]:
+    """Milliseconds that a sink takes for a punctuation that all of 1,000 shards say, in either order of theirs."""
+    from xmlpunct.punctuations.alignment import Alignment
+    from xmlpunct.punctuations.punctuation import Punctuation
+    from xmlpunct.schema import Schema
+
+    schema, found = Schema.parse("sid STRING, hour INT"), {}
+    for name, text in (("constant", "{}"), ("range", "[{}0,{}9]"), ("order", "(,{}]")):
+        for order, ports in (("ascending", range(SHARDS)), ("descending", range(SHARDS - 1, -1, -1))):
+            times, sink = [], Alignment(schema, SHARDS, alike=True)
+            for hour in range(1, 4 + given.rounds):
+                p = Punctuation.of(schema, hour=text.format(hour, hour))
+                began = time.process_time()
+                said = [c for port in ports for c in sink.update(port, [p])]
+                times.append(time.process_time() - began)
+                assert said == [p]
+            found[f"{name}, {order}"] = round(1000 * statistics.median(times), 2)
+    return found
+
+
 def output(given: Any) -> dict[str, Any]:
     """Write more and more tuples; how many bytes a second that makes, and how many one takes in memory."""
     from xmlpunct.firehose import writer_for
@@ -288,6 +389,8 @@ def main() -> None:
     }
     benchmarks["state"] = lambda: state(given)
     benchmarks["large"] = lambda: large(given)
+    benchmarks["forms"] = lambda: forms(given)
+    benchmarks["agreement"] = lambda: agreement(given)
     benchmarks["output"] = lambda: output(given)
     if given.shards:
         benchmarks["shards"] = lambda: grown(given, given.shards, sharded)

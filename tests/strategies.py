@@ -19,10 +19,10 @@ from itertools import combinations, product
 from hypothesis import strategies as st
 
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.batch import PunctuationBatch, columns_of, has_column
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.punctuations.batch import PunctuationBatch, columns_of, has_column, range_key
+from xmlpunct.punctuations.intervals import is_numbered
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
-from xmlpunct.punctuations.ranges import Ranges
 from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
@@ -364,6 +364,15 @@ def slice_of(schema: Schema, elements: Sequence[Element]) -> Slice:
     return Slice(schema.frame(tuples_of(elements)), punctuations_of(elements), list(_before(elements)))
 
 
+def _range_of(p: Punctuation) -> int | None:
+    """Where a punctuation has its one range of a numbered type; None if it is of another form."""
+    if len(p.constrained) != 1:
+        return None
+    (place,) = p.constrained
+    pattern = p.patterns[place]
+    return place if isinstance(pattern, Range) and is_numbered(pattern.type) else None
+
+
 def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
     """Those of one constant or range in the same attribute as the first such one, in columns, if there are any."""
     for first in ps:
@@ -376,11 +385,11 @@ def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
             )
             assert batch == alike
             return batch
-        ranged = Ranges.form(first)
+        ranged = _range_of(first)
         if ranged is not None:
             place = ranged
-            alike = [p for p in dict.fromkeys(ps) if Ranges.form(p) == place]
-            bounds = [(p.patterns[place].low, p.patterns[place].high) for p in alike]  # type: ignore[attr-defined]
+            alike = [p for p in dict.fromkeys(ps) if _range_of(p) == place]
+            bounds = [range_key(p) for p in alike]
             batch = PunctuationBatch.of_ranges(
                 first.schema, place, *columns_of(first.schema, place, bounds, True)
             )

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, StreamSpec
+from xmlpunct.firehose.bundling import batch_of
+from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.parser import parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.shape import Shape
+from xmlpunct.punctuations.batch import COLUMN_FROM
+from xmlpunct.punctuations.pattern import Range
+from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
+from xmlpunct.types import INT
 
 OPEN = f'<s xmlns:punct="{PUNCT_NAMESPACE}">'
 SCHEMA = Schema.parse("a INT, b STRING, c DOUBLE PATH 'd/c'")
@@ -96,3 +105,42 @@ def test_two_attributes_at_one_place_make_no_column() -> None:
     schema = Schema.parse("a INT, again INT PATH 'a'")
     found, _ = slice_of(said({"a": NUMBERS}), schema=schema)
     assert str(found.punctuations[3]) == "<3, 3>"
+
+
+NUMBER = Schema.parse("a INT")
+
+
+def bound(digits: int) -> st.SearchStrategy[str]:
+    numbers = st.integers(-(10**digits), 10**digits)
+    return st.one_of(numbers.map(str), numbers.map("{:+}".format), numbers.map("{:05}".format), st.just(""))
+
+
+def pattern(digits: int) -> st.SearchStrategy[str]:
+    return st.builds(
+        "{}{},{}{}".format, st.sampled_from("[("), bound(digits), bound(digits), st.sampled_from("])")
+    )
+
+
+@given(data=st.data())
+def test_ranges_in_a_column_are_those_read_one_by_one(data: st.DataObject) -> None:
+    digits = data.draw(st.sampled_from([2, 14, 17, 20]))
+    known = [f"[{10 * i},{10 * i + 9}]" for i in range(COLUMN_FROM)]
+    odd = st.sampled_from(
+        ["5", "{1,5}", "[1,2", "1,2]", "[1,2,3]", "[ 1,2]", "[1 ,2]", '["1",2]', "[a,2]", "[,]", "*"]
+    )
+    texts = [*known, *data.draw(st.lists(pattern(digits), max_size=4))]
+    texts += data.draw(st.lists(odd, max_size=1)) if data.draw(st.booleans()) else []
+    batch = batch_of(NUMBER, Shape.of(NUMBER), [Cells.of(texts)])
+    if batch is not None:
+        assert [p.patterns[0] for p in batch] == [parse_pattern(INT, text) for text in texts]
+        assert all(isinstance(p.patterns[0], Range) for p in batch)
+        assert len(set(batch)) == len(batch)
+
+
+def test_plain_ranges_are_read_as_a_column() -> None:
+    for low, high in (("", 9), (10**16, 10**16 + 5), (-5, 5)):
+        texts = [*(f"[{100 + 10 * i},{109 + 10 * i})" for i in range(COLUMN_FROM)), f"({low},{high}]"]
+        batch = batch_of(NUMBER, Shape.of(NUMBER), [Cells.of(texts)])
+        assert batch is not None
+        assert batch.ranged
+        assert [str(p.patterns[0]) for p in batch] == [str(parse_pattern(INT, text)) for text in texts]

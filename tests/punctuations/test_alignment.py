@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,3 +60,24 @@ def test_a_thousand_inputs_agree() -> None:
         p = Punctuation.of(schema, hour=f"(,{hour}]")
         assert [c for port in range(1000) for c in alignment.add(port, p)] == [p]
     assert len(alignment) == 0
+
+
+def test_what_a_thousand_inputs_say_is_looked_up_a_few_times_each() -> None:
+    schema = Schema.parse("sid STRING, hour INT")
+    for text in ("{0}", "[{0}0,{0}9]", "(,{0}]"):
+        alignment, calls = Alignment(schema, 1000, alike=True), 0
+
+        def count(*_: object) -> None:
+            nonlocal calls
+            calls += 1
+
+        for hour in (1, 2):
+            p = Punctuation.of(schema, hour=text.format(hour))
+            before, calls = sys.getprofile(), 0
+            sys.setprofile(count)
+            try:
+                said = [c for port in range(1000) for c in alignment.update(port, [p])]
+            finally:
+                sys.setprofile(before)
+            assert said == [p]
+            assert calls < 500 * 1000

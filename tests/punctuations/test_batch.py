@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import SPACES, Space, column_in
-from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.batch import PunctuationBatch, range_key
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -50,11 +50,15 @@ def test_a_batch_is_the_sequence_of_its_punctuations(space: Space, data: st.Data
             assert (
                 PunctuationBatch.from_frame(space.schema, batch.to_frame(space.schema)).place == batch.place
             )
-            ranges = [
-                (p.patterns[batch.place].low, p.patterns[batch.place].high) for p in batch if batch.ranged
-            ]  # type: ignore[attr-defined]
-            assert ranges or [p.constants for p in batch] == [(key,) for key in batch.keys]
-            assert not ranges or ranges == batch.keys
+            keys = [range_key(p) if batch.ranged else p.constants[0] for p in batch]  # type: ignore[index]
+            assert batch.keys == keys
+            lows, highs = batch.columns
+            ranges = [p.patterns[batch.place] for p in batch] if batch.ranged else []
+            assert not ranges or lows.to_list() == [p.low for p in ranges]  # type: ignore[attr-defined]
+            assert not ranges or highs.to_list() == [p.high for p in ranges]  # type: ignore[attr-defined]
+            assert batch.of_some(batch.keys) == listed
+            again = batch.of_some(batch.keys)
+            assert all(one.equals(other) for one, other in zip(again.columns, batch.columns, strict=True))
             assert batch[0] == listed[0]
             assert batch[:2] == listed[:2]
 

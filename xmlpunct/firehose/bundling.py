@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import integers
-from xmlpunct.firehose.cells import Cells
+from xmlpunct.firehose.cells import Cells, Flags
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT, STRING, Type
 
-_RANGE = r"^([\[(])(-?[0-9]{1,18})?,(-?[0-9]{1,18})?([\])])$"
-"""A text that is a range of INT whose bounds are far from the ends of the type."""
+_LONG = "^-?[0-9]{1,18}$"
+"""A text that is an INT far from the ends of the type."""
 _PLAIN = "^[A-Za-z0-9_.:-]+$"
 """A text that as a pattern is a constant of type STRING, and the same text."""
 
@@ -42,27 +42,62 @@ def batch_of(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> Pun
         return None
     if attribute.type is INT and cells.text(0)[:1] in "[(":
         bounds = _ranges(cells, attribute.name)
-        if bounds is None or bounds.n_unique() < bounds.height:
+        if bounds is None or not (_ascends(bounds[0]) or pl.DataFrame(bounds).is_unique().all()):
             return None
         return PunctuationBatch.of_ranges(schema, said[0], *bounds)
     values = _constants(attribute.type, cells, attribute.name)
-    if values is None or values.n_unique() < len(values):
+    if values is None or not (_ascends(values) or values.n_unique() == len(values)):
         return None
     return PunctuationBatch.of_column(schema, said[0], values)
 
 
-def _ranges(cells: Cells, name: str) -> pl.DataFrame | None:
-    """The bounds of patterns that are plain ranges of INT, which are in, or null for none; None if one is not."""
-    found = cells.texts(name).str.extract_groups(_RANGE).struct.unnest()
-    before, low, high, after = found.get_columns()
-    if before.null_count():
+def _ascends(values: pl.Series) -> bool:
+    """A quick yes: whether each value is above the one before it, so that each is there once."""
+    if not values.dtype.is_integer() or values.null_count():
+        return False
+    numbers = values.to_numpy()
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def _ranges(cells: Cells, name: str) -> tuple[pl.Series, pl.Series] | None:
+    """The bounds of patterns that are ranges of INT, which are in, or null for none; None if one is not."""
+    start, end = cells.start, cells.start + cells.size - 1
+    if (cells.size < len("[,)")).any():
         return None
-    # polars has "" for a group that took no part
-    lows, highs = (text.replace("", None).cast(pl.Int64) for text in (low, high))
-    lows, highs = lows + (before == "(").cast(pl.Int64), highs - (after == ")").cast(pl.Int64)
-    if (lows >= highs).any():
+    octets = np.frombuffer(cells.buffer, np.uint8)
+    first = int(start.min())
+    commas = first + np.flatnonzero(octets[first : int(end.max())] == ord(","))
+    comma = commas[np.minimum(commas.searchsorted(start), len(commas) - 1)] if len(commas) else end
+    before, after = octets[start], octets[end]
+    opens, closes = (before == ord("[")) | (before == ord("(")), (after == ord("]")) | (after == ord(")"))
+    if not (opens & closes & (start < comma) & (comma < end)).all():
         return None
-    return pl.DataFrame({"low": lows, "high": highs})
+    lows = _bounds(Cells(cells.buffer, start + 1, comma - start - 1), before == ord("("), 1, name)
+    highs = _bounds(Cells(cells.buffer, comma + 1, end - comma - 1), after == ord(")"), -1, "high")
+    if lows is None or highs is None or (lows >= highs).any():
+        return None
+    return lows, highs
+
+
+def _bounds(cells: Cells, is_out: Flags, inwards: int, name: str) -> pl.Series | None:
+    """One bound of each of some ranges, moved inwards where it is out; None if one is no plain number."""
+    there = cells.size > 0
+    known = cells if there.all() else cells.take(np.flatnonzero(there))
+    values = _integers(known, name)
+    if values is None or known is cells:
+        return values if values is None else integers(name, values.to_numpy() + inwards * is_out)
+    column = pl.Series(name, [None], dtype=pl.Int64).new_from_index(0, len(cells))
+    moved = integers(name, values.to_numpy() + inwards * is_out[there])
+    return column.scatter(np.flatnonzero(there), moved) if len(moved) else column
+
+
+def _integers(cells: Cells, name: str) -> pl.Series | None:
+    """Texts as INTs; None if one is none, or near to the ends of the type."""
+    values, wrong = cells.integers()
+    if not wrong.any():
+        return integers(name, values)
+    texts = cells.texts(name)
+    return None if texts.null_count() or not texts.str.contains(_LONG).all() else texts.cast(pl.Int64)
 
 
 def _open(cells: Cells | None) -> bool:
@@ -76,8 +111,7 @@ def _open(cells: Cells | None) -> bool:
 def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:
     """The values of patterns that are plain constants; None if one is not."""
     if type_ is INT:
-        values, wrong = cells.integers()
-        return None if wrong.any() else integers(name, values)
+        return _integers(cells, name)
     if type_ is STRING:
         texts = cells.texts(name)
         return texts if texts.str.contains(_PLAIN).all() else None

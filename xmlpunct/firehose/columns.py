@@ -8,8 +8,8 @@ import polars as pl
 from xmlpunct.arrow import integers
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.forks import polars_works
+from xmlpunct.punctuations.others import pattern_expression
 from xmlpunct.punctuations.pattern import WILDCARD
-from xmlpunct.punctuations.set import pattern_expression
 from xmlpunct.schema import Attribute
 from xmlpunct.types import INT, STRING, Type, Value
 

@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 from xmlpunct.arrow import booleans
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.hash_index import Hashes, Rows, ascending, firsts, hash_index
-from xmlpunct.punctuations.set import Group, PunctuationSet
+from xmlpunct.punctuations.constants import Constants
+from xmlpunct.punctuations.index import PunctuationIndex
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.slice import without
 
 PAGE_ROWS = 2**17
@@ -71,7 +73,7 @@ class Page:
         """The live rows."""
         return self.frame if self.dead is None else self.frame.filter(booleans(~self.dead))
 
-    def near(self, group: Group) -> Iterator[tuple[pl.DataFrame, Rows]]:
+    def near(self, group: PunctuationIndex) -> Iterator[tuple[pl.DataFrame, Rows]]:
         """The blocks of which a row may match a group, without what is gone, and the numbers of their rows."""
         if not group.may_match(self._bounds_of):
             return
@@ -310,9 +312,9 @@ class Arrangement:
         found = [rows for group in closed.groups() for rows in self._matching(group)]
         return _NONE if not found else found[0] if len(found) == 1 else ascending(np.concatenate(found))
 
-    def _matching(self, group: Group) -> list[Rows]:
+    def _matching(self, group: PunctuationIndex) -> list[Rows]:
         """The rows that match a group, in pieces."""
-        if (index := self._index_of(group)) is not None:
+        if isinstance(group, Constants) and (index := self._index_of(group)) is not None:
             _, rows = self._equal(group.constants(), index)
             return [np.sort(rows)]
         near = [part for page in self._pages for part in page.near(group)]
@@ -322,20 +324,19 @@ class Arrangement:
         """Those of some punctuations that a tuple matches."""
         found = PunctuationSet(waiting.schema)
         for group in waiting.groups():
-            if (index := self._index_of(group)) is not None:
-                constants = group.constants()
-                places, _ = self._equal(constants, index)
-                found.update(group.at(ascending(places)))
+            if isinstance(group, Constants) and (index := self._index_of(group)) is not None:
+                places, _ = self._equal(group.constants(), index)
+                found.update(group.all().take(ascending(places)))
             else:
                 for page in self._pages:
                     for tuples, _ in page.near(group):
                         found.update(group.matched(tuples))
         return found
 
-    def _index_of(self, group: Group) -> Index | None:
+    def _index_of(self, group: Constants) -> Index | None:
         """The index of the attributes that a group of constants constrains, made if it is worth it."""
         names = group.names
-        if not group.constant or (names not in self._indexes and self.height <= SCANNED_ROWS):
+        if names not in self._indexes and self.height <= SCANNED_ROWS:
             return None
         return self._index(names)
 

@@ -12,9 +12,9 @@ from xmlpunct.frames import Snapshot, restore, snapshot_of
 from xmlpunct.punctuations.cuts import between, cuts, ends, first_value
 from xmlpunct.punctuations.fused import NULL, Fused, Part, Row
 from xmlpunct.punctuations.joint_cover import Axis, first_open
+from xmlpunct.punctuations.others import pattern_expression
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, covers, interval
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import pattern_expression
 from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import Value

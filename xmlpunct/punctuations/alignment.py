@@ -9,6 +9,7 @@ from operator import or_
 from random import Random
 from typing import cast
 
+import numpy as np
 import polars as pl
 
 from xmlpunct import frames
@@ -18,7 +19,6 @@ from xmlpunct.punctuations.fused import Past
 from xmlpunct.punctuations.joint_cover import jointly_cover
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
-from xmlpunct.punctuations.ranges import are_apart
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -94,7 +94,7 @@ class Alignment:
 
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
         """Take a punctuation of an input; return its new combinations with one of each other input."""
-        plain = not (p.is_everything or p.is_empty)
+        plain = p.form is not None and not p.is_everything
         tally = self._tallied()
         near = None if tally is None else tally.near(p)
         alone = plain and (self._agree(port, p) if near is None else near == {p: self._every ^ 1 << port})
@@ -138,7 +138,9 @@ class Alignment:
         if self.ended and not self.heeds:
             return PunctuationBatch()
         batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None and (found := self._as_one(port, batch)) is not None:
+        each = 1 if batch.ranged else 4  # in columns every input is looked at, whether it has spoken or not
+        worth_it = len(self.inputs) <= max(MANY, each * len(batch))
+        if batch.place is not None and worth_it and (found := self._as_one(port, batch)) is not None:
             return found
         return PunctuationBatch(dict.fromkeys(c for p in batch for c in self.add(port, p)))
 
@@ -166,7 +168,7 @@ class Alignment:
         """Whether all that is retained is of a batch's form, and none of all these overlaps another."""
         if not all(said.only(batch) for said in self.inputs):
             return False
-        return not batch.ranged or are_apart([batch, *(said.all() for said in self.inputs if len(said))])
+        return not batch.ranged or _are_apart([batch, *(said.all() for said in self.inputs if len(said))])
 
     def _update(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """`update` where all that is retained is of the batch's kind: a punctuation touches none but itself."""
@@ -222,7 +224,7 @@ class Alignment:
 
     def _recall(self, port: int, p: Punctuation) -> list[Punctuation]:
         """The combinations of ``p`` with what is past that somebody may need to hear."""
-        if not any(self.past[i].overlapping(p) for i in self._others(port)):
+        if not self.heeds or not any(self.past[i].overlapping(p) for i in self._others(port)):
             return []
         return [c for c in self._combine(port, p, recall=True) if self._ownership.needs(c)]
 
@@ -309,3 +311,15 @@ class Alignment:
 def _nested(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
     """Whether one of two punctuations' constrained attributes are among the other's."""
     return set(some).issubset(others) or set(some).issuperset(others)
+
+
+def _are_apart(batches: Iterable[PunctuationBatch]) -> bool:
+    """Whether of the ranges of some batches, which are all of one attribute, any two are equal or do not overlap."""
+    bounds = [batch.bounds for batch in batches if len(batch)]
+    if not bounds:
+        return True
+    firsts, lasts = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
+    order = np.lexsort((lasts, firsts))
+    firsts, lasts = firsts[order], lasts[order]
+    equal = (firsts[1:] == firsts[:-1]) & (lasts[1:] == lasts[:-1])
+    return bool((equal | (firsts[1:] > lasts[:-1])).all())

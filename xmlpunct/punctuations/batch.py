@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from struct import Struct
 from typing import Any, overload
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from xmlpunct.punctuations.cuts import cuts
-from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Range, Wildcard
+from xmlpunct.punctuations.intervals import Ordinals, ordinal_bounds, range_columns
+from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Wildcard, bounds, ordinals
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE, Type
@@ -19,7 +23,7 @@ COLUMN_FROM = 16
 
 
 Key = Any
-"""A constant; the constants of several attributes; the bounds of a range."""
+"""A constant; the constants of several attributes; of a range its ordinals, 16 bytes (`range_key`)."""
 Columns = tuple[pl.Series, pl.Series]
 
 
@@ -42,7 +46,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     PunctuationBatch([<*, (,5]>, <*, [7,9]>])
     """
 
-    __slots__ = ("_keys", "_made", "_schema", "known_columns", "place", "ranged")
+    __slots__ = ("_bounds", "_keys", "_made", "_schema", "known_columns", "place", "ranged")
 
     def __init__(self, punctuations: Iterable[Punctuation] = ()) -> None:
         self.place: int | None = None
@@ -52,6 +56,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         self.known_columns: Columns | None = None
         """Its columns, if they are made already."""
         self._keys: list[Key] | None = None
+        self._bounds: tuple[Ordinals, Ordinals] | None = None
 
     @classmethod
     def of(cls, punctuations: Iterable[Punctuation]) -> PunctuationBatch:
@@ -104,18 +109,30 @@ class PunctuationBatch(Sequence[Punctuation]):
         return self.known_columns
 
     @property
+    def bounds(self) -> tuple[Ordinals, Ordinals]:
+        """The first and the last ordinals of a batch in columns of a numbered type, int64.
+
+        >>> s = Schema.parse("hour INT")
+        >>> [bound.tolist() for bound in PunctuationBatch.of_ranges(s, 0, pl.Series([1, 7]), pl.Series([5, 9])).bounds]
+        [[1, 7], [5, 9]]
+        """
+        if self._bounds is None:
+            self._bounds = ordinal_bounds(self.schema.attributes[self.place or 0].type, *self.columns)
+        return self._bounds
+
+    @property
     def values(self) -> pl.Series:
         """The constants of a batch in a column."""
         return self.columns[0]
 
     @property
     def keys(self) -> list[Key]:
-        """The constants of a batch in columns, or the bounds of each range, as a list."""
+        """The constants of a batch in columns, or of each range its `range_key`, as a list."""
         if self._keys is None:
-            lows, highs = self.columns
-            self._keys = (
-                list(zip(lows.to_list(), highs.to_list(), strict=True)) if self.ranged else lows.to_list()
-            )
+            if self.ranged:
+                self._keys = np.column_stack(self.bounds).view("V16").ravel().tolist()
+            else:
+                self._keys = self.values.to_list()
         return self._keys
 
     # As a sequence
@@ -161,7 +178,38 @@ class PunctuationBatch(Sequence[Punctuation]):
         found._keys, found.known_columns = None, (bounds.to_series(0), bounds.to_series(int(self.ranged)))
         return found
 
-    def _bounds(self) -> pl.DataFrame:
+    def take(self, places: NDArray[np.int64]) -> PunctuationBatch:
+        """Those at some places of the sequence.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> PunctuationBatch.of_column(s, 1, pl.Series([5, 6, 7])).take(np.array([0, 2]))
+        PunctuationBatch([<*, 5>, <*, 7>])
+        """
+        if self.place is None:
+            return PunctuationBatch(map(self._all().__getitem__, places.tolist()))
+        if self._keys is not None:
+            return self.of_some(map(self._keys.__getitem__, places.tolist()))
+        return self._of_frame(self.to_columns()[places])
+
+    def chain(self, batches: Sequence[PunctuationBatch]) -> PunctuationBatch:
+        """Of a batch in columns: some of its form, one behind the other, which have no punctuation in common."""
+        return self._of_frame(pl.concat([batch.to_columns() for batch in batches]))
+
+    def is_same(self, other: PunctuationBatch) -> bool:
+        """Whether another batch is the same, where its columns or its keys tell.
+
+        >>> s = Schema.parse("hour INT")
+        >>> some, same = (PunctuationBatch.of_column(s, 0, pl.Series([5, 6])) for _ in range(2))
+        >>> some.is_same(same)
+        True
+        """
+        if (self.place, self.ranged) != (other.place, other.ranged):
+            return False
+        if self.known_columns is None or other.known_columns is None:
+            return self.place is not None and self.keys == other.keys
+        return all(mine.equals(its) for mine, its in zip(self.columns, other.columns, strict=True))
+
+    def to_columns(self) -> pl.DataFrame:
         """Its columns as a data frame."""
         names = (f"${self.place}", f"${self.place}.high")[: 1 + self.ranged]
         return pl.DataFrame([bound.alias(name) for bound, name in zip(self.columns, names, strict=False)])
@@ -220,7 +268,7 @@ class PunctuationBatch(Sequence[Punctuation]):
         if self.place is not None:
             if len(self) < 2:
                 return self
-            bounds = self._bounds()
+            bounds = self.to_columns()
             last = [False, True][: bounds.width]
             return self._of_frame(bounds.sort(bounds.columns, nulls_last=last))
         return PunctuationBatch(sorted((p for p in self.unique() if not p.is_everything), key=_in_order))
@@ -275,7 +323,7 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def to_frame(self, schema: Schema) -> pl.DataFrame:
         """The punctuations as a data frame, as they travel and rest: its columns, or the patterns' texts."""
-        return to_frame(schema, self) if self.place is None else self._bounds()
+        return to_frame(schema, self) if self.place is None else self.to_columns()
 
     @classmethod
     def from_frame(cls, schema: Schema, frame: pl.DataFrame) -> PunctuationBatch:
@@ -284,6 +332,9 @@ class PunctuationBatch(Sequence[Punctuation]):
         if name[:1] == "$" and name[1:].isdecimal():  # which is no name of an attribute
             return cls.of_keys(schema, int(name[1:]), [], ranged=frame.width > 1)._of_frame(frame)
         return cls(from_frame(schema, frame))
+
+
+_ENDS = Struct("=qq")
 
 
 def has_column(type_: Type) -> bool:
@@ -296,8 +347,7 @@ def single(schema: Schema, place: int, key: Key, ranged: bool) -> Punctuation:
     patterns: list[Pattern] = [WILDCARD] * len(schema)
     type_ = schema.attributes[place].type
     if ranged:
-        low, high = key
-        patterns[place] = Range(type_, low, high, low is not None, high is not None)
+        patterns[place] = ordinals(type_, *_ENDS.unpack(key))
     else:
         patterns[place] = Constant(type_, key)
     return Punctuation(schema, patterns)
@@ -310,8 +360,15 @@ def columns_of(schema: Schema, place: int, keys: Iterable[Key], ranged: bool) ->
     if not ranged:
         values = pl.Series(name, list(keys), dtype=dtype)
         return values, values
-    lows, highs = zip(*keys, strict=True) if keys else ((), ())
-    return pl.Series(name, lows, dtype=dtype), pl.Series(name, highs, dtype=dtype)
+    ends = np.frombuffer(b"".join(keys), np.int64).reshape(-1, 2)
+    return range_columns(attribute.type, ends[:, 0], ends[:, 1], name)
+
+
+def range_key(p: Punctuation) -> bytes:
+    """The first and the last ordinal of a punctuation of one range of a numbered type."""
+    ends = bounds(p.patterns[p.constrained[0]])
+    assert ends is not None
+    return _ENDS.pack(*ends)
 
 
 def _in_columns(batches: Sequence[Sequence[Punctuation]]) -> PunctuationBatch | None:
@@ -322,7 +379,7 @@ def _in_columns(batches: Sequence[Sequence[Punctuation]]) -> PunctuationBatch | 
         return None
     if sum(map(len, found)) < COLUMN_FROM:
         return found[0].of_some(dict.fromkeys(chain.from_iterable(batch.keys for batch in found)))
-    return found[0]._of_frame(pl.concat([b._bounds() for b in found]).unique(maintain_order=True))
+    return found[0]._of_frame(pl.concat([b.to_columns() for b in found]).unique(maintain_order=True))
 
 
 def _in_order(p: Punctuation) -> tuple[Any, ...]:

@@ -406,9 +406,29 @@ def ordinal_bounds(type_: Type, lows: pl.Series, highs: pl.Series) -> tuple[Ordi
     return bounds[0], bounds[1]
 
 
+def range_columns(type_: Type, firsts: Ordinals, lasts: Ordinals, name: str) -> tuple[pl.Series, pl.Series]:
+    """The inverse of `ordinal_bounds`: the bounds of ranges of a numbered type, null where the type ends.
+
+    >>> from xmlpunct.types import BOOLEAN
+    >>> [bound.to_list() for bound in range_columns(BOOLEAN, np.array([0, 1]), np.array([0, 1]), "x")]
+    [[None, True], [False, None]]
+    """
+    bounds = []
+    for ordinals, end in ((firsts, type_.ordinal(type_.lowest)), (lasts, type_.ordinal(type_.highest))):
+        if isinstance(type_, DecimalType):
+            known = [None if i == end else type_.at(i) for i in ordinals.tolist()]
+            bounds.append(pl.Series(name, known, dtype=type_.dtype))
+            continue
+        numbers = integers(name, ordinals - _EPOCH if type_ is DATE else ordinals)
+        if (beyond := ordinals == end).any():
+            numbers = numbers.scatter(np.flatnonzero(beyond), None)
+        bounds.append((numbers.cast(pl.Int32) if type_ is DATE else numbers).cast(type_.dtype))
+    return bounds[0], bounds[1]
+
+
 def ordinals_of(type_: Type, column: pl.Series) -> Ordinals:
     """The ordinals of the values of a numbered type; anything for nulls."""
-    numbers = column.to_physical().cast(pl.Int64)
+    numbers = column if column.dtype == pl.Int64 else column.to_physical().cast(pl.Int64)
     values: Ordinals = (numbers.fill_null(0) if numbers.null_count() else numbers).to_numpy()
     return values + _EPOCH if type_ is DATE else values
 

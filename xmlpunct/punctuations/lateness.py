@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from xmlpunct.frames import join
+from xmlpunct.punctuations.others import match_expression
 from xmlpunct.punctuations.pattern import WILDCARD, constant
 from xmlpunct.punctuations.promised import Promised, earliest, scheme_of
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.punctuations.set import match_expression
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 

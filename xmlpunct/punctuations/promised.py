@@ -12,8 +12,8 @@ import polars as pl
 
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.intervals import IntervalSet, is_numbered
-from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
-from xmlpunct.punctuations.set import PunctuationSet, Signature
+from xmlpunct.punctuations.punctuation import Punctuation, Signature, from_frame, to_frame
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 

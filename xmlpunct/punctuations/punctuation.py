@@ -6,28 +6,36 @@ A punctuation is one pattern for each attribute of a stream. It says: no later t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any
 
 import polars as pl
 
 from xmlpunct.errors import PatternError
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Constant, Pattern
+from xmlpunct.punctuations.pattern import EMPTY, ENUMERABLE, WILDCARD, Constant, Empty, Pattern, Range, Values
 from xmlpunct.punctuations.text import parse_pattern, split_patterns
 from xmlpunct.schema import Schema
 from xmlpunct.types import SPACE, Value
+
+Signature = tuple[int, ...]
+"""The places of some attributes."""
+Form = tuple[int, Signature, int]
+"""0, and the places of constants; 1, these and the place of a range; 2: with lists; 3: all others."""
+_UNKNOWN: Form = (-1, (), -1)
 
 
 class Punctuation:
     """One pattern per attribute of ``schema``. Equal to another when the (canonical) patterns are."""
 
-    __slots__ = ("_constants", "_constrained", "_hash", "patterns", "schema")
+    __slots__ = ("_constants", "_constrained", "_form", "_hash", "patterns", "schema")
 
     def __init__(self, schema: Schema, patterns: Sequence[Pattern]) -> None:
         self.schema, self.patterns = schema, tuple(patterns)
         self._hash: int | None = None
         self._constrained: tuple[int, ...] | None = None
         self._constants: Tuple | None = None
+        self._form: Form | None = _UNKNOWN
 
     @classmethod
     def parse(cls, schema: Schema, text: str) -> Punctuation:
@@ -110,6 +118,29 @@ class Punctuation:
         if self._constrained is None:
             self._look()
         return self._constants
+
+    @property
+    def form(self) -> Form | None:
+        """Which attributes are constrained, and how; None if nothing can match.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> Punctuation.of(s, hour=5).form, Punctuation.of(s, sid="S1", hour="[1,5]").form
+        ((0, (1,), -1), (1, (0,), 1))
+        """
+        if self._form is _UNKNOWN:
+            self._form = (0, self.constrained, -1) if self.constants is not None else self._form_of_others()
+        return self._form
+
+    def _form_of_others(self) -> Form | None:
+        kinds = [type(self.patterns[i]) for i in self.constrained]
+        if Empty in kinds:
+            return None
+        ranges = kinds.count(Range)
+        if ranges == 1 and kinds.count(Constant) == len(kinds) - 1:
+            place = self.constrained[kinds.index(Range)]
+            return 1, tuple([i for i in self.constrained if i != place]), place
+        lists = [len(q.members) for q in self.patterns if isinstance(q, Values)]
+        return 2 if lists and ranges < 2 and prod(lists) <= ENUMERABLE else 3, (), -1
 
     def _look(self) -> None:
         """Find out about the patterns, once."""

@@ -1,150 +1,246 @@
-"""Punctuations of one range each in the same attribute, found by hashing and matched by their ordinals."""
+"""Punctuations with one range, and constants beside it, found and matched by sorting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+import math
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from xmlpunct.arrow import booleans
-from xmlpunct.punctuations.batch import Key, PunctuationBatch
-from xmlpunct.punctuations.constants import Members
-from xmlpunct.punctuations.cuts import cuts
-from xmlpunct.punctuations.intervals import Ordinals, is_numbered, ordinal_bounds, ordinals_of
-from xmlpunct.punctuations.pattern import WILDCARD, Range
-from xmlpunct.punctuations.punctuation import Punctuation, combine
-from xmlpunct.punctuations.spans import Ends, any_has, has_any
+from xmlpunct.frames import join
+from xmlpunct.punctuations.batch import Key, PunctuationBatch, range_key
+from xmlpunct.punctuations.cuts import Cut, cuts
+from xmlpunct.punctuations.index import Bounds, PunctuationIndex
+from xmlpunct.punctuations.intervals import Ordinals, is_numbered, ordinals_of
+from xmlpunct.punctuations.pattern import WILDCARD, Constant, Range, Wildcard
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
-
-FEW = 8
-"""So few punctuations are gone through sooner than sorted."""
+from xmlpunct.types import Type
 
 
-class Ranges(Members):
-    """Punctuations of ``schema`` with a range of a numbered type at ``place``, no more.
+class Ranges(PunctuationIndex):
+    """Punctuations with a range in one attribute and constants in the others, found and matched by sorting.
 
     >>> s = Schema.parse("sid STRING, hour INT")
-    >>> closed = Ranges(s, 1)
-    >>> for text in ("[1,5]", "[4,9]", "[20,)"):
-    ...     closed.add(Punctuation.of(s, hour=text))
+    >>> closed = Ranges(s, [], 1)
+    >>> [closed.add(Punctuation.of(s, hour=text)) for text in ("[1,5]", "[4,9]", "[20,)")]
+    [True, True, True]
     >>> closed.mask(s.frame([("S1", 0), ("S1", 5), ("S2", 9), ("S2", 10)])).to_list()
     [False, True, True, False]
+    >>> closed.matched(s.frame([("S1", 5), ("S1", 6)]))
+    PunctuationBatch([<*, [1,5]>, <*, [4,9]>])
     """
 
-    ranged, constant = True, False
-
-    def __init__(self, schema: Schema, place: int) -> None:
-        super().__init__(schema, (place,))
-        self._type, self._in_columns = schema.attributes[place].type, True
-        self._bounds: tuple[Ordinals, Ordinals] | None = None
+    def __init__(self, schema: Schema, equal: Sequence[int] = (), place: int = -1) -> None:
+        super().__init__(schema, equal, place)
+        self._type = schema.attributes[place].type
+        self.in_columns = self.ranged = not equal and is_numbered(self._type)
+        self._cached: Grid | None = None
+        self._ends: dict[Tuple, Ends] | None = None
         self._numbers: dict[Punctuation, int] = {}
-        self._ends: Ends | None = None
         self._next = 0
 
-    @staticmethod
-    def form(p: Punctuation) -> int | None:
-        """Where ``p`` has its one range of a numbered type; None if it is of another form."""
-        if len(p.constrained) != 1:
-            return None
-        (place,) = p.constrained
-        pattern = p.patterns[place]
-        return place if isinstance(pattern, Range) and is_numbered(pattern.type) else None
+    def _key(self, p: Punctuation) -> Key:
+        return range_key(p) if self.ranged else p
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The attribute that they constrain."""
-        return (self.schema.names[self.places[0]],)
+    def _entered(self, p: Punctuation) -> None:
+        self._cached = None
+        if self._ends is not None:
+            self._numbers[p] = self._next
+            ends = self._ends.setdefault(p.keys(self.equal), Ends())
+            ends.add(self._next, p, *cuts(p.patterns[self.place])[0])
+            self._next += 1
 
-    def constants(self) -> pl.DataFrame:
-        """There are none."""
-        raise NotImplementedError
-
-    def at(self, places: Iterable[int]) -> list[Punctuation]:
-        """There are none."""
-        raise NotImplementedError
-
-    def may_match(self, bounds: Callable[[str], tuple[Any, Any]]) -> bool:
-        """Whether a tuple within bounds, given by attribute, may match any."""
-        low, high = bounds(*self.names)
-        if low is None:
-            return False
-        firsts, lasts = self.bounds
-        return bool(((firsts <= self._type.ordinal(high)) & (lasts >= self._type.ordinal(low))).any())
-
-    @property
-    def bounds(self) -> tuple[Ordinals, Ordinals]:
-        """The first and the last ordinals of the ranges, int64, in the members' order."""
-        if self._bounds is None:
-            self._bounds = ordinal_bounds(self._type, *self.columns())
-        return self._bounds
+    def _left(self, p: Punctuation) -> None:
+        self._cached = None
+        if self._ends is not None:
+            key = p.keys(self.equal)
+            self._ends[key].discard(self._numbers.pop(p), *cuts(p.patterns[self.place])[0])
+            if not self._ends[key].members:
+                del self._ends[key]
 
     def _changed(self) -> None:
-        self._columns = self._bounds = self._ends = None
+        self._cached = self._ends = None
 
-    def _key(self, p: Punctuation) -> Key:
-        pattern = p.patterns[self.places[0]]
-        assert isinstance(pattern, Range)
-        return pattern.low, pattern.high
-
-    def __contains__(self, p: Punctuation) -> bool:
-        return self._key(p) in self._members
-
-    def add(self, p: Punctuation) -> None:
-        """Take a punctuation that is not in."""
-        self._columns = self._bounds = None
-        self._members[self._key(p)] = p
-        if self._ends is not None:
-            self._put(self._ends, p)
-
-    def discard(self, p: Punctuation) -> None:
-        """Take out a punctuation that is in."""
-        self._columns = self._bounds = None
-        del self._members[self._key(p)]
-        if self._ends is not None:
-            self._ends.discard(self._numbers.pop(p), *cuts(p.patterns[self.places[0]])[0])
-
-    def overlapping(self, p: Punctuation) -> list[Punctuation]:
-        """Those that some tuple could match together with ``p``."""
-        pattern = p.patterns[self.places[0]]
-        if pattern is WILDCARD:
-            return list(self)
-        near: Iterable[Punctuation] = self
-        if len(self) > FEW:
-            if self._ends is None:
-                self._ends, self._numbers = Ends(), {}
-                for q in self:
-                    self._put(self._ends, q)
-            pieces = cuts(pattern)
-            near = self._ends.near(pieces[0][0], pieces[-1][1])
-        return [q for q in near if combine(p, q) is not None]
-
-    def _put(self, ends: Ends, p: Punctuation) -> None:
-        self._numbers[p] = self._next
-        ends.add(self._next, p, *cuts(p.patterns[self.places[0]])[0])
-        self._next += 1
+    def may_match(self, bounds: Callable[[str], Bounds]) -> bool:
+        low, high = bounds(self.schema.names[self.place])
+        if low is None:
+            return False
+        grid = self._grid
+        first, last = grid.numbers(pl.Series([low, high], dtype=self._type.dtype))
+        return bool(((grid.firsts <= last) & (grid.lasts >= first)).any())
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple, whether it matches any of them."""
-        column = tuples[self.names[0]]
-        hit = any_has(*self.bounds, ordinals_of(self._type, column))
-        return booleans(hit & column.is_not_null().to_numpy() if column.null_count() else hit)
+        return booleans(self._grid.has(*self._grid.places(tuples)))
 
-    def _matched(self, tuples: pl.DataFrame) -> Iterable[Key]:
-        column = tuples[self.names[0]].drop_nulls()
-        hit = has_any(*self.bounds, np.unique(ordinals_of(self._type, column)))
-        keys = list(self._members)
-        return [keys[i] for i in np.flatnonzero(hit).tolist()]
+    def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:
+        return self.all().take(np.flatnonzero(self._grid.met(*self._grid.places(tuples))))
+
+    def _near(self, p: Punctuation) -> Iterable[Punctuation]:
+        if self.are_few or all(p.patterns[i] is WILDCARD for i in self.places):
+            return self
+        if self._ends is None:
+            self._ends, self._numbers = {}, {}
+            for q in self:
+                self._entered(q)
+        if all(isinstance(p.patterns[i], Constant) for i in self.equal):
+            ends = self._ends.get(p.keys(self.equal))
+            groups = [] if ends is None else [ends]
+        else:
+            groups = sorted(self._ends.values(), key=lambda ends: next(iter(ends.members)))
+        pattern = p.patterns[self.place]
+        if isinstance(pattern, Wildcard):
+            return [q for ends in groups for q in ends.members.values()]
+        pieces = cuts(pattern)
+        return [q for ends in groups for q in ends.near(pieces[0][0], pieces[-1][1])]
+
+    @property
+    def _grid(self) -> Grid:
+        if self._cached is None:
+            name = self.schema.names[self.place]
+            if self.ranged:
+                self._cached = Grid(name, self._type, *self.all().bounds)
+            else:
+                self._cached = self._ranked(name)
+        return self._cached
+
+    def _ranked(self, name: str) -> Grid:
+        """The grid of ranges whose bounds have no ordinals, or that have constants beside them."""
+        ranges: list[Range] = [p.patterns[self.place] for p in self]  # type: ignore[misc]
+        lows, highs = (
+            pl.Series(name, bounds, dtype=self._type.dtype)
+            for bounds in ([r.low for r in ranges], [r.high for r in ranges])
+        )
+        bounds = pl.concat([lows, highs]).drop_nulls().unique().sort()
+        firsts = _ranks(bounds, lows) + [not r.low_closed for r in ranges]
+        firsts[lows.is_null().to_numpy()] = 0
+        lasts = _ranks(bounds, highs) - [not r.high_closed for r in ranges]
+        lasts[highs.is_null().to_numpy()] = 2 * bounds.len() + 1
+        beside: dict[Tuple, tuple[int, Punctuation]] = {}
+        stretches = [beside.setdefault(p.keys(self.equal), (len(beside), p))[0] for p in self]
+        columns = {}
+        for i in self.equal:
+            values = [p.patterns[i].value for _, p in beside.values()]  # type: ignore[attr-defined]
+            columns[self.schema.names[i]] = pl.Series(values, dtype=self.schema.attributes[i].type.dtype)
+        keys = pl.DataFrame({**columns, "$stretch": pl.Series(range(len(beside)), dtype=pl.Int64)})
+        return Grid(name, self._type, firsts, lasts, bounds, np.array(stretches), keys)
 
 
-def are_apart(batches: Iterable[PunctuationBatch]) -> bool:
-    """Whether of the ranges of some batches, which are all of one attribute, any two are equal or do not overlap."""
-    bounds = [ordinal_bounds(b.schema.attributes[b.place or 0].type, *b.columns) for b in batches if len(b)]
-    if not bounds:
-        return True
-    firsts, lasts = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
-    order = np.lexsort((lasts, firsts))
-    firsts, lasts = firsts[order], lasts[order]
-    equal = (firsts[1:] == firsts[:-1]) & (lasts[1:] == lasts[:-1])
-    return bool((equal | (firsts[1:] > lasts[:-1])).all())
+@dataclass
+class Grid:
+    """Some ranges as intervals of integers, ``firsts`` to ``lasts``, and how tuples get numbers like them.
+
+    Of a numbered type these are the ordinals. Of another one the ``bounds`` of all ranges, in order, number the values:
+    a bound has an odd number, what lies between two bounds the even one between theirs. So whether any of many ranges
+    has a value is one search. Each value of the constants (``keys``) has a stretch of numbers to itself.
+    """
+
+    name: str
+    type: Type
+    firsts: Ordinals
+    lasts: Ordinals
+    bounds: pl.Series | None = None
+    stretches: Ordinals | None = None
+    keys: pl.DataFrame | None = None
+
+    def numbers(self, column: pl.Series) -> Ordinals:
+        """The numbers of values; anything for nulls."""
+        return ordinals_of(self.type, column) if self.bounds is None else _ranks(self.bounds, column)
+
+    def places(self, tuples: pl.DataFrame) -> tuple[Ordinals, NDArray[np.bool_] | None]:
+        """For each tuple its number, and whether it has one; None: all of them."""
+        column = tuples[self.name]
+        numbers = self.numbers(column)
+        there = column.is_not_null().to_numpy() if column.null_count() else None
+        if self.keys is None or self.keys.width == 1:
+            return numbers, there
+        names = self.keys.columns[:-1]
+        stretches = join(tuples.select(names), self.keys, names, "left", order="left")["$stretch"]
+        known = stretches.is_not_null().to_numpy()
+        numbers = stretches.fill_null(0).to_numpy() * self._width + numbers
+        return numbers, known if there is None else known & there
+
+    def has(self, numbers: Ordinals, there: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """For each number, whether any of the ranges has it."""
+        firsts, farthest = self._sorted
+        at = np.searchsorted(firsts, numbers, side="right") - 1
+        hit: NDArray[np.bool_] = (at >= 0) & (farthest[np.maximum(at, 0)] >= numbers)
+        return hit if there is None else hit & there
+
+    def met(self, numbers: Ordinals, there: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """For each range, whether it has any of some numbers."""
+        known = np.sort(numbers if there is None else numbers[there])
+        if not len(known):
+            return np.zeros(len(self.firsts), np.bool_)
+        lows, highs = self._lows_and_highs
+        at = np.searchsorted(known, lows, side="left")
+        return (at < len(known)) & (known[np.minimum(at, len(known) - 1)] <= highs)
+
+    @property
+    def _width(self) -> int:
+        """How many numbers a stretch has."""
+        return 0 if self.bounds is None else 2 * self.bounds.len() + 2
+
+    @property
+    def _lows_and_highs(self) -> tuple[Ordinals, Ordinals]:
+        if self.stretches is None:
+            return self.firsts, self.lasts
+        return self.stretches * self._width + self.firsts, self.stretches * self._width + self.lasts
+
+    @cached_property
+    def _sorted(self) -> tuple[Ordinals, Ordinals]:
+        """Where the ranges begin, in order, and the farthest end of all that begin up to there.
+
+        A stretch's numbers are above all those before it.
+        """
+        lows, highs = self._lows_and_highs
+        order = np.argsort(lows, kind="stable")
+        return lows[order], np.maximum.accumulate(highs[order])
+
+
+class Ends:
+    """Punctuations by where their range begins, and by where it ends."""
+
+    def __init__(self) -> None:
+        self.members: dict[int, Punctuation] = {}
+        self._high_of: dict[int, Cut] = {}
+        self._lows: list[tuple[Cut, int]] = []
+        self._highs: list[tuple[Cut, int]] = []
+
+    def add(self, number: int, p: Punctuation, low: Cut, high: Cut) -> None:
+        """Take one, under a number that no other has."""
+        self.members[number], self._high_of[number] = p, high
+        insort(self._lows, (low, number))
+        insort(self._highs, (high, number))
+
+    def discard(self, number: int, low: Cut, high: Cut) -> None:
+        """Take out the one of that number."""
+        del self.members[number], self._high_of[number]
+        del self._lows[bisect_left(self._lows, (low, number))]
+        del self._highs[bisect_left(self._highs, (high, number))]
+
+    def near(self, low: Cut, high: Cut) -> list[Punctuation]:
+        """At least those that overlap an interval.
+
+        So many begin before its end as overlap it or end before it begins. Where no range is within another, those
+        that overlap it stand together. Else all are near that begin before its end, or end after its begin.
+        """
+        before = bisect_left(self._lows, (high, -1))
+        after = bisect_left(self._highs, (low, math.inf))
+        near = self._lows[after:before]
+        if any(self._high_of[number] <= low for _, number in near):
+            near = self._lows[:before] if before < len(self._highs) - after else self._highs[after:]
+        return [self.members[number] for _, number in near]
+
+
+def _ranks(bounds: pl.Series, values: pl.Series) -> Ordinals:
+    """The numbers of values among bounds; anything for nulls."""
+    below: Ordinals = bounds.search_sorted(values, side="left").to_numpy().astype(np.int64)
+    below += bounds.search_sorted(values, side="right").to_numpy()
+    return below

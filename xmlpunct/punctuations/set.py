@@ -1,118 +1,38 @@
 """The set of punctuations that an operator holds.
 
-Punctuations are kept by *signature*, the attributes they constrain: those of constants alone (an auction's
-"item 17 is closed") are found by hashing, those with one range by sorting. What it costs to match a slice, or
-to find what overlaps, then hardly depends on how many punctuations are held. Only lists, and ranges in several
-attributes, are gone through one by one.
+Punctuations are kept by *form*, the attributes they constrain and how, each form in a `PunctuationIndex`. What it
+costs to match a slice, or to find what overlaps, then hardly depends on how many punctuations are held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
-from itertools import chain
+from itertools import chain, product
 from operator import or_
-from typing import Any, Protocol
 
 import polars as pl
 
 from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.constants import Constants, Members
-from xmlpunct.punctuations.pattern import Constant, Empty, Pattern, Range, Values, Wildcard
-from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine, covers, match
+from xmlpunct.punctuations.constants import Constants
+from xmlpunct.punctuations.index import PunctuationIndex
+from xmlpunct.punctuations.others import Others
+from xmlpunct.punctuations.pattern import Constant, Values
+from xmlpunct.punctuations.punctuation import Form, Punctuation, Signature, combine, covers
 from xmlpunct.punctuations.ranges import Ranges
-from xmlpunct.punctuations.spans import Spans
 from xmlpunct.schema import Schema
 
-Signature = tuple[int, ...]
 
-
-def pattern_expression(column: str, pattern: Pattern) -> pl.Expr:
-    """A polars expression: whether the column's value matches the pattern (never null)."""
-    at = pl.col(column)
-    if isinstance(pattern, Wildcard):
-        return pl.lit(True)
-    if isinstance(pattern, Empty):
-        return pl.lit(False)
-    if isinstance(pattern, Constant):
-        return at.eq_missing(pl.lit(pattern.value, dtype=pattern.type.dtype))
-    if isinstance(pattern, Values):
-        return at.is_in(pl.Series(pattern.members, dtype=pattern.type.dtype).implode()).fill_null(False)
-    assert isinstance(pattern, Range)
-    tests = [at.is_not_null()]
-    if pattern.low is not None:
-        low = pl.lit(pattern.low, dtype=pattern.type.dtype)
-        tests.append(at >= low if pattern.low_closed else at > low)
-    if pattern.high is not None:
-        high = pl.lit(pattern.high, dtype=pattern.type.dtype)
-        tests.append(at <= high if pattern.high_closed else at < high)
-    return pl.all_horizontal(tests).fill_null(False)
-
-
-def match_expression(p: Punctuation) -> pl.Expr:
-    """A polars expression: whether a tuple matches the punctuation."""
-    tests = [pattern_expression(p.schema.names[i], p.patterns[i]) for i in p.constrained]
-    return pl.all_horizontal(tests) if tests else pl.lit(True)
-
-
-class Group(Protocol):
-    """Punctuations that constrain the same attributes."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The attributes."""
-
-    @property
-    def constant(self) -> bool:
-        """Whether each is of constants alone."""
-
-    def constants(self) -> pl.DataFrame:
-        """The constants, a row each."""
-
-    def at(self, places: Iterable[int]) -> list[Punctuation]:
-        """Those at some places of `constants`."""
-
-    def may_match(self, bounds: Callable[[str], tuple[Any, Any]]) -> bool:
-        """Whether a tuple within bounds, given by attribute, may match any."""
-
-    def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple, whether it matches any."""
-
-    def matched(self, tuples: pl.DataFrame) -> list[Punctuation]:
-        """Those that some tuple matches."""
-
-
-class Lists:
-    """Punctuations of other forms, gone through one by one."""
-
-    names: tuple[str, ...] = ()
-    constant = False
-
-    def __init__(self, schema: Schema, members: Iterable[Punctuation]) -> None:
-        self.schema, self.members = schema, list(members)
-
-    def constants(self) -> pl.DataFrame:
-        raise NotImplementedError
-
-    def at(self, places: Iterable[int]) -> list[Punctuation]:
-        raise NotImplementedError
-
-    def may_match(self, bounds: Callable[[str], tuple[Any, Any]]) -> bool:
-        return True
-
-    def mask(self, tuples: pl.DataFrame) -> pl.Series:
-        tests = pl.any_horizontal([match_expression(p) for p in self.members])
-        return tuples.with_columns(tests.alias("$hit"))["$hit"]
-
-    def matched(self, tuples: pl.DataFrame) -> list[Punctuation]:
-        tests = [match_expression(p).any().alias(str(i)) for i, p in enumerate(self.members)]
-        found = tuples.select(tests).row(0)
-        return [p for p, hit in zip(self.members, found, strict=True) if hit]
+def _form_of_batch(batch: PunctuationBatch) -> Form | None:
+    """The form of the punctuations of a batch in columns; None if it is not."""
+    if batch.place is None:
+        return None
+    return (1, (), batch.place) if batch.ranged else (0, (batch.place,), -1)
 
 
 class PunctuationSet:
-    """Punctuations of one schema, each once: those of constants by signature, those of one range, then the others.
+    """Punctuations of one schema, each once: those of constants, those with one range, those with lists, the others.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> held = PunctuationSet(s, [Punctuation.of(s, hour=5), Punctuation.of(s, hour="[7,9]")])
@@ -122,173 +42,115 @@ class PunctuationSet:
 
     def __init__(self, schema: Schema, punctuations: Iterable[Punctuation] = ()) -> None:
         self.schema = schema
-        self._constants: dict[Signature, Constants] = {}
-        self._ranges: dict[int, Ranges] = {}
-        self._spans: dict[tuple[Signature, int], Spans] = {}
-        self._lists: dict[Punctuation, None] = {}
-        self._rest: dict[Punctuation, None] = {}
-        """All that are neither in ``_constants`` nor in ``_ranges``."""
+        self._indexes: dict[Form, PunctuationIndex] = {}
+        """In the order of the forms."""
         self.update(punctuations)
 
+    def _index(self, form: Form) -> PunctuationIndex:
+        """The index of a form, made if there is none."""
+        index = self._indexes.get(form)
+        if index is None:
+            index = _KINDS[form[0]](self.schema, *form[1:])
+            known = self._indexes | {form: index}
+            self._indexes = {form: known[form] for form in sorted(known)} if len(known) > 1 else known
+        return index
+
     def add(self, p: Punctuation) -> bool:
-        """Add one; False if it was there already or can match nothing."""
-        key = p.constants
-        if key is not None:
-            group = self._group(p.constrained)
-            if p in group:
-                return False
-            group.add(key, p)
-            return True
-        place = Ranges.form(p)
-        if place is not None:
-            ranges = self._ranges_at(place)
-            if p in ranges:
-                return False
-            ranges.add(p)
-            return True
-        if p in self._rest or p.is_empty:
-            return False
-        if form := Spans.form(p):
-            spans = self._spans.get(form)
-            if spans is None:
-                spans = Spans(self.schema, *form)
-                forms = self._spans | {form: spans}
-                self._spans = {form: forms[form] for form in sorted(forms)}
-            spans.add(p)
-        else:
-            self._lists[p] = None
-        self._rest[p] = None
-        return True
+        """Add one; False if it was there already or can match nothing.
+
+        >>> s = Schema.parse("hour INT")
+        >>> [PunctuationSet(s).add(Punctuation.of(s, hour=hour)) for hour in (5, "{}")]
+        [True, False]
+        """
+        return p.form is not None and self._index(p.form).add(p)
 
     def update(self, punctuations: Iterable[Punctuation]) -> PunctuationBatch:
         """Add some; those that were new."""
         batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None:
-            return self._form(batch, batch.place).extend(batch)
+        form = _form_of_batch(batch)
+        if form is not None:
+            return self._index(form).extend(batch)
         return PunctuationBatch(p for p in batch if self.add(p))
 
-    def _group(self, signature: Signature) -> Constants:
-        group = self._constants.get(signature)
-        if group is None:
-            group = Constants(self.schema, signature)
-            known = self._constants | {signature: group}
-            self._constants = {signature: known[signature] for signature in sorted(known)}
-        return group
-
-    def _ranges_at(self, place: int) -> Ranges:
-        if place not in self._ranges:
-            known = self._ranges | {place: Ranges(self.schema, place)}
-            self._ranges = {place: known[place] for place in sorted(known)}
-        return self._ranges[place]
-
-    def _form(self, batch: PunctuationBatch, place: int) -> Members:
-        """The index of those of a batch's form."""
-        return self._ranges_at(place) if batch.ranged else self._group((place,))
+    def remove(self, p: Punctuation) -> None:
+        """Take out one, if it is in."""
+        if p.form in self._indexes:
+            self._indexes[p.form].remove(p)
 
     def discard(self, punctuations: Iterable[Punctuation]) -> None:
-        """Take some out; those that are not in are passed over."""
+        """Take out some; those that are not in are passed over."""
         batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None:
-            self._form(batch, batch.place).remove(batch)
+        form = _form_of_batch(batch)
+        if form is not None:
+            self._index(form).discard(batch)
             return
         for p in batch:
             self.remove(p)
 
-    def remove(self, p: Punctuation) -> None:
-        """Take out one, if it is in."""
-        if p not in self:
-            return
-        key = p.constants
-        if key is not None:
-            self._constants[p.constrained].discard(key, p)
-            return
-        place = Ranges.form(p)
-        if place is not None:
-            self._ranges[place].discard(p)
-            return
-        del self._rest[p]
-        if form := Spans.form(p):
-            self._spans[form].discard(p)
-        else:
-            del self._lists[p]
-
     def common(self, batch: PunctuationBatch) -> PunctuationBatch:
-        """Those of a batch that are in."""
-        if batch.place is not None:
-            return self._form(batch, batch.place).common(batch)
+        """Those of a batch that are in.
+
+        >>> s = Schema.parse("hour INT")
+        >>> said = PunctuationBatch.of_column(s, 0, pl.Series([5, 6]))
+        >>> PunctuationSet(s, [Punctuation.of(s, hour=5)]).common(said)
+        PunctuationBatch([<5>])
+        """
+        form = _form_of_batch(batch)
+        if form is not None:
+            return self._index(form).common(batch)
         return PunctuationBatch(p for p in batch if p in self)
 
     def __len__(self) -> int:
-        return len(self._rest) + sum(map(len, self._members()))
+        return sum(map(len, self._indexes.values()))
 
     def __iter__(self) -> Iterator[Punctuation]:
-        return chain(*self._members(), list(self._rest))
+        return chain(*self._indexes.values())
 
     def __contains__(self, p: object) -> bool:
-        if not isinstance(p, Punctuation):
-            return False
-        if p.constants is not None:
-            return p in self._constants.get(p.constrained, ())
-        place = Ranges.form(p)
-        return p in (self._rest if place is None else self._ranges.get(place, ()))
-
-    def _members(self) -> list[Constants | Ranges]:
-        return [*self._constants.values(), *self._ranges.values()]
+        return isinstance(p, Punctuation) and p.form in self._indexes and p in self._indexes[p.form]
 
     def all(self) -> PunctuationBatch:
-        """What is held."""
-        group = self._only()
-        return PunctuationBatch(self) if group is None else group.all()
+        """What is held: in columns, if it is of one form and that has them."""
+        indexes = self.groups()
+        return indexes[0].all() if len(indexes) == 1 else PunctuationBatch(self)
 
     def only(self, batch: PunctuationBatch) -> bool:
         """Whether nothing is held but punctuations of the form of a batch in columns."""
-        held = [(group.places, group.ranged) for group in self._members() if len(group)]
-        return not self._rest and held in ([], [((batch.place,), batch.ranged)])
+        held = [form for form, index in self._indexes.items() if len(index)]
+        return held in ([], [_form_of_batch(batch)])
 
-    def _only(self) -> Members | None:
-        """The only group that can be in columns, if there are no others."""
-        held = [group for group in self._members() if len(group)]
-        return held[0] if len(held) == 1 and not self._rest else None
-
-    def match(self, t: Tuple) -> bool:
-        """Table 1's setMatch: whether ``t`` matches any of them."""
-        return any(match(t, p) for p in self)
+    def groups(self) -> list[PunctuationIndex]:
+        """What is held, by form."""
+        return [index for index in self._indexes.values() if len(index)]
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether it matches any of them."""
-        hits = [group.mask(tuples) for group in self._indexes()] if tuples.height else []
-        if self._lists or not hits:
-            hits.append(pl.Series([False]).new_from_index(0, tuples.height))
-        if self._lists and tuples.height:  # of * alone that is one value for all tuples
-            hits.append(
-                tuples.select(pl.any_horizontal([match_expression(p) for p in self._lists])).to_series()
-            )
-        return reduce(or_, hits)
+        hits = [index.mask(tuples) for index in self.groups()] if tuples.height else []
+        return reduce(or_, hits) if hits else pl.Series([False]).new_from_index(0, tuples.height)
 
     def unmatched(self, tuples: pl.DataFrame) -> PunctuationBatch:
-        """Table 1's setNomatchPs: those that no tuple matches."""
-        if not tuples.height:
-            return self.all()
-        group = self._only()
-        if group is not None:
-            return group.unmatched(tuples)
-        stuck: set[Punctuation] = set()
-        if self._lists:
-            tests = [match_expression(p).any().alias(str(i)) for i, p in enumerate(self._lists)]
-            found = tuples.select(tests).row(0)
-            stuck.update(p for p, hit in zip(self._lists, found, strict=True) if hit)
-        for index in self._indexes():
-            stuck.update(index.matched(tuples))
-        return PunctuationBatch(p for p in self if p not in stuck)
+        """Table 1's setNomatchPs: those that no tuple matches.
+
+        >>> s = Schema.parse("hour INT")
+        >>> PunctuationSet(s, [Punctuation.of(s, hour=hour) for hour in (5, 6)]).unmatched(s.frame([(6,)]))
+        PunctuationBatch([<5>])
+        """
+        free = PunctuationSet(self.schema, self.all())
+        for index in self.groups() if tuples.height else ():
+            free.discard(index.matched(tuples))
+        return free.all()
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
-        """Those that some tuple could match together with ``p``."""
-        if p.is_empty:
+        """Those that some tuple could match together with ``p``.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> held = PunctuationSet(s, [Punctuation.of(s, hour=5), Punctuation.of(s, hour="[7,9]")])
+        >>> held.overlapping(Punctuation.of(s, sid="S1", hour="[8,)"))
+        [Punctuation(<*, [7,9]>)]
+        """
+        if p.form is None:
             return []
-        found = [q for q in self._lists if combine(p, q) is not None]
-        for group in self._indexes():
-            found += group.overlapping(p)
-        return found
+        return [q for index in self.groups() for q in index.overlapping(p)]
 
     def combinations(self, p: Punctuation) -> list[Punctuation]:
         """Table 1's setCombine with one other: all combinations with ``p`` that are not psi."""
@@ -308,11 +170,82 @@ class PunctuationSet:
         for frame in snapshot.values():
             self.update(PunctuationBatch.from_frame(self.schema, frame))
 
-    def groups(self) -> list[Group]:
-        """What is held, in groups that can be looked for in an index or a page of tuples."""
-        found: list[Group] = [*self._indexes()]
-        return [*found, Lists(self.schema, self._lists)] if self._lists else found
 
-    def _indexes(self) -> list[Constants | Ranges | Spans]:
-        found: list[Constants | Ranges | Spans] = [*self._members(), *self._spans.values()]
-        return [group for group in found if len(group)]
+class Lists(Others):
+    """Punctuations with lists. Where there are more than a few, they are found by their pieces, one for each value.
+
+    >>> s = Schema.parse("hour INT")
+    >>> lists = Lists(s)
+    >>> all(lists.add(Punctuation.of(s, hour=f"{{{hour},{hour + 2}}}")) for hour in range(20))
+    True
+    >>> lists.matched(s.frame([(5,)]))
+    PunctuationBatch([<{3,5}>, <{5,7}>])
+    """
+
+    def __init__(self, schema: Schema, equal: Signature = (), place: int = -1) -> None:
+        super().__init__(schema, equal, place)
+        self._numbers: dict[Punctuation, int] = {}
+        self._next = 0
+        self._pieces: PunctuationSet | None = None
+        self._owners: dict[Punctuation, set[Punctuation]] = {}
+        """The members that have a piece."""
+
+    def _entered(self, p: Punctuation) -> None:
+        self._numbers[p] = self._next
+        self._next += 1
+        if self._pieces is not None:
+            self._explode(self._pieces, p)
+
+    def _left(self, p: Punctuation) -> None:
+        del self._numbers[p]
+        for piece in pieces_of(p) if self._pieces is not None else ():
+            self._owners[piece].discard(p)
+            if not self._owners[piece] and self._pieces is not None:
+                del self._owners[piece]
+                self._pieces.remove(piece)
+
+    def _explode(self, pieces: PunctuationSet, p: Punctuation) -> None:
+        for piece in pieces_of(p):
+            pieces.add(piece)
+            self._owners.setdefault(piece, set()).add(p)
+
+    @property
+    def _exploded(self) -> PunctuationSet | None:
+        """The pieces of all of them; None if these are few."""
+        if self._pieces is None and not self.are_few:
+            self._pieces = PunctuationSet(self.schema)
+            for p in self:
+                self._explode(self._pieces, p)
+        return self._pieces
+
+    def _of(self, pieces: Iterable[Punctuation]) -> list[Punctuation]:
+        """Those that have any of some pieces, in their order."""
+        return sorted({p for piece in pieces for p in self._owners[piece]}, key=self._numbers.__getitem__)
+
+    def mask(self, tuples: pl.DataFrame) -> pl.Series:
+        pieces = self._exploded
+        return super().mask(tuples) if pieces is None else pieces.mask(tuples)
+
+    def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:
+        pieces = self._exploded
+        if pieces is None:
+            return super().matched(tuples)
+        return PunctuationBatch(self._of(p for index in pieces.groups() for p in index.matched(tuples)))
+
+    def _near(self, p: Punctuation) -> Iterable[Punctuation]:
+        pieces = self._exploded
+        return self if pieces is None else self._of(pieces.overlapping(p))
+
+
+def pieces_of(p: Punctuation) -> Iterator[Punctuation]:
+    """A punctuation in pieces, which have a constant wherever it has a list.
+
+    >>> s = Schema.parse("sid STRING, hour INT")
+    >>> [str(piece) for piece in pieces_of(Punctuation.of(s, sid="S1", hour="{5,9}"))]
+    ['<S1, 5>', '<S1, 9>']
+    """
+    choices = [[Constant(q.type, v) for v in q.members] if isinstance(q, Values) else [q] for q in p.patterns]
+    return (Punctuation(p.schema, patterns) for patterns in product(*choices))
+
+
+_KINDS: tuple[type[PunctuationIndex], ...] = (Constants, Ranges, Lists, Others)
