@@ -27,7 +27,7 @@ FLOORS = (
     "errors arrow names overlooked unrolled",
     "doubles types forks",
     "frames",
-    "punctuations.pattern punctuations.cuts punctuations.text punctuations.intervals",
+    "punctuations.pattern punctuations.cuts punctuations.text punctuations.intervals punctuations.numbered",
     "schema provenance",
     "punctuations",
     "slice",

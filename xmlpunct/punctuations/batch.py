@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.punctuations.cuts import cuts
-from xmlpunct.punctuations.intervals import Ordinals, ordinal_bounds, range_columns
+from xmlpunct.punctuations.numbered import Ordinals, ordinal_bounds, range_columns
 from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Wildcard, bounds, ordinals
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema

@@ -11,7 +11,8 @@ from xmlpunct import frames
 from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Interval, cuts, ends
-from xmlpunct.punctuations.intervals import IntervalSet, is_numbered
+from xmlpunct.punctuations.intervals import IntervalSet
+from xmlpunct.punctuations.numbered import is_numbered
 from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range, Wildcard, interval
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.punctuations.set import PunctuationSet

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.intervals import IntervalSet, is_numbered
+from xmlpunct.punctuations.intervals import IntervalSet
+from xmlpunct.punctuations.numbered import is_numbered
 from xmlpunct.punctuations.punctuation import Punctuation, Signature, from_frame, to_frame
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema

@@ -17,7 +17,7 @@ from xmlpunct.frames import join
 from xmlpunct.punctuations.batch import Key, PunctuationBatch, range_key
 from xmlpunct.punctuations.cuts import Cut, cuts
 from xmlpunct.punctuations.index import Bounds, PunctuationIndex
-from xmlpunct.punctuations.intervals import Ordinals, is_numbered, ordinals_of
+from xmlpunct.punctuations.numbered import Ordinals, is_numbered, ordinals_of
 from xmlpunct.punctuations.pattern import WILDCARD, Constant, Range, Wildcard
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
