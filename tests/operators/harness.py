@@ -24,8 +24,8 @@ from tests.strategies import (
     slice_of,
     tuples_of,
 )
+from xmlpunct.codec import pack, unpack
 from xmlpunct.operators import Operator, run
-from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice

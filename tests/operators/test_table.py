@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 
+from xmlpunct.codec import pack, unpack
 from xmlpunct.operators import table
-from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.operators.table import Table
 
 EMPTY = pl.DataFrame(schema={"n": pl.Int64(), "text": pl.String()})

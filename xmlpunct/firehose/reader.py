@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose.delivery import Parsed
+from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.sources import PartReader, Source

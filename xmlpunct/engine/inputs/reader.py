@@ -19,7 +19,7 @@ from xmlpunct.engine.inputs.ranges import (
     there_is,
 )
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose.delivery import Parsed
+from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.spec import StreamSpec, elements_of

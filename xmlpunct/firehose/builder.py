@@ -76,7 +76,7 @@ class _Rejects:
         return Reject(self._split.source, line, byte, reason, text)
 
 
-class Delivery:
+class SliceBuilder:
     """Puts together what is read from a split."""
 
     def __init__(self, split: Split, places: Places) -> None:
