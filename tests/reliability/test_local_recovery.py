@@ -213,6 +213,31 @@ def test_a_failed_source_fails_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
         number += 5
 
 
+def test_a_failure_is_saved_with_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the state that is saved and the failure that is told, a run must not take it for an end."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
+    bench = Bench(tmp_path, "SELECT x, hour FROM a")
+    bench.sources["a"].write_text("<s><t><x>9</x><hour>7</hour></t><t></wrong>")
+    with pytest.raises(SourceError) as told_first:
+        bench.run()
+    bench.clear()
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger.Ledger, "finish", die)
+        with pytest.raises(Killed):
+            bench.run()
+    with pytest.raises(SourceError) as again:
+        bench.run()
+    assert str(again.value) == str(told_first.value)
+    assert not bench.out.read_text().endswith("</stream>\n")
+
+
 def test_strict_stops_at_the_same_tuple_again(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "SELECT hour, x FROM a", strict=True)
     path = bench.sources["a"]
