@@ -26,7 +26,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     "errors arrow names overlooked unrolled",
     "doubles types forks",
-    "frames",
+    "frames codec",
     "punctuations.pattern punctuations.cuts punctuations.text punctuations.intervals punctuations.numbered",
     "schema provenance",
     "punctuations",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
 
+from xmlpunct.codec import pack, unpack
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
+
+_TUPLES, _PUNCTUATIONS = "tuples", "punctuations"
 
 
 @dataclass(slots=True, init=False)
@@ -36,25 +38,18 @@ class Slice:
         return bool(self.punctuations) or self.tuples.height > 0
 
     def to_bytes(self) -> bytes:
-        """The slice as two Arrow IPC streams (tuples, punctuations) behind the length of the first."""
-        out = io.BytesIO(b"\0" * 8)
-        out.seek(8)
-        self.tuples.write_ipc_stream(out)
-        length = out.tell() - 8
+        """The slice as named frames: its tuples, and its punctuations if there are any."""
+        frames = {_TUPLES: self.tuples}
         if self.punctuations:
-            self.punctuations.to_frame(self.punctuations.schema).write_ipc_stream(out)
-        out.seek(0)
-        out.write(length.to_bytes(8, "big"))
-        return out.getvalue()
+            frames[_PUNCTUATIONS] = self.punctuations.to_frame(self.punctuations.schema)
+        return pack(frames)
 
     @classmethod
     def from_bytes(cls, schema: Schema, data: bytes) -> Slice:
         """The inverse of `to_bytes`, for punctuations of ``schema``."""
-        length = int.from_bytes(data[:8], "big")
-        tuples = pl.read_ipc_stream(io.BytesIO(data[8 : 8 + length]))
-        rest = data[8 + length :]
-        said = PunctuationBatch.from_frame(schema, pl.read_ipc_stream(io.BytesIO(rest))) if rest else ()
-        return cls(tuples, said)
+        frames = unpack(data)
+        said = frames.get(_PUNCTUATIONS)
+        return cls(frames[_TUPLES], () if said is None else PunctuationBatch.from_frame(schema, said))
 
 
 def without(tuples: pl.DataFrame, marked: pl.Series) -> pl.DataFrame:

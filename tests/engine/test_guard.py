@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.checkpoints import keeping
 from tests.spark.support import NAMESPACE, read_back
 from tests.spark.test_ranges import job_of, micro_batches
+from xmlpunct.codec import pack, unpack
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import Appender
 from xmlpunct.engine.local import run as local
@@ -22,14 +24,13 @@ from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Guard, Query, Scan
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.spark.keys import shard_keys
+from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.sink import FileTarget, Sink
-from xmlpunct.engine.spark.tally import Tally
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import StrictError, UsageError
 from xmlpunct.firehose import writer_for
-from xmlpunct.operators.driver import pack, unpack
 
 STREAMS = """
 CREATE STREAM a (k INT NOT NULL, v INT, t STRING) WITH (source = '{folder}/a/', element = 'a');
@@ -113,8 +114,8 @@ def by_spark(
     stats, commit = RunStats("spark"), Commit()
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
     target, rejects = FileTarget(Appender(str(out / "out.xml"), 0)), Appender(str(out / "rejects"), 0)
-    tally = Tally(guarded, job.inputs, stats, {})
-    sink = Sink(job, out / "commit", commit, output, target, rejects, tally, strict)
+    metrics = RunMetrics(guarded, job.inputs, stats, {})
+    sink = Sink(job, keeping(out / "log"), commit, output, target, rejects, metrics, strict)
     states: dict[tuple[int, int], bytes] = {}
     for number, rows in enumerate(micro_batches(job)):
         for stage in range(job.sink):
@@ -202,7 +203,7 @@ def test_strict_stops_at_the_same_one_on_spark(folder: Path, tmp_path: Path, siz
     with pytest.raises(StrictError, match=f"line {first['line']}, byte {first['byte']}: "):
         by_spark(query, out, size, shards, False, strict=True)
     assert json.loads((out / "rejects").read_text()) == first
-    assert (out / "commit").exists() == (size < 10**6), "what came in earlier slices is committed"
+    assert (out / "log").exists() == (size < 10**6), "what came in earlier slices is committed"
 
 
 def test_guards_stand_first_in_the_fragments_that_need_their_streams(folder: Path) -> None:

@@ -168,7 +168,7 @@ def test_it_goes_on_behind_its_output(
     while True:
         caplog.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(ledger.Ledger, "glance", die)
+            patch.setattr(ledger.Ledger, "commit_if_due", die)
             try:
                 stats = on_local(query, folder / "lives", SMALL, **options)
                 break

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import xmlpunct
+from tests.checkpoints import keeping
 from tests.engine.test_live import BEGIN, COUNT, LISTENING, Running, closing, connected, t, until
 from tests.spark.test_ranges import job_of, micro_batches
 from xmlpunct.engine.checkpoint.commit import Commit
@@ -18,8 +19,8 @@ from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query
+from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.sink import FileTarget, Sink
-from xmlpunct.engine.spark.tally import Tally
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
@@ -60,8 +61,8 @@ def on_spark(query: Query, options: RunOptions, stats: RunStats) -> None:
     out = Path(str(options.output)).parent
     job = job_of(query, out, 2, options.slice_bytes)
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
-    target, tally = FileTarget(Appender(options.output, 0)), Tally(query, job.inputs, stats, {})
-    sink = Sink(job, out / "commit", Commit(), output, target, None, tally, options.strict)
+    target, metrics = FileTarget(Appender(options.output, 0)), RunMetrics(query, job.inputs, stats, {})
+    sink = Sink(job, keeping(out / "log"), Commit(), output, target, None, metrics, options.strict)
     for number, rows in enumerate(micro_batches(job)):
         sink.take(rows, number)
 

@@ -24,8 +24,8 @@ from tests.strategies import (
     slice_of,
     tuples_of,
 )
+from xmlpunct.codec import pack, unpack
 from xmlpunct.operators import Operator, run
-from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.operators.notation import read, read_port, shown
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match

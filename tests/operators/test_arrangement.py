@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from xmlpunct.codec import pack, unpack
 from xmlpunct.operators import arrangement, hash_index
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.operators.hash_index import hash_index as new_index
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.punctuations.set import PunctuationSet

@@ -13,10 +13,10 @@ from tests.oracle.values import Row, bag, same
 from tests.plans.feeds import VALUES, cuts
 from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of
+from xmlpunct.codec import pack, unpack
 from xmlpunct.engine.build import build
 from xmlpunct.engine.plan import Node, Stream
 from xmlpunct.operators import Operator, Pipeline
-from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from xmlpunct.codec import pack, unpack
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import owners_of, route
 from xmlpunct.engine.partition.fragments import Fragment, cut
 from xmlpunct.engine.plan import Node
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.operators import Operator, Pipeline, run
-from xmlpunct.operators.driver import pack, unpack
 from xmlpunct.operators.gather import Gather
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.slice import Slice

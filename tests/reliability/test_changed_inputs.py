@@ -266,7 +266,7 @@ def test_a_spooled_file_that_changes(
         patch.setattr(Spool, "start", Spool.run)
         with Death(25).awaited():
             bench.run()
-    assert not segments.end_marker(bench.checkpoint / "spool" / "0-0.xml").exists()
+    assert segments.end_of(bench.checkpoint / "spool" / "0-0.xml") is None
     assert segments.extent(bench.checkpoint / "spool" / "0-0.xml")[0] > 0
     if change is not copied:
         path.write_text(text)
@@ -320,7 +320,7 @@ def test_a_file_that_grows_between_two_lives(
     if not goes_on:
         with pytest.raises(SourceError, match="an input has changed"):
             follow(path, spool, len(text) + 1)
-        assert not segments.end_marker(spool).exists()
+        assert segments.end_of(spool) is None
         path.write_text(text)
     with path.open("a") as file:
         file.write("<x>7</x>")
@@ -356,7 +356,7 @@ def test_a_directory_of_spooled_files_that_gains_one(tmp_path: Path) -> None:
         patch.setattr(Spool, "start", Spool.run)
         with Death(20).awaited():
             bench.run()
-    assert any(not segments.end_marker(s).exists() for s in (bench.checkpoint / "spool").glob("0-?.xml"))
+    assert any(segments.end_of(s) is None for s in (bench.checkpoint / "spool").glob("0-?.xml"))
     (folder / "a.xml").write_text(other(text), encoding="utf-16")
     bench.run()
     assert sorted(bench.seen()[0].splitlines()) == expected

@@ -22,7 +22,7 @@ from tests.reliability.bench import UNION, Bench
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG, MOST_SECONDS
 from xmlpunct.engine.checkpoint import checkpoint as checkpoints
-from xmlpunct.engine.checkpoint.log import Log
+from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.local import ledger
 from xmlpunct.engine.local.running import LocalRun, Portion
 from xmlpunct.engine.sql import plan
@@ -100,7 +100,7 @@ def test_dying_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         seen, deaths = (b"", b""), 0
         while True:
             monkeypatch.setattr(ledger, "SAVE_SECONDS", chance.choice([0.0, 1e9]))
-            death = Death(chance.randrange(40 + 10 * deaths), chance.random() < 0.5)
+            death = Death(chance.randrange(30 + 8 * deaths), chance.random() < 0.5)
             with death.awaited():
                 found = bench.run()
             for before, now in zip(seen, bench.seen(), strict=True):
@@ -127,13 +127,13 @@ def test_state_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sq
     class Enough(Exception):
         pass
 
-    take = ledger.Ledger.glance
+    take = ledger.Ledger.commit_if_due
 
     def one(self: ledger.Ledger) -> None:
         take(self)
         raise Enough
 
-    monkeypatch.setattr(ledger.Ledger, "glance", one)
+    monkeypatch.setattr(ledger.Ledger, "commit_if_due", one)
     while True:
         lives += 1
         try:
@@ -181,8 +181,7 @@ def test_a_finished_run_has_nothing_to_do(tmp_path: Path) -> None:
         del before[path]
     assert told(bench.run()) == stats
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    assert sorted(path.name for path in bench.checkpoint.iterdir()) == ["commit", "job", "lock", "log"]
-    assert (bench.checkpoint / "log").stat().st_size == 0
+    assert sorted(path.name for path in bench.checkpoint.iterdir()) == ["lock", "log"]
 
 
 def test_a_failed_source_fails_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,6 +211,31 @@ def test_a_failed_source_fails_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert str(again.value) == str(first.value)
         assert bench.seen() == expected
         number += 5
+
+
+def test_a_failure_is_saved_with_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the state that is saved and the failure that is told, a run must not take it for an end."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
+    bench = Bench(tmp_path, "SELECT x, hour FROM a")
+    bench.sources["a"].write_text("<s><t><x>9</x><hour>7</hour></t><t></wrong>")
+    with pytest.raises(SourceError) as told_first:
+        bench.run()
+    bench.clear()
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger.Ledger, "finish", die)
+        with pytest.raises(Killed):
+            bench.run()
+    with pytest.raises(SourceError) as again:
+        bench.run()
+    assert str(again.value) == str(told_first.value)
+    assert not bench.out.read_text().endswith("</stream>\n")
 
 
 def test_strict_stops_at_the_same_tuple_again(tmp_path: Path) -> None:
@@ -256,7 +280,7 @@ def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         bench.sql, bench.options = sql, options
     with monkeypatch.context() as patch:
         patch.setattr(checkpoints, "VERSION", -1)
-        with pytest.raises(UsageError, match="another version"):
+        with pytest.raises(UsageError, match="finish the run with that version, or start again"):
             bench.run()
     asked = plan(bench.sql, {n: str(p) for n, p in bench.sources.items()})
     with (
@@ -271,6 +295,22 @@ def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         bench.run()
     assert bench.seen() == before
     bench.run()
+
+
+@pytest.mark.parametrize(
+    "held", [{"job": b'{"made_by": {"version": 4}}', "log": b"", "commit": b"x"}, {"log": b""}]
+)
+def test_what_cannot_be_read_is_refused_and_left_alone(tmp_path: Path, held: dict[str, bytes]) -> None:
+    """A checkpoint of 0.1.0, and one whose log does not begin with what it is."""
+    bench = Bench(tmp_path)
+    bench.checkpoint.mkdir()
+    for name, data in held.items():
+        (bench.checkpoint / name).write_bytes(data)
+    reason = "made by another version of xmlpunct: finish" if "job" in held else "log is damaged: start again"
+    with pytest.raises(XmlPunctError, match=reason):
+        bench.run()
+    assert {name: (bench.checkpoint / name).read_bytes() for name in held} == held
+    assert bench.seen() == (b"", b"")
 
 
 def test_an_input_that_has_changed_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,8 +341,8 @@ def test_an_output_that_has_shrunk_is_found_out(tmp_path: Path, monkeypatch: pyt
 
 def test_a_log_survives_any_cut(tmp_path: Path) -> None:
     """Of a torn log all whole records are found, and others can follow."""
-    path, records = tmp_path / "log", [b"one", b"\0" * 9, b"three" * 9]
-    log = Log(path)
+    path, records = tmp_path / "log", [{"a": b"one"}, {"b": b"\0" * 9}, {"c": b"three" * 9, "d": b""}]
+    log = WriteAheadLog(path)
     for record in records:
         log.append(record)
     log.close()
@@ -310,15 +350,13 @@ def test_a_log_survives_any_cut(tmp_path: Path) -> None:
     for size in range(0, len(data) + 1, 3):
         for tail in (b"", b"\0" * 64, b"\xff" * 7):
             path.write_bytes(data[:size] + tail)
-            log = Log(path)
-            found = log.records
+            log = WriteAheadLog(path)
+            found = log.read()
             assert found == records[: len(found)]
             assert len(found) == 3 or size < len(data)
-            log.append(b"more")
+            log.append({"more": b""})
             log.close()
-            log = Log(path)
-            assert log.records == [*found, b"more"]
-            log.close()
+            assert WriteAheadLog(path).read() == [*found, {"more": b""}]
 
 
 def test_a_stream_gets_all_at_least_once(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

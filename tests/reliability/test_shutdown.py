@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkpoints import committed
 from tests.cli.harness import WAREHOUSE, Cli
 from tests.reliability.bench import Bench, feed
 from tests.reliability.support import MOST_SECONDS, bag, ends_well, launch, processes_below, start
-from xmlpunct.engine.checkpoint.commit import load
 from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose import generate
 
@@ -214,13 +214,13 @@ def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
     """SIGTERM in mid-run: no process, port or file is left; then on to the same bag."""
     lines = generate.warehouse(sensors=2, hours=8, readings=10, punctuations=1, seed=4)
     feeds = [word for p in generate.write(lines, str(tmp_path)) for word in ("-s", f"{p.stem}={p}")]
-    out, record = tmp_path / "out.xml", tmp_path / "checkpoint" / "commit"
+    out, log = tmp_path / "out.xml", tmp_path / "checkpoint" / "log"
     ends_well(start("--engine", "local", *feeds, "-o", str(tmp_path / "alone.xml")))
     before = temporary()
-    options = ["--master", "local[2]", "--slice", "64KiB", "--checkpoint", str(record.parent), "-o", str(out)]
+    options = ["--master", "local[2]", "--slice", "64KiB", "--checkpoint", str(log.parent), "-o", str(out)]
     run = start(*options, *feeds)
     until = time.monotonic() + MOST_SECONDS
-    while load(record).batch < 1:
+    while committed(log).batch < 1:
         assert run.poll() is None
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -236,11 +236,11 @@ def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
         assert time.monotonic() < until, left
         time.sleep(0.05)
     assert temporary() == before
-    committed = load(record)
-    assert out.stat().st_size == committed.length
+    kept = committed(log)
+    assert out.stat().st_size == kept.length
     seen = out.read_bytes()
     ends_well(start(*options, *feeds))
     assert out.read_bytes().startswith(seen)
     assert bag(out) == bag(tmp_path / "alone.xml")
     assert temporary() == before
-    assert sorted(path.name for path in record.parent.iterdir()) == ["commit", "job", "lock", "pacing"]
+    assert sorted(path.name for path in log.parent.iterdir()) == ["lock", "log", "pacing"]

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkpoints import committed
 from tests.reliability.support import MOST_SECONDS, bag, ends_well, processes_below, start
-from xmlpunct.engine.checkpoint.commit import load
 from xmlpunct.firehose import generate
 
 VICTIMS = {"command": None, "JVM": "SparkSubmit", "worker": "pyspark.daemon"}
@@ -39,20 +39,20 @@ class Trial:
         lines = generate.warehouse(sensors=2, hours=hours, readings=10, punctuations=1, seed=seed)
         written = generate.write(lines, str(folder))
         self.feeds = [word for path in written for word in ("-s", f"{path.stem}={path}")]
-        self.output, self.record = folder / "out.xml", folder / "checkpoint" / "commit"
+        self.output, self.log = folder / "out.xml", folder / "checkpoint" / "log"
         self.committed = b""
         ends_well(start("--engine", "local", *self.feeds, "-o", str(folder / "alone.xml")))
         self.expected = bag(folder / "alone.xml")
 
     def live(self) -> Run:
         """Start, or go on."""
-        options = ["--master", "local[2]", "--slice", "64KiB", "--checkpoint", str(self.record.parent)]
+        options = ["--master", "local[2]", "--slice", "64KiB", "--checkpoint", str(self.log.parent)]
         return start(*options, *self.feeds, "-o", str(self.output))
 
     def commits(self, run: Run, before: int) -> bool:
         """Whether ``run`` gets as far as a commit after number ``before``, rather than to its end."""
         until = time.monotonic() + MOST_SECONDS
-        while load(self.record).batch <= before:
+        while committed(self.log).batch <= before:
             assert time.monotonic() < until, "no commit"
             if run.poll() is not None:
                 return False
@@ -61,7 +61,7 @@ class Trial:
 
     def check(self) -> None:
         """Nothing that was committed has changed, and all of it is there."""
-        length = load(self.record).length
+        length = committed(self.log).length
         found = self.output.read_bytes()[:length]
         assert len(found) == length
         assert found.startswith(self.committed)
@@ -97,7 +97,7 @@ def survive(folder: Path, victims: list[str], seed: int, hours: int) -> None:
         run, fresh, before = trial.live(), True, -1
         while True:
             if trial.commits(run, before):
-                before = load(trial.record).batch
+                before = committed(trial.log).batch
                 time.sleep(chance.uniform(0, 1))
                 if victims and (fresh or chance.random() < 0.3) and kill(run, victims[-1], chance):
                     victims.pop()
@@ -107,9 +107,9 @@ def survive(folder: Path, victims: list[str], seed: int, hours: int) -> None:
             if run.stderr is not None and not run.stderr.closed:
                 run.communicate()
             trial.check()
-            if load(trial.record).ended:
+            if committed(trial.log).ended:
                 break
-            run, fresh, before = trial.live(), True, load(trial.record).batch
+            run, fresh, before = trial.live(), True, committed(trial.log).batch
         assert bag(trial.output) == trial.expected
         assert trial.output.read_text().rstrip().endswith("</stream>")
         done = trial.output.read_bytes()

@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.spark.support import Warehouse
 from tests.spark.test_ranges import job_of
 from xmlpunct.engine.spark.job import COUNTS, WAITS, Job, Row
+from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.source import QueryReader
-from xmlpunct.engine.spark.tally import Tally
 from xmlpunct.engine.stats import RunStats
 
 
@@ -33,16 +33,16 @@ def test_what_waits_is_reported_and_the_input_then_read_alone(tmp_path: Path) ->
     both = reader.latestOffset(start, None)
     assert all(both[i] != start[i] for i in ("0", "1"))
 
-    tally = Tally(query, job.inputs, RunStats("spark"), {})
-    tally.take(reports(job, {0}, start, both))
-    waits = next(iter(tally._waits.values()))
+    metrics = RunMetrics(query, job.inputs, RunStats("spark"), {})
+    metrics.take(reports(job, {0}, start, both))
+    waits = next(iter(metrics._waits.values()))
     assert waits[0] == 0
     assert waits[1] > 0  # the first sensor has closed its hour, the second has not
-    assert tally.starved is None  # but that is less than the micro-batch brought
-    tally._taken = waits[1] - 1
-    assert tally.starved == 1
+    assert metrics.starved is None  # but that is less than the micro-batch brought
+    metrics._taken = waits[1] - 1
+    assert metrics.starved == 1
 
-    Path(job.pacing).write_text(json.dumps(tally.starved))
+    Path(job.pacing).write_text(json.dumps(metrics.starved))
     alone = reader.latestOffset(both, None)
     assert alone["0"] == both["0"]
     assert alone["1"] != both["1"]

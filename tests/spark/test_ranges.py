@@ -14,7 +14,8 @@ import pytest
 
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import Cursor, Range, advance, budgets, end_marker, grouped
+from xmlpunct.engine.inputs.ranges import Cursor, Range, advance, budgets, grouped
+from xmlpunct.engine.inputs.segments import end_of, finish, log_of
 from xmlpunct.engine.inputs.spool import find_inputs, unfinished
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
@@ -123,7 +124,7 @@ def test_a_growing_spool(tmp_path: Path) -> None:
     ranges, here = advance(given, elements, Cursor(), 1000, 1000)
     assert [r.data for r in ranges] == [b"<s>" + TUPLE.format(1).encode()]
     assert advance(given, elements, here, 1000, 1000) == ([], here)
-    end_marker(path).write_text(json.dumps({"failure": "connection reset"}))
+    finish(path, "connection reset")
     ranges, after = advance(given, elements, here, 1000, 1000)
     assert [(r.size, r.failure, r.last) for r in ranges] == [(0, "connection reset", False)]
     assert after.done
@@ -135,7 +136,8 @@ def test_a_growing_spool(tmp_path: Path) -> None:
     assert advance(given, elements, here, 1000, 1000, stop=wrong) == ([r], wrong)
 
     path.write_text("<s>" + TUPLE.format(1) + "</s>\n")
-    end_marker(path).write_text(json.dumps({"failure": None}))
+    log_of(path).path.unlink()
+    finish(path, None)
     (r,), done = advance(given, elements, Cursor(), 1000, 1000)
     assert (r.final, r.last, done.done, done.failure) == (True, True, True, None)
     assert advance(given, elements, Cursor(), 1000, 1000, stop=done) == ([r], done)
@@ -153,10 +155,12 @@ def test_spooling_goes_on_where_it_was(tmp_path: Path) -> None:
     assert path.read_text() == text
     assert unfinished([given]) == []
     source.write_bytes(text.encode("utf-16")[:-1])
-    end_marker(path).unlink()
+    log_of(path).path.unlink()
     path.unlink()
     spool.run()
-    assert "utf-16" in json.loads(end_marker(path).read_text())["failure"]
+    end = end_of(path)
+    assert end is not None
+    assert "utf-16" in str(end.failure)
 
 
 def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.checkpoints import committed
 from tests.spark.support import (
     HOURS,
     NAMESPACE,
@@ -20,7 +21,6 @@ from tests.spark.support import (
     read_back,
     split,
 )
-from xmlpunct.engine.checkpoint.commit import load
 from xmlpunct.engine.files import Appender
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
@@ -242,7 +242,7 @@ def test_an_input_that_is_replaced_in_mid_run(spark: Any, warehouse: Warehouse, 
     options = RunOptions(output=str(out), slice_bytes=4000, checkpoint=str(folder))
     with pytest.raises(XmlPunctError, match=f"^{source}: an input has changed: "):
         run(hot(source), options, RunStats("spark"), replace, spark)
-    commit = load(folder / "commit")
+    commit = committed(folder / "log")
     assert commit.batch >= 0
     assert not commit.over
     assert len(out.read_bytes()) == commit.length

@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkpoints import committed, keeping
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import job_of
+from xmlpunct.codec import pack, pieces
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
-from xmlpunct.engine.checkpoint.commit import Commit, load
+from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import Appender
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.spark.edge import rejects_to_bytes
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, OPERATORS, RESULT, Job, Row, task_seq
+from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.sink import FileTarget, Sink
-from xmlpunct.engine.spark.tally import Tally
 from xmlpunct.engine.stats import InputStats, RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
@@ -41,16 +43,16 @@ class Bench:
 
     def sink(self, *, strict: bool = False) -> Sink:
         """A sink as a run would make it now."""
-        commit, self.stats = load(self.folder / "commit"), RunStats("spark")
+        commit, self.stats = committed(self.folder / "log"), RunStats("spark")
         writer = writer_for("xml", self.schema, punct_namespace=NAMESPACE)
         return Sink(
             self.job,
-            self.folder / "commit",
+            keeping(self.folder / "log"),
             commit,
             Output(self.schema, writer),
             FileTarget(Appender(str(self.out), commit.length)),
             Appender(str(self.rejects), commit.rejects_length),
-            Tally(self.job.query, self.job.inputs, self.stats, commit.stats),
+            RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats),
             strict,
         )
 
@@ -82,7 +84,7 @@ def test_micro_batches_are_written_once(tmp_path: Path) -> None:
     assert sink.done.is_set()
     assert bench.out.read_bytes() == first + b"<result><hour>7</hour></result>\n</stream>\n"
     assert (bench.stats.tuples_out, bench.stats.late, bench.stats.slices) == (3, 1, 2)
-    assert load(tmp_path / "commit").ended
+    assert committed(tmp_path / "log").ended
     bench.out.write_bytes(b"")
     with pytest.raises(XmlPunctError, match="shorter"):
         bench.sink()
@@ -90,13 +92,13 @@ def test_micro_batches_are_written_once(tmp_path: Path) -> None:
 
 def test_the_record_survives(tmp_path: Path) -> None:
     record = Commit(3, 10, 20, False, ["s", "why", 1, 2], {"slices": 4}, output={"a": SCHEMA.empty()})
-    back = Commit.from_bytes(record.to_bytes())
+    back = Commit.from_record(pieces(pack(record.to_record())))
     assert (back.stats, back.failure, back.output["a"].columns) == (
         record.stats,
         record.failure,
         [*SCHEMA.names],
     )
-    assert load(tmp_path / "nothing") == Commit()
+    assert committed(tmp_path / "nothing") == Commit()
 
 
 def test_nothing_is_committed_that_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +112,7 @@ def test_nothing_is_committed_that_is_not_written(tmp_path: Path, monkeypatch: p
     assert sink.done.is_set()
     with pytest.raises(XmlPunctError, match="later run"):
         sink.take([bench.result(0, 2)], 1)
-    assert not (tmp_path / "commit").exists()
+    assert not (tmp_path / "log").exists()
 
 
 def test_a_failed_source(tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_a_failed_source(tmp_path: Path) -> None:
     assert bench.out.read_bytes().endswith(b"<result><hour>1</hour></result>\n")
     assert bench.stats.inputs["sensor1"] == InputStats(tuples=2, bytes=20)
     assert len(bench.rejects.read_text().splitlines()) == 2
-    assert load(tmp_path / "commit").failure == ["in.xml", "broken", 3, 4]
+    assert committed(tmp_path / "log").failure == ["in.xml", "broken", 3, 4]
 
 
 def test_strict(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_strict(tmp_path: Path) -> None:
     assert str(sink.failure) == "--strict: in.xml, line 1, byte 2: why"
     assert bench.out.read_bytes().count(b"<result>") == 1
     assert [json.loads(line)["byte"] for line in bench.rejects.read_text().splitlines()] == [2]
-    assert load(tmp_path / "commit").batch == 0, "the same command fails in the same way"
+    assert committed(tmp_path / "log").batch == 0, "the same command fails in the same way"
 
 
 def test_the_end_needs_every_shard(tmp_path: Path, warehouse: Warehouse) -> None:
@@ -209,7 +211,7 @@ def test_with_the_output_the_run_is_over_unless_it_judges(
     sink = bench.sink()
     sink.take([bench.result(shard, 3, end=True) for shard in range(2)], 0)
     assert bench.out.read_bytes().endswith(b"</stream>\n")
-    commit = load(tmp_path / "commit")
+    commit = committed(tmp_path / "log")
     assert (commit.closed, commit.ended, sink.done.is_set()) == (True, not judges, not judges)
     assert len(caplog.records) == judges, "it is said that the run goes on"
 
@@ -240,7 +242,7 @@ def test_behind_the_output_a_run_only_judges(
     sink = bench.sink()
     sink.take([bench.report(COUNTS, 0, counts)._replace(seq=task_seq(n, 0)) for n in range(2)], 2)
     assert (bench.out.read_bytes(), told(), sink.done.is_set()) == (whole, 1, True)
-    assert load(tmp_path / "commit").ended
+    assert committed(tmp_path / "log").ended
 
 
 def test_when_all_inputs_have_ended_so_has_the_output(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
@@ -15,11 +14,13 @@ from typing import Any
 
 import pytest
 
+from tests.checkpoints import take_back_end
 from tests.spark.support import SCHEMA, Warehouse, everything, locally, on_spark, read_back, split
 from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
-from xmlpunct.engine.inputs.ranges import STEP, end_marker
+from xmlpunct.engine.inputs.ranges import STEP
+from xmlpunct.engine.inputs.segments import End, end_of, finish
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query, Stream
@@ -73,7 +74,7 @@ def test_a_connection_made_again_has_to_repeat(tmp_path: Path, known: int) -> No
         (spool,) = unfinished([given])
         spool.run()
     assert path.read_bytes() == DOCUMENT
-    assert json.loads(end_marker(path).read_text()) == {"failure": None}
+    assert end_of(path) == End(None)
 
 
 def test_a_connection_that_does_not_repeat_fails(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_connection_that_does_not_repeat_fails(tmp_path: Path) -> None:
         (spool,) = unfinished([given])
         spool.run()
     assert b"2" in path.read_bytes()
-    assert "earlier run was lost" in json.loads(end_marker(path).read_text())["failure"]
+    assert "earlier run was lost" in str(end_of(path))
 
 
 def test_a_spool_that_is_stopped_has_not_ended(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_a_spool_that_is_stopped_has_not_ended(tmp_path: Path) -> None:
     spool.stop()
     spool.join(5)
     assert not spool.is_alive()
-    assert not end_marker(given.parts[0].path).exists()
+    assert end_of(given.parts[0].path) is None
 
 
 PEERS = """CREATE STREAM a (hour INT NOT NULL, x INT)
@@ -155,12 +156,12 @@ def test_each_sender_has_a_spool(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
     assert unfinished(inputs) == []
     for path in paths:
-        end_marker(path).unlink()
+        take_back_end(path)
         path.write_bytes(path.read_bytes()[:9])
     with connecting(caplog, one, two):
         copied(unfinished(inputs))
     assert [path.read_bytes() for path in paths] == [one, two]
-    assert all(json.loads(end_marker(path).read_text())["failure"] is None for path in paths)
+    assert all(end_of(path) == End(None) for path in paths)
 
 
 def test_whom_others_wait_for_is_named(tmp_path: Path, warehouse: Warehouse) -> None:
@@ -196,7 +197,7 @@ def test_whom_others_wait_for_is_named(tmp_path: Path, warehouse: Warehouse) -> 
     spooled[0].write_text(" " * 2 * STEP)
     os.utime(spooled[0], (0, time.time() - 9))
     assert named() == []  # it is for us to read that
-    end_marker(spooled[0]).write_text("")
+    finish(spooled[0], None)
     assert named() == []
 
 

@@ -1,6 +1,6 @@
 """The XML Firehose: punctuated XML to slices, and slices to punctuated XML."""
 
-from xmlpunct.firehose.delivery import Parsed
+from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.library import Readable, parse, slices
 from xmlpunct.firehose.parser import Parser, parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split

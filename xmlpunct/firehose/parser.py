@@ -17,10 +17,10 @@ import numpy as np
 from lxml import etree
 
 from xmlpunct.firehose import faults
+from xmlpunct.firehose.builder import Parsed, Rows, SliceBuilder
 from xmlpunct.firehose.bundling import batch_of
 from xmlpunct.firehose.cells import Cells, Ints, joined
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.delivery import Delivery, Parsed, Rows
 from xmlpunct.firehose.dictionary import contained
 from xmlpunct.firehose.markup import complete, long_tag
 from xmlpunct.firehose.position import Split
@@ -112,7 +112,7 @@ class Parser:
         rest = _parse(scanned.odd, streams)
         if not scanned.is_complete and rest.find() is not None:
             return None
-        delivery = Delivery(split, faults.Places(split))
+        builder = SliceBuilder(split, faults.Places(split))
         for i, (proven, found) in enumerate(zip(scanned.proven, rest.found, strict=True)):
             rows = _merged(split, scanned, proven, rest, found)
             try:
@@ -127,8 +127,8 @@ class Parser:
             overlooked: Overlooked = {}
             for part in (proven.overlooked, found.overlooked_before(inf)):
                 add(overlooked, part)
-            delivery.add(streams.specs[i], streams.shapes[i], rows, punctuations, before, overlooked)
-        return delivery.parsed
+            builder.add(streams.specs[i], streams.shapes[i], rows, punctuations, before, overlooked)
+        return builder.parsed
 
     def _proven(self, stream: int, said: ProvenPunctuations) -> Sequence[Punctuation | None]:
         """The punctuations of a stream that were proven; in a column, if they make one."""
@@ -299,7 +299,7 @@ class _Parse:
                     fatal = self.at(number, str(error))
                     break
             punctuations.append(read)
-        delivery, end = Delivery(self.split, self.places), fatal.number if fatal else float("inf")
+        builder, end = SliceBuilder(self.split, self.places), fatal.number if fatal else float("inf")
         for i, found in enumerate(self.found):
             count = len(found.at) if end == float("inf") else bisect_left(found.at, end)
             width = found.width
@@ -309,12 +309,12 @@ class _Parse:
             rows = Rows(count, cells, faults, partial(self.place, found), offsets)
             said = [(before, p) for number, before, p in punctuations[i] if number < end]
             at, ps = np.array([n for n, _ in said], np.int64), [p for _, p in said]
-            delivery.add(
+            builder.add(
                 self.streams.specs[i], self.streams.shapes[i], rows, ps, at, found.overlooked_before(end)
             )
         if fatal:
-            delivery.fail(fatal.offset, fatal.reason)
-        return delivery.parsed
+            builder.fail(fatal.offset, fatal.reason)
+        return builder.parsed
 
     def oversize(self, found: Found, fatal: _Fatal | None) -> _Fatal | None:
         most = self.limits.text

@@ -7,20 +7,42 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from typing import Protocol
 
 from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose.delivery import Parsed
+from xmlpunct.firehose.builder import Parsed, together
 from xmlpunct.firehose.parser import Parser
-from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec, elements_of
 from xmlpunct.firehose.splitter import Splitter
-from xmlpunct.slice import Slice
+from xmlpunct.firehose.steady import ChangedError
 
 AHEAD_BYTES = 2**20
 """How much of a source may be read before anyone takes it; whoever sends more has to wait."""
 _CHUNK_BYTES = 2**16
 _JOIN_SECONDS = 1.0
+
+
+class PartStream(Protocol):
+    """The bytes of a part, as UTF-8, one after the other.
+
+    ``consumed`` counts those of the part as it is stored, ``ready`` says that `read` would not have to wait, and
+    ``silent`` for how many seconds nothing has come.
+    """
+
+    @property
+    def consumed(self) -> int: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def silent(self) -> float: ...
+
+    def read(self, size: int) -> bytes | None:
+        """At most about ``size`` bytes; empty at the end, None if there are none yet. Raises `SourceError`."""
+
+    def close(self) -> None:
+        """Let go of the part."""
 
 
 class FirehoseReader:
@@ -56,13 +78,17 @@ class FirehoseReader:
         self.ended = False
         """Whether the end was reached, and in order: all roots closed and nothing wrong."""
         self.error: SourceError | None = None
+        self.failure: str | None = None
+        """What is wrong with the source itself, rather than with what came of it."""
+        self.parsed_bytes = 0
+        """How many bytes, in UTF-8, the splits held that were parsed."""
         self.bytes_total: int | None = source.size
         self._elements = elements_of(specs, punct_namespace)
         self._parser = Parser(specs, punct_namespace, limits)
-        self._part = 0
+        self._part, self._position = 0, Position()  # what is read on from, where no file is open
         self._before = 0  # bytes of the parts already read
         self._bell = bell
-        self._file: PartReader | ReadAhead | None = None
+        self._file: PartStream | None = None
         self._process = 0  # which opened it
         self._splitter: Splitter | None = None
         self._cut: Split | None = None  # what is to be parsed next, if it is known
@@ -81,19 +107,22 @@ class FirehoseReader:
         """Read about ``size`` bytes more and parse what is complete: one split, maybe with nothing in it.
 
         None at the end of the source and after an error, which the last result carries. It waits for bytes
-        only if there are none at all.
+        only if there are none at all. Raises `ChangedError` for a file that is not what it was.
         """
         while not (self.ended or self.error):
             try:
                 parsed = self._step(size)
+            except ChangedError:
+                raise
             except SourceError as error:
-                parsed = self._nothing()
+                self.failure = error.reason
+                parsed = together(self.specs, [])
                 parsed.error = error
             if parsed is None:
                 continue
             if parsed.error:
                 self.error = parsed.error
-                self.close()
+                self._close_part()
             return parsed
         return None
 
@@ -103,16 +132,18 @@ class FirehoseReader:
             return True
         if self.source.parts[self._part][1] is not None:
             return True
-        file, _ = self._open()
-        return not isinstance(file, ReadAhead) or file.ready
+        return self._open()[0].ready
 
     @property
     def silent(self) -> float:
-        """For how many seconds nothing has come from what is read ahead; 0 for all else."""
-        return self._file.silent if isinstance(self._file, ReadAhead) and not self._file.ready else 0.0
+        """For how many seconds nothing has come of a part that may grow; 0 for all else."""
+        return 0.0 if self._file is None or self._file.ready else self._file.silent
 
     def close(self) -> None:
         """Close the file being read."""
+        self._close_part()
+
+    def _close_part(self) -> None:
         if self._file:
             self._before += self._file.consumed
             if self._process == os.getpid():  # else the threads and locks that belong to it are not here
@@ -125,12 +156,16 @@ class FirehoseReader:
         if self._cut is None:
             try:
                 data = file.read(size)
+            except ChangedError:
+                raise
             except SourceError:
                 splitter.fail()
                 self._cut = splitter.cut()
                 if self._cut is None:
                     raise
             else:
+                if data is None:
+                    return together(self.specs, [])
                 if data:
                     splitter.feed(data)
                 else:
@@ -139,8 +174,9 @@ class FirehoseReader:
         # Several documents may have come with one read: the next one needs no further bytes.
         split, self._cut = self._cut, splitter.cut()
         if split is None:
-            return self._nothing()
+            return together(self.specs, [])
         parsed = self._parser.parse(split)
+        self.parsed_bytes += len(split.data)
         if splitter.finished and self._cut is None and not parsed.error:
             if not split.final:
                 here = split.start
@@ -149,7 +185,7 @@ class FirehoseReader:
                 self._next_part()
         return parsed
 
-    def _open(self) -> tuple[PartReader | ReadAhead, Splitter]:
+    def _open(self) -> tuple[PartStream, Splitter]:
         """What the bytes of this part come from and go to."""
         if self._file is not None and self._process != os.getpid():
             raise UsageError(
@@ -157,27 +193,35 @@ class FirehoseReader:
             )
         if self._file is None or self._splitter is None:
             self._process = os.getpid()
-            name, size = self.source.parts[self._part]
-            if size is None and self._bell is not None:
-                self._file = ReadAhead(self.source, self._part, self._bell)
-            else:
-                self._file = self.source.open(self._part)
-            prove = self._parser.prove
-            self._splitter = Splitter(name, self._elements, limits=self.limits, prove=prove)
+            self._file = self._open_part()
+            name, prove = self.source.parts[self._part][0], self._parser.prove
+            self._splitter = Splitter(name, self._elements, self._position, self.limits, prove)
         return self._file, self._splitter
 
-    def _next_part(self) -> None:
-        self.close()
-        self._part += 1
-        self._splitter = None
-        self.ended = self._part == len(self.source.parts)
+    def _open_part(self) -> PartStream:
+        """The bytes of the part that is to be read, from where it stands."""
+        if self.source.parts[self._part][1] is None and self._bell is not None:
+            return ReadAhead(self.source, self._part, self._bell)
+        return self.source.open(self._part)
 
-    def _nothing(self) -> Parsed:
-        count = len(self.specs)
-        slices = [Slice(spec.layout.empty()) for spec in self.specs]
-        return Parsed(
-            slices, [[] for _ in range(count)], [0] * count, [0] * count, [{} for _ in range(count)]
-        )
+    def _next_part(self) -> None:
+        self._stand(self._part, self._place)
+        self.ended = self._part == len(self.source.parts) - 1
+        if not self.ended:
+            self._stand(self._part + 1, Position())
+
+    @property
+    def _place(self) -> Position:
+        """Up to where the part has been parsed."""
+        if self._cut is not None:
+            return self._cut.start
+        return self._position if self._splitter is None else self._splitter.position
+
+    def _stand(self, part: int, position: Position) -> None:
+        """Be at a place, from where to read on."""
+        self._close_part()
+        self._splitter = self._cut = None
+        self._part, self._position = part, position
 
 
 class ReadAhead:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -142,42 +141,3 @@ class Pipeline:
             if FINISHED in grouped(state):
                 self._end(place)
             self.operators[place].restore(state)
-
-
-def dump(frame: pl.DataFrame) -> bytes:
-    """A data frame as an Arrow IPC stream."""
-    out = io.BytesIO()
-    frame.write_ipc_stream(out)
-    return out.getvalue()
-
-
-def load(data: bytes) -> pl.DataFrame:
-    """The inverse of `dump`."""
-    return pl.read_ipc_stream(io.BytesIO(data))
-
-
-def pack(frames: Mapping[str, pl.DataFrame]) -> bytes:
-    """Named data frames as bytes."""
-    return joined({name: dump(frame) for name, frame in frames.items()})
-
-
-def unpack(data: bytes) -> dict[str, pl.DataFrame]:
-    """The inverse of `pack`."""
-    return {name: load(body) for name, body in parted(data).items()}
-
-
-def joined(bodies: Mapping[str, bytes]) -> bytes:
-    """Named pieces of bytes as one: each name and each piece behind its length."""
-    pieces = [piece for name, body in bodies.items() for piece in (name.encode(), body)]
-    return b"".join(part for piece in pieces for part in (len(piece).to_bytes(8, "big"), piece))
-
-
-def parted(data: bytes) -> dict[str, bytes]:
-    """The inverse of `joined`."""
-    pieces: list[bytes] = []
-    at = 0
-    while at < len(data):
-        length = int.from_bytes(data[at : at + 8], "big")
-        pieces.append(data[at + 8 : at + 8 + length])
-        at += 8 + length
-    return {name.decode(): body for name, body in zip(pieces[::2], pieces[1::2], strict=True)}

@@ -2,9 +2,8 @@
 
 ::
 
-    DIR/job         the query, its inputs and shards as the first run found them
-    DIR/commit      what was written, and the state that goes with it
-    DIR/log         the local engine's own: the slices since that record
+    DIR/log         the job: the query, its inputs and shards as the first run found them; the commit: what was
+                    written, and the state that goes with it; the local engine's slices since that commit
     DIR/spool/      what was read from sources that cannot be read twice
     DIR/spark/      Spark's own: offsets and state
     DIR/pacing      which input the sink wants to be read next
@@ -17,38 +16,43 @@ import fcntl
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
-from xmlpunct.engine.checkpoint.commit import Commit, load
+from xmlpunct.engine.checkpoint.commit import COMMIT, Commit
+from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.exchange.hashing import VERSION as HASH_VERSION
-from xmlpunct.engine.files import make_folder, save
+from xmlpunct.engine.files import make_folder
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Node, Query
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
-VERSION = 4
-"""Of all that a checkpoint holds."""
+VERSION = 5
+"""Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
+_OLD = "job"
+_JOB, _SLICES = "job", "slices"
+"""The records of the log beside the commit, each by its one piece."""
 
-
-_NAMES = ("job", "commit", "log", "spool", "spark", "pacing", "lock")
+_NAMES = ("log", "spool", "spark", "pacing", "lock")
 OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
 """What a run writes and removes there."""
 
 
 @dataclass
 class Found:
-    """What a run is to work on: its inputs, the spools to be started, its shards (None: it is a new run), and
-    what was committed of it."""
+    """What a run is to work on: its inputs, the spools to be started, its shards (None: it is a new run), what was
+    committed of it, and the slices of the local engine since, as `Checkpoint.put_down` got them."""
 
     inputs: list[Input]
     spools: list[Spool]
     shards: int | None
     commit: Commit
+    slices: list[dict[str, Any]]
 
 
 class Checkpoint:
@@ -60,10 +64,10 @@ class Checkpoint:
             make_folder(self.path)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
-        self.record, self.log, self.spark, self.pacing = (
-            self.path / name for name in ("commit", "log", "spark", "pacing")
-        )
-        self._job, self._spool = self.path / "job", self.path / "spool"
+        self.spark, self.pacing, self._spool = (self.path / name for name in ("spark", "pacing", "spool"))
+        self._log = WriteAheadLog(self.path / "log")
+        self._job: bytes = b""
+        self._over = False
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
         self._asked = {
@@ -92,6 +96,7 @@ class Checkpoint:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._log.close()
         if self._lock is not None:
             self._lock.close()
 
@@ -101,17 +106,33 @@ class Checkpoint:
         Raises `UsageError` if the checkpoint belongs to something else, and `SourceError` for a source that
         cannot be opened, or has changed.
         """
-        if not self._job.exists():
-            return Found(*find_inputs(self.query, self._spool), None, Commit())
-        saved = json.loads(self._job.read_text())
+        if (self.path / _OLD).exists():
+            raise self._of_another_version()
+        if not self._log.path.exists():
+            return Found(*find_inputs(self.query, self._spool), None, Commit(), [])
+        records = self._log.read()
+        if not (records and _JOB in records[0]):
+            raise XmlPunctError(f"{self._log.path} is damaged: start again with another --checkpoint")
+        self._job = records[0][_JOB]
+        saved = json.loads(self._job)
         if saved["made_by"] != self._made_by:
-            raise UsageError(f"the checkpoint {self.path} is of another version of xmlpunct")
+            raise self._of_another_version()
         for what, value in self._asked.items():
             if saved[what] != value:
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
         inputs = [_input(values) for values in saved["inputs"]]
-        commit = load(self.record)
-        return Found(inputs, [] if commit.over else unfinished(inputs), saved["shards"], commit)
+        commits = [Commit.from_record(record) for record in records if COMMIT in record]
+        commit = commits[-1] if commits else Commit()
+        self._over = commit.over
+        spools = [] if commit.over else unfinished(inputs)
+        slices = [json.loads(record[_SLICES]) for record in records if _SLICES in record]
+        return Found(inputs, spools, saved["shards"], commit, slices)
+
+    def _of_another_version(self) -> UsageError:
+        return UsageError(
+            f"the checkpoint {self.path} was made by another version of xmlpunct: finish the run with that version, "
+            "or start again with another --checkpoint"
+        )
 
     def settle(self, found: Found, shards: int) -> int:
         """Put down what a new run works on; the number of its shards, ``shards`` if it is a new one."""
@@ -119,12 +140,22 @@ class Checkpoint:
             found.shards = shards
             inputs = [asdict(i) for i in found.inputs]
             saved = {"made_by": self._made_by, **self._asked, "shards": shards, "inputs": inputs}
-            save(self._job, json.dumps(saved).encode())
+            self._job = json.dumps(saved).encode()
+            self._log.replace({_JOB: self._job})
         return found.shards
+
+    def put_down(self, slices: Mapping[str, Any]) -> None:
+        """Add to the log, durably, which slices were read since the last commit, and what they gave."""
+        self._log.append({_SLICES: json.dumps(slices).encode()})
+
+    def commit(self, commit: Commit) -> None:
+        """Keep a commit, durably, in the place of the one before and of all slices since."""
+        self._log.replace({_JOB: self._job}, commit.to_record())
+        self._over = commit.over
 
     def clean_if_over(self) -> None:
         """Drop what no run needs any more, if none has anything left to do."""
-        if load(self.record).over:
+        if self._over:
             self.clean()
 
     def clean(self) -> None:

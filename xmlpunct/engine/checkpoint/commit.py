@@ -1,15 +1,19 @@
-"""The commit record: what was written up to which slice, and the state after it, in one file."""
+"""The commit record: what was written up to which slice, and the state after it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from xmlpunct.operators.driver import pack, unpack
+from xmlpunct.codec import load
+
+COMMIT = "commit"
+"""The piece of its record that holds all but frames."""
+_FRAMES = ("operators", "output")
 
 Frames = dict[str, pl.DataFrame]
 
@@ -41,26 +45,20 @@ class Commit:
         """Whether nothing is left to do."""
         return self.ended or self.failure is not None
 
-    def to_bytes(self) -> bytes:
-        """The record as bytes."""
-        values = {k: v for k, v in vars(self).items() if k not in ("operators", "output")}
-        frames = {"values": pl.DataFrame({"json": [json.dumps(values)]})}
-        for kind, held in (("operators", self.operators), ("output", self.output)):
-            frames |= {f"{kind}/{name}": frame for name, frame in held.items()}
-        return pack(frames)
+    def to_record(self) -> dict[str, pl.DataFrame | bytes]:
+        """The commit as a record of a log."""
+        values = {k: v for k, v in vars(self).items() if k not in _FRAMES}
+        record: dict[str, pl.DataFrame | bytes] = {COMMIT: json.dumps(values).encode()}
+        for kind in _FRAMES:
+            record |= {f"{kind}/{name}": frame for name, frame in getattr(self, kind).items()}
+        return record
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Commit:
-        """The inverse of `to_bytes`."""
-        frames = unpack(data)
-        values = json.loads(frames.pop("values").item())
-        found = cls(**values)
-        for key, frame in frames.items():
+    def from_record(cls, record: Mapping[str, bytes]) -> Commit:
+        """The inverse of `to_record`."""
+        commit = cls(**json.loads(record[COMMIT]))
+        for key, piece in record.items():
             kind, _, name = key.partition("/")
-            (found.operators if kind == "operators" else found.output)[name] = frame
-        return found
-
-
-def load(path: Path) -> Commit:
-    """The record at ``path``; a new one if there is none."""
-    return Commit.from_bytes(path.read_bytes()) if path.exists() else Commit()
+            if kind in _FRAMES:
+                getattr(commit, kind)[name] = load(piece)
+        return commit

@@ -1,68 +1,109 @@
-"""A file of records that grows at its end, each of which is there as a whole or not at all."""
+"""A file of records that grows at its end, each of which is there as a whole or not at all.
+
+All that a checkpoint has to know stands in such files: what the run is, what it has committed and read since, and
+how far each spool is complete. A record is `xmlpunct.codec.pack`ed: named pieces of bytes.
+"""
 
 from __future__ import annotations
 
 import os
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
-from xmlpunct.engine.files import open_durably, write_all, writing
+import polars as pl
+
+from xmlpunct.codec import pack, pieces
+from xmlpunct.engine.files import open_durably, save, write_all, writing
 from xmlpunct.errors import XmlPunctError
 
 _HEAD = struct.Struct(">II")
 """Before each record: its length, and its checksum."""
 
+Record = Mapping[str, pl.DataFrame | bytes]
+"""What is written: pieces by name."""
 
-class Log:
-    """The log at ``path``, made if need be. ``records`` are those that were found in it, in order.
 
-    What follows the last whole record is half of one that a crash kept from being written; it is cut off.
-    Raises `XmlPunctError` where the file cannot be written.
+class WriteAheadLog:
+    """The log at ``path``, which the first record makes. Raises `XmlPunctError` where it cannot be written.
+
+    What follows the last whole record is half of one that a crash kept from being written; it is cut off before
+    another is added.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for record in (b"one", b"two"):
-    ...         log = Log(Path(folder) / "log")
-    ...         log.append(record)
-    ...         log.close()
-    ...     _ = (log.path.write_bytes(log.path.read_bytes()[:-1]))
-    ...     Log(log.path).records
-    [b'one']
+    ...     log = WriteAheadLog(Path(folder) / "log")
+    ...     for word in (b"one", b"two"):
+    ...         log.append({"word": word})
+    ...     log.close()
+    ...     _ = log.path.write_bytes(log.path.read_bytes()[:-1])
+    ...     log.read()
+    [{'word': b'one'}]
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        with writing(path):
-            self._file = open_durably(path, os.O_RDWR | os.O_APPEND)
-            self.records, whole = _whole(path.read_bytes())
-            os.ftruncate(self._file, whole)
+        self.path, self._file = path, -1
+        self._whole: int | None = None  # the bytes of all whole records, once known
 
-    def append(self, record: bytes) -> None:
+    def read(self) -> list[dict[str, bytes]]:
+        """The records, in order. Somebody else may be adding to them. Raises OSError."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        records, self._whole = _whole(data)
+        return records
+
+    def append(self, record: Record) -> None:
         """Add a record, durably."""
-        data = _HEAD.pack(len(record), zlib.crc32(record)) + record
+        data = _framed(record)
         with writing(self.path):
-            if not os.fstat(self._file).st_nlink:
-                raise XmlPunctError(f"{self.path} is gone: the checkpoint was removed under this run")
+            if self._file < 0:
+                self._open()
+            self._refuse_if_gone()
             write_all(self._file, data)
             os.fsync(self._file)
+        self._whole = (self._whole or 0) + len(data)
 
-    def clear(self) -> None:
-        """Drop all records: nobody needs them any more."""
-        with writing(self.path):
-            os.ftruncate(self._file, 0)
-        self.records = []
+    def replace(self, *records: Record) -> None:
+        """Put these in the place of all records, durably: whoever looks sees the old ones or the new."""
+        self._refuse_if_gone()
+        self.close()
+        data = b"".join(map(_framed, records))
+        save(self.path, data)
+        self._whole = len(data)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; another record opens it again."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
+    def _open(self) -> None:
+        """Open the file to add to it, and cut off what is no whole record."""
+        self._refuse_if_gone()
+        if self._whole is None:
+            self.read()
+        self._file = open_durably(self.path, os.O_RDWR | os.O_APPEND)
+        if os.fstat(self._file).st_size > (self._whole or 0):
+            os.ftruncate(self._file, self._whole or 0)
 
-def _whole(data: bytes) -> tuple[list[bytes], int]:
+    def _refuse_if_gone(self) -> None:
+        """Raise `XmlPunctError` if there were records, and the file with them has been removed."""
+        is_there = os.fstat(self._file).st_nlink if self._file >= 0 else self.path.exists()
+        if self._whole is not None and not is_there:
+            raise XmlPunctError(f"{self.path} is gone: the checkpoint was removed under this run")
+
+
+def _framed(record: Record) -> bytes:
+    data = pack(record)
+    return _HEAD.pack(len(data), zlib.crc32(data)) + data
+
+
+def _whole(data: bytes) -> tuple[list[dict[str, bytes]], int]:
     """The whole records that some bytes begin with, and how many bytes those are."""
-    records: list[bytes] = []
+    records: list[dict[str, bytes]] = []
     at = 0
     while at + _HEAD.size <= len(data):
         length, checksum = _HEAD.unpack_from(data, at)
@@ -70,6 +111,6 @@ def _whole(data: bytes) -> tuple[list[bytes], int]:
         record = data[begin : begin + length]
         if len(record) < length or zlib.crc32(record) != checksum or not length:
             break
-        records.append(record)
+        records.append(pieces(record))
         at = begin + length
     return records, at

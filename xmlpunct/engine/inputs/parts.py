@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import BinaryIO
+
+from xmlpunct.firehose import Source
 
 
 @dataclass(frozen=True)
@@ -32,3 +35,16 @@ class Input:
     streams: tuple[int, ...]
     parts: tuple[Part, ...]
     sender: int = 0
+
+    @property
+    def spooled(self) -> bool:
+        """Whether any of it is."""
+        return any(part.spooled for part in self.parts)
+
+    def as_source(self) -> Source:
+        """The source as it is told of; its bytes are read by other means."""
+        return Source(self.source, tuple((part.name, part.size) for part in self.parts), _refuse)
+
+
+def _refuse(_: int) -> tuple[BinaryIO, bool]:
+    raise NotImplementedError("an input is read from where it is stored")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from zlib import crc32
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.segments import end_marker
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName
 from xmlpunct.firehose.splitter import Splitter
@@ -78,10 +76,9 @@ class Extent:
     def __init__(self, part: Part) -> None:
         self.complete, self.failure, self.size = True, None, part.size or 0
         if part.spooled:
-            # The marker is looked at first: when it is there, the size is final.
-            marker = end_marker(part.path)
-            self.complete = marker.exists()
-            self.failure = json.loads(marker.read_text())["failure"] if self.complete else None
+            # The end is looked for first: when it is there, the size is final.
+            end = segments.end_of(part.path)
+            self.complete, self.failure = end is not None, end.failure if end is not None else None
             # What an offset counts as read must survive a crash.
             self.size = segments.durable_extent(part.path)
 
@@ -101,7 +98,7 @@ def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
     if not part.spooled:
         return part.size or 0, True
     path = part.path
-    ended = end_marker(path).exists()
+    ended = segments.end_of(path) is not None
     return segments.extent(path)[0], ended
 
 
@@ -125,7 +122,7 @@ def silence(given: Input, read: int) -> float:
         if part.spooled:
             size, last = segments.extent(part.path)
             there += size
-            if not end_marker(part.path).exists():
+            if segments.end_of(part.path) is None:
                 return time.time() - last if there - read < STEP else 0.0
         there += part.size or 0
     return 0.0

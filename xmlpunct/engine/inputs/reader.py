@@ -1,101 +1,136 @@
-"""An input read slice by slice in such a way that what was read once can be read again."""
+"""The reader of the local engine, and how ranges of an input are read, once more or elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from zlib import crc32
 
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import (
-    Cursor,
-    Range,
-    advance,
-    open_at,
-    release,
-    remaining,
-    silence,
-    there_is,
-)
+from xmlpunct.engine.inputs.ranges import STEP, Cursor, Range, advance, open_at, release
+from xmlpunct.engine.inputs.streams import FileStream, SpoolStream
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose.delivery import Parsed
+from xmlpunct.firehose import FirehoseReader, Source, Split, StreamSpec
+from xmlpunct.firehose.builder import Parsed, together
 from xmlpunct.firehose.parser import Parser
-from xmlpunct.firehose.position import Split
-from xmlpunct.firehose.spec import StreamSpec, elements_of
+from xmlpunct.firehose.reader import PartStream
 from xmlpunct.firehose.steady import ChangedError
-from xmlpunct.overlooked import add
-from xmlpunct.slice import Slice, concat
+
+AGAIN_BYTES = 4 * 2**20
+"""What was read before is parsed so many bytes at a time."""
 
 
-class RangeReader:
-    """Reads the streams of an input, from ``cursor`` on, of which ``bytes_read`` are in the past.
+class InputReader(FirehoseReader):
+    """Reads the streams of a source, and tells where it stands: at ``cursor``.
 
-    Like a `FirehoseReader`, but that ``cursor`` tells where it stands, and that it can be told to ``stop`` at a
-    place where another stood: the slices are then the same, however much more there is by now.
+    An `Input` is on disk, and what was read of it can be read `again`. Of any other source, what is read and not
+    yet parsed is in memory, and goes with it. ``bell`` is rung when there is more of an input; another source that
+    is ``alone`` is waited for where it is read, which takes no thread.
     """
 
-    def __init__(self, given: Input, specs: Sequence[StreamSpec], punct_namespace: str) -> None:
-        self.given, self.specs, self.punct_namespace = given, tuple(specs), punct_namespace
-        self.cursor, self.bytes_read = Cursor(), 0
-        self.error: SourceError | None = None
-        self._elements = elements_of(specs, punct_namespace)
-        self._parser = Parser(specs, punct_namespace)
-        self._seen: tuple[int, bool] | None = None  # what there was, if it was not enough
+    def __init__(
+        self,
+        given: Source | Input,
+        specs: Sequence[StreamSpec],
+        punct_namespace: str,
+        bell: threading.Condition,
+        alone: bool,
+    ) -> None:
+        self._input = given if isinstance(given, Input) else None
+        source = given if isinstance(given, Source) else given.as_source()
+        is_waited_for = alone and self._input is None
+        super().__init__(source, specs, punct_namespace, bell=None if is_waited_for else bell)
+        self.cursor = Cursor()
         self._held = Held()
 
     @property
-    def bytes_total(self) -> int | None:
-        """The bytes of the whole input; None if nobody knows."""
-        return remaining(self.given, Cursor())
-
-    @property
-    def remaining(self) -> int | None:
-        """How many bytes are yet to be read; None if nobody knows."""
-        return remaining(self.given, self.cursor)
-
-    @property
-    def silent(self) -> float:
-        """For how many seconds nothing has come that could be read; 0 if something has."""
-        return silence(self.given, self.bytes_read)
+    def bytes_read(self) -> int:
+        """How many bytes have been read: of an input, of those that will not be read again from ``cursor`` on."""
+        return super().bytes_read if self._input is None else self.parsed_bytes
 
     @property
     def spooled(self) -> int:
-        """The bytes read, if they come from a spool."""
-        return self.bytes_read if any(part.spooled for part in self.given.parts) else 0
+        """The bytes read, if they are kept in a spool until `release`."""
+        return self.parsed_bytes if self._input is not None and self._input.spooled else 0
 
     def release(self) -> None:
         """Drop what has been read of a spool: nobody will go back before this place."""
-        release(self.given, self.cursor)
+        if self._input is not None:
+            release(self._input, self.cursor)
 
-    def is_ready(self) -> bool:
-        """Whether it is worth while to `read`."""
-        if self.cursor.done or not self.given.parts[self.cursor.part].spooled:
-            return True
-        return there_is(self.given, self.cursor) != self._seen
+    def read(self, size: int) -> Parsed | None:
+        """Read and parse what is complete of the next ``size`` bytes, or of as many as hold something complete.
 
-    def read(self, size: int, stop: Cursor | None = None) -> Parsed | None:
-        """Read and parse about ``size`` bytes more, or what is there, which may be nothing; or up to ``stop``.
-
-        None at the end of the input and after an error, which the last result carries. Raises `ChangedError`
-        for a file that is not what it was.
+        None at the end and after an error. An input gives the same again from ``cursor`` on, whoever reads it;
+        where it may grow, what is there by then.
         """
-        if self.cursor.done or self.error:
+        before = self.parsed_bytes
+        parts: list[Parsed] = []
+        while (parsed := super().read(self._wanted(size))) is not None:
+            parts.append(parsed)
+            if self._cut is None and (self.parsed_bytes > before or not self._has_more):
+                break
+        place, done = self._place, self.ended or self.failure is not None or self._is_cut
+        if (place, done, self._part) != (self.cursor.position, self.cursor.done, self.cursor.part):
+            traced = self.cursor.trace
+            if (place, self._part) != (self.cursor.position, self.cursor.part):
+                traced = self._held.trace(place.byte) if self._is_plain else None
+            self.cursor = Cursor(self._part, place, done, self.failure, traced)
+        return together(self.specs, parts) if parts else None
+
+    def again(self, stop: Cursor) -> Parsed | None:
+        """Read once more what was read before, from ``cursor`` to a place where another stood: the same slices."""
+        assert self._input is not None
+        if self.cursor.done or self.error is not None:
             return None
-        seen = there_is(self.given, self.cursor)
-        budget = size if stop is None else sys.maxsize
-        held = self._held
-        ranges, cursor = advance(self.given, self._elements, self.cursor, budget, size, stop, held, keep=True)
-        self._seen = seen if cursor == self.cursor else None
-        self.cursor = cursor
-        parsed, count = parse_ranges(self.given, ranges, self._parser)
-        self.bytes_read += count
-        self.error = parsed.error
+        given, elements = self._input, self._elements
+        ranges, here = advance(
+            given, elements, self.cursor, sys.maxsize, AGAIN_BYTES, stop, self._held, keep=True
+        )
+        parsed, count = parse_ranges(given, ranges, self._parser)
+        self.restore(here, self.parsed_bytes + count, parsed.error)
         return parsed
+
+    def restore(self, cursor: Cursor, count: int, error: SourceError | None) -> None:
+        """Stand where another stood that had read ``count`` bytes, and perhaps met an ``error``."""
+        self._stand(cursor.part, cursor.position)
+        self.cursor, self.parsed_bytes, self.error, self.failure = cursor, count, error, cursor.failure
+        self.ended = cursor.done and error is None
 
     def close(self) -> None:
         """Let go of the file that is being read."""
+        super().close()
         self._held.close()
+
+    def _wanted(self, size: int) -> int:
+        """How much to read, so that ``size`` bytes are there, or more where those were not enough."""
+        pending = 0 if self._input is None or self._splitter is None else self._splitter.pending
+        return size - pending if pending < size else STEP
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether there is more of an input, or an end, that was not looked at."""
+        return self._input is not None and self._file is not None and self._file.ready
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether the part has been cut to its end."""
+        return self._cut is None and self._splitter is not None and self._splitter.finished
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the part is a file that somebody might change."""
+        return self._input is not None and not self._input.parts[self._part].spooled
+
+    def _open_part(self) -> PartStream:
+        if self._input is None:
+            return super()._open_part()
+        part, byte = self._input.parts[self._part], self._position.byte
+        if part.spooled:
+            return SpoolStream(part, byte)
+        return FileStream(part, self._held, byte, self.cursor.trace if byte else None)
 
 
 def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple[Parsed, int]:
@@ -104,10 +139,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple
     Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be. But
     it raises `ChangedError` for data that is not what it was when the ranges were found.
     """
-    specs = parser.specs
-    found: list[list[Slice]] = [[] for _ in specs]
-    zeros = [0] * len(specs)
-    total = Parsed([], [[] for _ in specs], zeros, [*zeros], [{} for _ in specs])
+    parts: list[Parsed] = []
     size = 0
     for r in ranges:
         part = given.parts[r.part]
@@ -116,23 +148,17 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple
         except ChangedError:
             raise
         except SourceError as error:
-            total.error = error
+            parts.append(together(parser.specs, []))
+            parts[-1].error = error
             break
         parsed = parser.parse(Split(part.name, r.start, data, r.final))
         if parsed.error is None and r.broken:
             parsed.error = SourceError(part.name, "malformed or too large", r.start.line, r.start.byte)
         size += len(data)
-        for i, slice_ in enumerate(parsed.slices):
-            found[i].append(slice_)
-            total.rejects[i] += parsed.rejects[i]
-            total.dropped[i] += parsed.dropped[i]
-            total.read[i] += parsed.read[i]
-            add(total.overlooked[i], parsed.overlooked[i])
+        parts.append(parsed)
         if parsed.error is not None:
-            total.error = parsed.error
             break
-    total.slices = [concat(spec.layout, slices) for spec, slices in zip(specs, found, strict=True)]
-    return total, size
+    return together(parser.specs, parts), size
 
 
 def _load(part: Part, r: Range) -> bytes:

@@ -3,8 +3,8 @@
 ::
 
     PATH, PATH.1, PATH.2 ...   the segments; those before the last are complete
-    PATH.sum                   of the complete ones, removed ones too: a `Sum`
-    PATH.end                   there once nothing follows: how the source failed, if it did
+    PATH.log                   a `WriteAheadLog`: the `Sum` of the complete ones, removed ones too; and, once
+                               nothing follows, the `End`
 
 No more than `MOST_BYTES` are kept. Who writes waits until who reads has released some, so a reader must not wait
 for more than `READ_AT_ONCE` bytes before it releases what came before them.
@@ -17,11 +17,13 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from xmlpunct.engine.files import open_durably, save, write_all
+from xmlpunct.engine.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.files import open_durably, write_all
 from xmlpunct.firehose.steady import KEPT_BYTES, digest
 
 SEGMENT_BYTES = 2**24
@@ -29,18 +31,33 @@ MOST_BYTES = 2**28
 READ_AT_ONCE = 2**26
 """How much of a spool may be read before what comes before it is released: an element may be as large again."""
 _GLANCE_SECONDS = 0.02
+_SUM, _END = "sum", "end"
+"""The records of a spool's log, each by its one piece."""
 
 Read = Callable[[int], bytes]
 
 
-def end_marker(spool: str | Path) -> Path:
-    """The file that, once it is there, says that a spool is complete, and whether its source failed."""
-    return Path(f"{spool}.end")
+class End(NamedTuple):
+    """The end of a spool: how its source failed, if it did."""
+
+    failure: str | None
+
+
+def log_of(spool: str | Path) -> WriteAheadLog:
+    """The log of a spool."""
+    return WriteAheadLog(Path(f"{spool}.log"))
+
+
+def end_of(spool: str | Path) -> End | None:
+    """The end of a spool, once it is complete. Raises OSError."""
+    records = log_of(spool).read()
+    return End(**json.loads(records[-1][_END])) if records and _END in records[-1] else None
 
 
 def finish(spool: str | Path, failure: str | None) -> None:
     """Say that nothing follows. Raises `XmlPunctError`."""
-    _put(end_marker(spool), {"failure": failure})
+    with closing(log_of(spool)) as log:
+        log.append({_END: json.dumps({"failure": failure}).encode()})
 
 
 def create(spool: Path) -> None:
@@ -192,7 +209,7 @@ class SpoolWriter:
         self._file.close()
         with open(segment(self.spool, self._number), "rb") as full:
             self._sum = self._sum.with_segment(full.read)
-        _put(Path(f"{self.spool}.sum"), self._sum)
+        log_of(self.spool).replace({_SUM: json.dumps(self._sum._asdict()).encode()})
         self._number += 1
         self._open()
         return True
@@ -225,11 +242,5 @@ class Sum(NamedTuple):
 
 
 def _sum(spool: Path) -> Sum:
-    try:
-        return Sum(*json.loads(Path(f"{spool}.sum").read_text()))
-    except FileNotFoundError:
-        return Sum()
-
-
-def _put(path: Path, values: Any) -> None:
-    save(path, json.dumps(values).encode())
+    sums = [record[_SUM] for record in log_of(spool).read() if _SUM in record]
+    return Sum(**json.loads(sums[-1])) if sums else Sum()

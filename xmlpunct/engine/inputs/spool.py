@@ -12,7 +12,7 @@ from pathlib import Path
 
 from xmlpunct.engine.files import make_folder, writing
 from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_marker, finish
+from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_of, finish
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose import PartReader, Source, open_source
@@ -29,7 +29,7 @@ class Spool(threading.Thread):
 
     A file is read on from there. What cannot be gone back in (a socket, a pipe) has to give once more what it
     gave to the earlier run, which is compared: anything else is a failure, since what is missing between then
-    and now nobody knows. The end, and how the source failed if it did, go into a marker file behind it.
+    and now nobody knows. The end, and how the source failed if it did, go into its log.
 
     While as much is spooled as may be, nothing is read: whoever sends has to wait (see `segments`).
     """
@@ -147,7 +147,7 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
             if not part.spooled:
                 with suppress(OSError):  # one that is gone may have been read
                     _compare_sizes(part, os.stat(part.path).st_size)
-            elif not end_marker(part.path).exists():
+            elif end_of(part.path) is None:
                 if given.source not in opened:
                     opened[given.source] = open_source(given.source)
                 source = opened[given.source].sender(given.sender)

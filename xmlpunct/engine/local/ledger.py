@@ -8,15 +8,12 @@ that state, reads the slices of the log once more, in their order, and with them
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from typing import Any
 
-from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, Found
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.checkpoint.log import Log
-from xmlpunct.engine.files import save
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.segments import READ_AT_ONCE
 from xmlpunct.engine.local.running import LocalRun, Portion
@@ -39,27 +36,23 @@ class Ledger:
     Without one, each slice is made visible by itself.
     """
 
-    def __init__(self, running: LocalRun, sink: Sink, checkpoint: Checkpoint | None, commit: Commit) -> None:
+    def __init__(
+        self, running: LocalRun, sink: Sink, checkpoint: Checkpoint | None, found: Found | None
+    ) -> None:
         self._running, self._sink, self._checkpoint = running, sink, checkpoint
-        self._log = Log(checkpoint.log) if checkpoint is not None else None
-        self._number = commit.batch
+        self._number = found.commit.batch if found is not None else -1
         self._places: list[Any] = []
         self._committed = self._saved = time.monotonic()
         self._cost = 0.0
         self._released = 0
         self._told = False
-        if commit.batch < 0:
+        if found is not None and self._number >= 0:
+            self._continue(found)
+        else:
             self._number = 0
             sink.start()
             sink.flush()
             self._save()
-        else:
-            self._continue(commit)
-
-    def close(self) -> None:
-        """Close the log."""
-        if self._log is not None:
-            self._log.close()
 
     def take(self, portion: Portion, strict: bool = False) -> None:
         """Process what was read. With ``strict``, raises `StrictError` for a reject and what was overlooked."""
@@ -80,13 +73,13 @@ class Ledger:
         self._sink.write(result)
         if self._running.ended:
             self._sink.end()
-        if self._log is not None and portion.place is not None:
+        if self._checkpoint is not None and portion.place is not None:
             self._places.append(portion.place)
 
-    def glance(self) -> None:
+    def commit_if_due(self) -> None:
         """Commit, if it is time to: always where nothing else is there to be read, or nothing is kept."""
         late = time.monotonic() - self._committed >= GROUP_SECONDS
-        if self._log is None or late or not self._running.is_ready():
+        if self._checkpoint is None or late or not self._running.is_ready():
             self.commit()
 
     def commit(self) -> None:
@@ -104,10 +97,10 @@ class Ledger:
         self._commit()
 
     def _commit(self) -> None:
-        if self._log is not None and (self._places or self._sink.pending):
+        if self._checkpoint is not None and (self._places or self._sink.pending):
             self._number += 1
-            values = {"number": self._number, "places": self._places, "mark": self._sink.mark}
-            self._log.append(json.dumps({**values, "ended": self._sink.ended}).encode())
+            slices = {"number": self._number, "places": self._places, "mark": self._sink.mark}
+            self._checkpoint.put_down(slices | {"ended": self._sink.ended})
             self._places = []
         self._sink.flush()
         self._committed = time.monotonic()
@@ -127,7 +120,7 @@ class Ledger:
 
     def _save(self, over: bool = False, failure: SourceError | None = None) -> None:
         """Save the state, if it is still of use, and drop what led there."""
-        if self._checkpoint is None or self._log is None:
+        if self._checkpoint is None:
             return
         began = time.monotonic()
         sink = self._sink
@@ -140,37 +133,35 @@ class Ledger:
             commit.cursors, commit.operators = self._running.snapshot()
             commit.output = sink.output.snapshot()
         sink.sync()
-        save(self._checkpoint.record, commit.to_bytes())
-        self._log.clear()
+        self._checkpoint.commit(commit)
         self._running.release()
         self._released = self._running.spooled
         self._saved = time.monotonic()
         self._cost = self._saved - began
 
-    def _continue(self, commit: Commit) -> None:
+    def _continue(self, found: Found) -> None:
         """Do once more what was done since the state was saved."""
-        assert self._log is not None
+        assert self._checkpoint is not None
+        commit, where = found.commit, self._checkpoint.path
         self._sink.stats.resume(commit.stats)
         self._running.restore(commit.cursors, commit.operators)
         self._running.ended = commit.closed
         self._released = self._running.spooled
-        records = [json.loads(data) for data in self._log.records]
-        records = [record for record in records if record["number"] > commit.batch]
-        for record in records:
+        for record in found.slices:
             self._number += 1
             if record["number"] != self._number:
-                raise XmlPunctError(f"{self._log.path}: record {self._number} is missing")
+                raise XmlPunctError(f"the checkpoint {where} is damaged: record {self._number} is missing")
             for number, place in record["places"]:
                 self.take(self._running.again(number, Cursor.from_json(place)))
             if record["ended"]:
                 self._sink.end()
             if self._sink.mark != record["mark"]:
                 raise XmlPunctError(
-                    f"{self._log.path}: the same slices do not give the same output any more: "
+                    f"{where}: the same slices do not give the same output any more: "
                     "an input has changed, or the program has"
                 )
             # Of all groups but the last it is certain that they were seen.
-            self._sink.flush(more=record is not records[-1])
+            self._sink.flush(more=record is not found.slices[-1])
         self._places = []
         stats = self._sink.stats
         _log.warning("continuing after %s tuples, %s bytes", f"{stats.tuples_out:,}", f"{stats.bytes_out:,}")

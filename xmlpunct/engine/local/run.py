@@ -61,7 +61,7 @@ def run(
     query = with_guards(query) if options.guarded else query
     output, stop = make_output(options, query), stop or Stop()
     with ExitStack() as opened:
-        checkpoint, commit = None, Commit()
+        checkpoint, found, commit = None, None, Commit()
         sources: Mapping[str, Source | Input]
         spools: list[Spool] = []
         if options.checkpoint is None:
@@ -86,14 +86,14 @@ def run(
             spool.start()
             opened.callback(spool.stop)
         sink = opened.enter_context(open_sink(options, output, stats, commit))
-        ledger = opened.enter_context(closing(Ledger(running, sink, checkpoint, commit)))
+        ledger = Ledger(running, sink, checkpoint, found)
         try:
             while (portion := running.read()) is not None:
                 for spool in spools:
                     spool.check()
                 with stop.held():
                     ledger.take(portion, options.strict)
-                    ledger.glance()
+                    ledger.commit_if_due()
                 if on_progress is not None:
                     on_progress(stats)
         except KeyboardInterrupt:

@@ -10,14 +10,14 @@ from typing import Any
 
 from xmlpunct.engine.build import build
 from xmlpunct.engine.checkpoint.commit import Frames
-from xmlpunct.engine.inputs.pacing import MOST_BYTES, Pace, first_bytes, starved
+from xmlpunct.engine.inputs.pacing import Pace, first_bytes, starved
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
-from xmlpunct.engine.inputs.reader import RangeReader
+from xmlpunct.engine.inputs.reader import InputReader
 from xmlpunct.engine.plan import Node, Query, Stream, columns_read
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
-from xmlpunct.errors import Reject, XmlPunctError
-from xmlpunct.firehose import FirehoseReader, Parsed, Source, StreamSpec
+from xmlpunct.errors import Reject, SourceError, XmlPunctError
+from xmlpunct.firehose import Parsed, Source, StreamSpec
 from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.overlooked import Notice
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -27,24 +27,8 @@ from xmlpunct.slice import Slice, concat
 class Feed:
     """A source, the streams it carries, and where it stands. An `Input` is one that can be read again."""
 
-    def __init__(
-        self,
-        number: int,
-        source: Source | Input,
-        streams: list[tuple[int, Stream]],
-        root: Node,
-        namespace: str,
-        bell: threading.Condition | None,
-    ) -> None:
-        self.number, self.streams = number, streams
-        specs = [
-            StreamSpec(s.name, s.schema, s.element, columns_read([root], s), s.guarded) for _, s in streams
-        ]
-        self.reader: FirehoseReader | RangeReader
-        if isinstance(source, Input):
-            self.reader = RangeReader(source, specs, namespace)
-        else:
-            self.reader = FirehoseReader(source, specs, namespace, bell=bell)
+    def __init__(self, number: int, streams: list[tuple[int, Stream]], reader: InputReader) -> None:
+        self.number, self.streams, self.reader = number, streams, reader
         self.done = False
         self.turn = 0
         """When it was read last, in slices of the run."""
@@ -53,11 +37,6 @@ class Feed:
     def name(self) -> str:
         """What people know it by."""
         return ", ".join(stream.name for _, stream in self.streams)
-
-    @property
-    def cursor(self) -> Cursor | None:
-        """Where it stands, if it can be read again."""
-        return self.reader.cursor if isinstance(self.reader, RangeReader) else None
 
 
 @dataclass(frozen=True)
@@ -69,9 +48,8 @@ class Portion:
 
     @property
     def place(self) -> list[Any] | None:
-        """Up to where the feed has been read with it, as plain values; None if it cannot be read again."""
-        cursor = self.feed.cursor if self.feed is not None else None
-        return [self.feed.number, cursor.to_json()] if self.feed is not None and cursor is not None else None
+        """Up to where the feed has been read with it, as plain values; None if nothing has."""
+        return [self.feed.number, self.feed.reader.cursor.to_json()] if self.feed is not None else None
 
 
 class LocalRun:
@@ -102,12 +80,11 @@ class LocalRun:
             stats.elements[stream.declared] = stream.element
         found = {id(source): source for source in sources.values()}
         self.bell = threading.Condition()
-        # An input that is alone is waited for where it is read, which takes no thread.
-        bell = self.bell if len(by_source) > 1 else None
-        self._feeds = [
-            Feed(number, found[key], streams, query.root, namespace, bell)
-            for number, (key, streams) in enumerate(by_source.items())
-        ]
+        self._feeds: list[Feed] = []
+        for number, (key, streams) in enumerate(by_source.items()):
+            given, specs = found[key], [_spec(stream, query.root) for _, stream in streams]
+            reader = InputReader(given, specs, namespace, self.bell, alone=len(by_source) == 1)
+            self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._looked = time.monotonic()
         self._opened = False
@@ -142,10 +119,10 @@ class LocalRun:
             chosen = starved(sorted(ready, key=lambda f: f.turn), lambda f: f.reader, lambda f: waits[id(f)])
             assert chosen is not None
             feed = chosen
-        before = feed.cursor
+        before = feed.reader.cursor
         parsed = feed.reader.read(self._pace.bytes)
         self._pace.measure()
-        if parsed is not None and before is not None and before == feed.cursor:
+        if parsed is not None and parsed.error is None and before == feed.reader.cursor:
             return Portion()  # half an element, say
         return Portion(feed, parsed)
 
@@ -180,39 +157,37 @@ class LocalRun:
         Raises `XmlPunctError` if that is not there any more, or cannot be read.
         """
         feed = self._feeds[number]
-        assert isinstance(feed.reader, RangeReader)
-        parsed = feed.reader.read(MOST_BYTES, stop)
-        portion = Portion(feed, parsed)
-        if feed.cursor != stop:
+        parsed = feed.reader.again(stop)
+        if feed.reader.cursor != stop:
             if parsed is not None and parsed.error is not None:
                 raise parsed.error
             raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
-        return portion
+        return Portion(feed, parsed)
 
     @property
     def spooled(self) -> int:
         """How many bytes have been read that are kept until `release`."""
-        return sum(f.reader.spooled for f in self._feeds if isinstance(f.reader, RangeReader))
+        return sum(feed.reader.spooled for feed in self._feeds)
 
     def release(self) -> None:
         """Drop what has been read of all spools."""
         for feed in self._feeds:
-            if isinstance(feed.reader, RangeReader):
-                feed.reader.release()
+            feed.reader.release()
 
     def snapshot(self) -> tuple[list[Any], Frames]:
         """Where all feeds stand, and the state of all operators."""
         places = []
         for feed in self._feeds:
-            assert isinstance(feed.reader, RangeReader)
-            places.append([feed.reader.cursor.to_json(), feed.reader.bytes_read, feed.done, feed.turn])
+            reader = feed.reader
+            error = None if reader.error is None else reader.error.__reduce__()[1]
+            places.append([reader.cursor.to_json(), reader.bytes_read, error, feed.done, feed.turn])
         return places, self._pipeline.snapshot()
 
     def restore(self, places: list[Any], state: Frames) -> None:
         """Take what `snapshot` gave, and from the statistics the counters."""
-        for feed, (cursor, count, done, turn) in zip(self._feeds, places, strict=True):
-            assert isinstance(feed.reader, RangeReader)
-            feed.reader.cursor, feed.reader.bytes_read = Cursor.from_json(cursor), count
+        for feed, (cursor, count, error, done, turn) in zip(self._feeds, places, strict=True):
+            failed = None if error is None else SourceError(*error)
+            feed.reader.restore(Cursor.from_json(cursor), count, failed)
             feed.done, feed.turn = done, turn
         self._pipeline.restore(state)
         saved = {o.id: asdict(o) for o in self.stats.operators}
@@ -300,3 +275,10 @@ class LocalRun:
     def _feeds_of(self, declared: str) -> list[Feed]:
         """The feeds of a stream: one for each sender."""
         return [f for f in self._feeds if declared in (s.declared for _, s in f.streams)]
+
+
+def _spec(stream: Stream, root: Node) -> StreamSpec:
+    """What to look for in the source of a stream."""
+    return StreamSpec(
+        stream.name, stream.schema, stream.element, columns_read([root], stream), stream.guarded
+    )

@@ -22,12 +22,12 @@ from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.spark.dataset import DatasetTarget
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
+from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import FragmentProcessor
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import STREAMING, SparkFailure, gist, spark_session
 from xmlpunct.engine.spark.sink import FileTarget, Sink
 from xmlpunct.engine.spark.source import NAME, QuerySource
-from xmlpunct.engine.spark.tally import Tally
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
@@ -64,7 +64,7 @@ class Runner:
         with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
             found = checkpoint.find()
             commit = found.commit
-            tally = Tally(self.query, found.inputs, self.stats, commit.stats)
+            metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats)
             if commit.over:
                 checkpoint.clean()
                 if commit.failure is not None:
@@ -83,12 +83,12 @@ class Runner:
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
                 sink = Sink(
                     job,
-                    checkpoint.record,
+                    checkpoint.commit,
                     commit,
                     self._output,
                     target,
                     rejects,
-                    tally,
+                    metrics,
                     self.options.strict,
                     self.on_progress,
                 )

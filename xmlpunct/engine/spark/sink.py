@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.files import Appender, save
+from xmlpunct.engine.files import Appender
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.sink import reject_line, tell_complete
 from xmlpunct.engine.spark.edge import counts, edge_pipeline, rejects_from_bytes, voided
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, EDGE_REJECTS, FAILURE, REJECTS, RESULT, Job, Row
+from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import gather_of
-from xmlpunct.engine.spark.tally import Tally
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.firehose.library import log_notices
@@ -55,7 +55,7 @@ class FileTarget:
 
 
 class Sink:
-    """Takes the rows of each micro-batch in turn and commits what they say, from ``commit`` on.
+    """Takes the rows of each micro-batch in turn and commits what they say, from ``commit`` on, to ``keep`` it.
 
     ``done`` is set when nothing is to follow: the output is complete, or the run has to end, and ``failure``
     says why. A micro-batch that is not written raises, so that Spark does not count it as done. If it is to be
@@ -65,12 +65,12 @@ class Sink:
     def __init__(
         self,
         job: Job,
-        record: Path,
+        keep: Callable[[Commit], None],
         commit: Commit,
         output: Output,
         target: Target,
         rejects: Appender | None,
-        tally: Tally,
+        metrics: RunMetrics,
         strict: bool = False,
         on_progress: Callable[[RunStats], None] | None = None,
     ) -> None:
@@ -78,8 +78,8 @@ class Sink:
         self.done = threading.Event()
         self.failure: BaseException | None = None
         self._busy = threading.Lock()
-        self._record, self._commit, self._on_progress = record, commit, on_progress
-        self._target, self._rejects, self._tally = target, rejects, tally
+        self._keep, self._commit, self._on_progress = keep, commit, on_progress
+        self._target, self._rejects, self._metrics = target, rejects, metrics
         self._judges = any(stream.guarded for stream in job.query.streams)
         self._gather = gather_of(job, job.sink - 1) if job.sink else None
         if commit.batch >= 0:
@@ -101,9 +101,9 @@ class Sink:
     def look_for_idle(self) -> None:
         """Look who is silent, and say so: where all are, no micro-batch comes, so this goes by time."""
         with self._busy:
-            self._tally.look_for_idle()
+            self._metrics.look_for_idle()
             if self._on_progress is not None:
-                self._on_progress(self._tally.stats)
+                self._on_progress(self._metrics.stats)
 
     def stop(self) -> None:
         """Take no more; come back when what is being taken is committed."""
@@ -114,7 +114,7 @@ class Sink:
         try:
             self._take(list(rows), batch)
             if self._on_progress is not None:
-                self._on_progress(self._tally.stats)
+                self._on_progress(self._metrics.stats)
         except BaseException as error:
             self.failure = error
             raise
@@ -133,12 +133,12 @@ class Sink:
             if self._rejects is not None:
                 self._rejects.append(reject_line(rejects[0]), self._commit.rejects_length)
             raise StrictError(f"--strict: {rejects[0]}")
-        self._tally.take(rows)
-        notices, self._tally.notices = self._tally.notices, []
+        self._metrics.take(rows)
+        notices, self._metrics.notices = self._metrics.notices, []
         if self.strict and (failing := [notice for notice in notices if notice.fails]):
             raise StrictError(f"--strict: {failing[0]}")
         log_notices(notices)
-        closed = self._commit.closed or self._tally.ended or given.punctuations.has_end
+        closed = self._commit.closed or self._metrics.ended or given.punctuations.has_end
         failure = json.loads(failures[0].payload) if failures else None
         self._write(batch, given, rejects, closed, failure)
         if failure is not None:
@@ -164,7 +164,7 @@ class Sink:
     def _write(
         self, batch: int, given: Slice, rejects: list[Reject], closed: bool, failure: list[Any] | None
     ) -> None:
-        old, output, stats = self._commit, self.output, self._tally.stats
+        old, output, stats = self._commit, self.output, self._metrics.stats
         before = output.tuples, output.punctuations
         length = self._target.write(output, given, batch, old, closed and not old.closed)
         rejects_length = old.rejects_length
@@ -175,16 +175,16 @@ class Sink:
         stats.late, stats.forgotten, stats.bytes_out = output.late, output.forgotten, length
         stats.slices += 1
         stats.rejected += len(rejects)
-        ended = closed and (self._tally.ended or not self._judges)
-        new = Commit(batch, length, rejects_length, ended, failure, self._tally.as_dict(), closed=closed)
+        ended = closed and (self._metrics.ended or not self._judges)
+        new = Commit(batch, length, rejects_length, ended, failure, self._metrics.as_dict(), closed=closed)
         new.output = output.snapshot()
         new.operators = dict(self._gather.snapshot()) if self._gather is not None else {}
-        save(self._record, new.to_bytes())
+        self._keep(new)
         self._commit = new
         if closed and not (old.closed or new.over):
             self._go_on()
         if self.job.pacing:
-            Path(self.job.pacing).write_text(json.dumps(self._tally.starved))
+            Path(self.job.pacing).write_text(json.dumps(self._metrics.starved))
 
     def _go_on(self) -> None:
         """The output is complete, and that is not all."""

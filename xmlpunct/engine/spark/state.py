@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 import polars as pl
 
-from xmlpunct.operators.driver import dump, joined, load, parted
+from xmlpunct.codec import dump, load, pack, pieces
 
 KEY_SCHEMA, VALUE_SCHEMA = "name STRING, piece INT", "data BINARY"
 SMALL_BYTES = 16 * 2**10
@@ -81,7 +81,7 @@ class State:
         head = _get(values, HEAD)
         if head == self._head:
             return True
-        bodies = parted(head)
+        bodies = pieces(head)
         large = load(bodies.pop(_LARGE)).rows() if head else []
         entries = {name: Entry(load(body), len(body), body) for name, body in bodies.items()}
         for name, digest, size in large:
@@ -118,7 +118,7 @@ class State:
         large = [(name, e.digest, e.size) for name, e in entries.items() if e.digest]
         schema = {"name": pl.String(), "digest": pl.String(), "size": pl.Int64()}
         bodies = {name: e.body for name, e in entries.items() if not e.digest}
-        head = joined(bodies | {_LARGE: dump(pl.DataFrame(large, schema, orient="row"))})
+        head = pack(bodies | {_LARGE: dump(pl.DataFrame(large, schema, orient="row"))})
         if head != self._head:
             values.updateValue(HEAD, (head,))
         self._head, self._entries = head, entries

@@ -18,7 +18,7 @@ _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
 _STATES = ("state_rows", "held_punctuations", "forgotten")
 
 
-class Tally:
+class RunMetrics:
     """Keeps ``stats`` up to date. ``saved`` is what `as_dict` of an earlier run gave, or nothing.
 
     What is to be told gathers in ``notices``, which the caller empties.

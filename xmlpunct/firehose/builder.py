@@ -16,11 +16,11 @@ from xmlpunct.firehose.faults import Places
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.overlooked import ABSENT, DROPPED, Overlooked
+from xmlpunct.overlooked import ABSENT, DROPPED, Overlooked, add
 from xmlpunct.provenance import placed
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.slice import Slice
+from xmlpunct.slice import Slice, concat
 
 
 @dataclass
@@ -41,6 +41,22 @@ class Parsed:
     error: SourceError | None = None
     rejection: Callable[[int, int, str], Reject] | None = None
     """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason."""
+
+
+def together(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:
+    """What consecutive splits held, as one. Only the last may have an error."""
+    if len(parts) == 1:
+        return parts[0]
+    total = Parsed(error=parts[-1].error if parts else None)
+    for i, spec in enumerate(specs):
+        total.slices.append(concat(spec.layout, [part.slices[i] for part in parts]))
+        total.rejects.append([reject for part in parts for reject in part.rejects[i]])
+        total.dropped.append(sum(part.dropped[i] for part in parts))
+        total.read.append(sum(part.read[i] for part in parts))
+        total.overlooked.append({})
+        for part in parts:
+            add(total.overlooked[i], part.overlooked[i])
+    return total
 
 
 @dataclass(slots=True)
@@ -76,7 +92,7 @@ class _Rejects:
         return Reject(self._split.source, line, byte, reason, text)
 
 
-class Delivery:
+class SliceBuilder:
     """Puts together what is read from a split."""
 
     def __init__(self, split: Split, places: Places) -> None:

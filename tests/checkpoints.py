@@ -1,0 +1,27 @@
+"""What checkpoints hold, as tests look at it and make it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from xmlpunct.engine.checkpoint.commit import COMMIT, Commit
+from xmlpunct.engine.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.inputs.segments import log_of
+
+
+def committed(log: Path) -> Commit:
+    """The commit that a log holds; a new one if it holds none."""
+    records = [record for record in WriteAheadLog(log).read() if COMMIT in record]
+    return Commit.from_record(records[-1]) if records else Commit()
+
+
+def keeping(log: Path) -> Callable[[Commit], None]:
+    """What keeps commits in a log."""
+    return lambda commit: WriteAheadLog(log).replace(commit.to_record())
+
+
+def take_back_end(spool: Path) -> None:
+    """Let a spool be one that has not ended."""
+    log = log_of(spool)
+    log.replace(*log.read()[:-1])
