@@ -101,8 +101,8 @@ def rule_options(query: Query) -> Iterator[str]:
         yield f"{DROP_DUPELIMS} is off, and would drop {needless}: --rule {DROP_DUPELIMS}=on"
     for rule, kind in ((EDGE_AGGREGATION, PartialGroupBy), (EDGE_DUPELIM, PartialDupElim)):
         now, other = ("on", "off") if rule in query.rules else ("off", "on")
-        if found := at_edges(kind):
-            yield f"{rule} is {now}, for {', '.join(found)}: --rule {rule}={other}"
+        if places := at_edges(kind):
+            yield f"{rule} is {now}, for {', '.join(places)}: --rule {rule}={other}"
 
 
 def unblocking(root: Node) -> Iterator[str]:

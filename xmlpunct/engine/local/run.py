@@ -33,7 +33,7 @@ def open_sources(query: Query, given: Mapping[str, Source] | None = None) -> dic
     Each is opened once, however many streams it carries.
     """
     opened: dict[str, Source] = {}
-    found: dict[str, Source] = {}
+    by_name: dict[str, Source] = {}
     for stream in query.streams:
         source = (given or {}).get(stream.declared)
         if source is None:
@@ -41,8 +41,8 @@ def open_sources(query: Query, given: Mapping[str, Source] | None = None) -> dic
             if stream.source not in opened:
                 opened[stream.source] = open_source(stream.source)
             source = opened[stream.source]
-        found[stream.name] = source.sender(stream.sender)
-    return found
+        by_name[stream.name] = source.sender(stream.sender)
+    return by_name
 
 
 def run(

@@ -78,11 +78,11 @@ class LocalRun:
             by_source.setdefault(id(sources[stream.name]), []).append((i, stream))
             stats.inputs[stream.declared] = InputStats()
             stats.elements[stream.declared] = stream.element
-        found = {id(source): source for source in sources.values()}
+        distinct = {id(source): source for source in sources.values()}
         self.bell = threading.Condition()
         self._feeds: list[Feed] = []
         for number, (key, streams) in enumerate(by_source.items()):
-            given, specs = found[key], [_spec(stream, query.root) for _, stream in streams]
+            given, specs = distinct[key], [_spec(stream, query.root) for _, stream in streams]
             reader = InputReader(given, specs, namespace, self.bell, alone=len(by_source) == 1)
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
@@ -210,11 +210,11 @@ class LocalRun:
             return [f for f in candidates if f.reader.is_ready()]
 
         with self.bell:
-            found = ready()
-            if not found:
+            feeds = ready()
+            if not feeds:
                 self._pace.pause()
-                found = self.bell.wait_for(ready, IDLE_SECONDS)
-        return found
+                feeds = self.bell.wait_for(ready, IDLE_SECONDS)
+        return feeds
 
     def _waits(self) -> dict[int, int]:
         """For each feed (by its id), how much that is retained waits for it."""
@@ -258,8 +258,8 @@ class LocalRun:
         return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])
 
     def _count(self, feed: Feed, parsed: Parsed) -> None:
-        found = zip(feed.streams, parsed.slices, parsed.rejects, parsed.overlooked, strict=True)
-        for (_, stream), part, rejects, overlooked in found:
+        by_stream = zip(feed.streams, parsed.slices, parsed.rejects, parsed.overlooked, strict=True)
+        for (_, stream), part, rejects, overlooked in by_stream:
             counts = self.stats.inputs[stream.declared]
             counts.take(part, len(rejects))
             self.notices += self.stats.overlook(stream.declared, overlooked)

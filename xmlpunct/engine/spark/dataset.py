@@ -38,9 +38,9 @@ class DatasetTarget:
         self._namespace = punct_namespace
         try:
             make_folder(self.path)
-            for found in self.path.glob("slice-*"):
-                if int(found.name.removeprefix("slice-")) > committed.batch:
-                    shutil.rmtree(found)
+            for folder in self.path.glob("slice-*"):
+                if int(folder.name.removeprefix("slice-")) > committed.batch:
+                    shutil.rmtree(folder)
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the dataset {path}: {error}") from None
 

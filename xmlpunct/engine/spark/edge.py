@@ -112,8 +112,11 @@ def read(job: Job, task: Task) -> Iterator[Row]:
                         yield Row(keys[to], stage, port, seq, part.to_bytes())
     # What else there is to say goes by way of one shard only: waking another would cost more than it says.
     yield from reported
-    found = zip(streams, parsed.overlooked, strict=True)
-    told = {"streams": [asdict(counted) | {"overlooked": what} for counted, what in found], "ended": ended}
+    by_stream = zip(streams, parsed.overlooked, strict=True)
+    told = {
+        "streams": [asdict(counted) | {"overlooked": what} for counted, what in by_stream],
+        "ended": ended,
+    }
     yield Row(shard, job.sink, COUNTS, seq, json.dumps(told).encode())
     if rejects:
         yield Row(shard, job.sink, EDGE_REJECTS, seq, rejects_to_bytes(rejects))

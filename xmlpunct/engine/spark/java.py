@@ -45,9 +45,9 @@ def java_home(scratch: Path, environment: Mapping[str, str] = os.environ) -> str
     packaged = _packaged_java()
     if packaged is not None:
         return str(_launcher(packaged, scratch / "java"))
-    found = f" ({', '.join(seen)})" if seen else ""
+    unfit = f" ({', '.join(seen)})" if seen else ""
     wanted = f"install Java {OLDEST} or newer, or pip install 'xmlpunct[java]'"
-    raise UsageError(f"Spark needs Java{found}: {wanted}")
+    raise UsageError(f"Spark needs Java{unfit}: {wanted}")
 
 
 def _packaged_java() -> Path | None:

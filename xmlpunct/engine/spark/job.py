@@ -91,6 +91,6 @@ class Job:
     @classmethod
     def from_text(cls, text: str) -> Job:
         """The inverse of `to_text`."""
-        found = pickle.loads(base64.b64decode(text))
-        assert isinstance(found, cls)
-        return found
+        job = pickle.loads(base64.b64decode(text))
+        assert isinstance(job, cls)
+        return job

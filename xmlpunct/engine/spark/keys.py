@@ -31,9 +31,9 @@ def spark_hash(value: int) -> int:
 
 def shard_keys(shards: int) -> list[int]:
     """For each shard i of ``shards`` the smallest int that Spark puts into partition i of as many."""
-    found: dict[int, int] = {}
+    by_shard: dict[int, int] = {}
     key = 0
-    while len(found) < shards:
-        found.setdefault(spark_hash(key) % shards, key)
+    while len(by_shard) < shards:
+        by_shard.setdefault(spark_hash(key) % shards, key)
         key += 1
-    return [found[shard] for shard in range(shards)]
+    return [by_shard[shard] for shard in range(shards)]

@@ -54,17 +54,17 @@ class RunMetrics:
     def _waiting(self) -> list[int]:
         """For each input, how much that is retained waits for it."""
         by_shard = [[0] * len(self._inputs), *self._waits.values()]
-        return [sum(found) for found in zip(*by_shard, strict=True)]
+        return [sum(counts) for counts in zip(*by_shard, strict=True)]
 
     def look_for_idle(self) -> None:
         """Put down which inputs hold others up."""
-        found = []
+        idle = []
         for number, waits in enumerate(self._waiting()):
             given, read = self._inputs[number], self._read.get(str(number), 0)
             if waits and (seconds := silence(given, read)) > IDLE_SECONDS:
                 name = ", ".join(self._streams[i].name for i in given.streams)
-                found.append(Idle(name, seconds, waits))
-        self.stats.idle = found
+                idle.append(Idle(name, seconds, waits))
+        self.stats.idle = idle
 
     def take(self, rows: Iterable[Row]) -> None:
         """Add what a micro-batch reports."""
@@ -83,8 +83,8 @@ class RunMetrics:
                     o = operators.setdefault(number, OperatorStats(id=number, operator=values["operator"]))
                     _add(o, values, _FLOWS)
                     if row.port == OPERATORS:
-                        found = [values[name] for name in _STATES]
-                        self._states.setdefault(str(number), {})[str(row.seq)] = found
+                        states = [values[name] for name in _STATES]
+                        self._states.setdefault(str(number), {})[str(row.seq)] = states
         self._note_ends(ended)
         for o in operators.values():
             shards = self._states.get(str(o.id), {}).values()
@@ -94,14 +94,14 @@ class RunMetrics:
         self._taken = sum(i.tuples for i in self.stats.inputs.values()) - before
 
     def _count(self, row: Row) -> None:
-        number, found = row.seq >> 32, json.loads(row.payload)
+        number, counted = row.seq >> 32, json.loads(row.payload)
         read = self._read.get(str(number), 0)
-        self._read[str(number)] = read + found["streams"][0]["bytes"]
-        for stream, values in zip(self._inputs[number].streams, found["streams"], strict=True):
+        self._read[str(number)] = read + counted["streams"][0]["bytes"]
+        for stream, values in zip(self._inputs[number].streams, counted["streams"], strict=True):
             declared = self._streams[stream].declared
             self.notices += self.stats.overlook(declared, values.pop("overlooked", {}))
             _add(self.stats.inputs[declared], values, values)
-        if found["ended"]:
+        if counted["ended"]:
             self._ended.add(number)
 
     def _note_ends(self, before: set[int]) -> None:

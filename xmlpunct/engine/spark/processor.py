@@ -51,14 +51,14 @@ class Shard:
 
     def open(self) -> Slice:
         """What comes out of that which this shard and the edges that feed it know before any input."""
-        found = [self.pipeline.open()]
+        opened = [self.pipeline.open()]
         for port, feed in enumerate(self.fragment.feeds):
             if feed.from_edge:
                 known = edge_pipeline(self.job, feed.source).open()
                 routed = route(known, feed.schema, feed.keys, self.job.shards_of(self.stage))
                 if self.shard in routed:
-                    found.append(self.pipeline.push(port, routed[self.shard]))
-        return concat(self.fragment.root.schema, found)
+                    opened.append(self.pipeline.push(port, routed[self.shard]))
+        return concat(self.fragment.root.schema, opened)
 
     def push(self, rows: list[Row]) -> list[Row]:
         """Take all that a micro-batch brings, give all that comes of it."""
@@ -70,10 +70,10 @@ class Shard:
             mine = sorted((row for row in rows if row.port == port), key=lambda row: row.seq)
             if feed.from_edge:
                 mine = [row for row in mine if counts(row, void)]
-            found = [(row.seq, Slice.from_bytes(feed.schema, row.payload)) for row in mine]
+            numbered = [(row.seq, Slice.from_bytes(feed.schema, row.payload)) for row in mine]
             if port in self.gathers:
-                found = [(seq, run(self.gathers[port], seq, part)) for seq, part in found]
-            parts = [part for _, part in found]
+                numbered = [(seq, run(self.gathers[port], seq, part)) for seq, part in numbered]
+            parts = [part for _, part in numbered]
             # A guard has to know what was said before; for all else it is the same, and this takes less time.
             for given in parts if self._guards(feed) else [concat(feed.schema, parts)]:
                 if given:
@@ -107,11 +107,11 @@ class Shard:
 
     def _waits(self) -> list[int]:
         """For each input of the query, how much that this shard retains waits for it."""
-        found = [0] * len(self.job.inputs)
+        counts = [0] * len(self.job.inputs)
         for port, waiting in enumerate(self.pipeline.waits()):
             for i in self.job.inputs_of(self.stage, port):
-                found[i] += waiting
-        return found
+                counts[i] += waiting
+        return counts
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """The state, for the store."""

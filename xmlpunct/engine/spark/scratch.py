@@ -22,9 +22,9 @@ class Scratch:
 
     def directory(self, name: str) -> Path:
         """A directory inside, made if need be."""
-        found = self.path / name
-        found.mkdir(exist_ok=True)
-        return found
+        folder = self.path / name
+        folder.mkdir(exist_ok=True)
+        return folder
 
     @property
     def log(self) -> Path:

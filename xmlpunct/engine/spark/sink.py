@@ -154,12 +154,12 @@ class Sink:
         schema = self.job.fragments.schema
         if self._commit.closed:
             return Slice(schema.empty())
-        found = [(row.seq, Slice.from_bytes(schema, row.payload)) for row in rows]
+        numbered = [(row.seq, Slice.from_bytes(schema, row.payload)) for row in rows]
         if self._gather is not None:
-            found = [(shard, run(self._gather, shard, part)) for shard, part in found]
+            numbered = [(shard, run(self._gather, shard, part)) for shard, part in numbered]
         elif self._commit.batch < 0:
-            found.insert(0, (0, edge_pipeline(self.job, 0).open()))
-        return concat(schema, [part for _, part in found])
+            numbered.insert(0, (0, edge_pipeline(self.job, 0).open()))
+        return concat(schema, [part for _, part in numbered])
 
     def _write(
         self, batch: int, given: Slice, rejects: list[Reject], closed: bool, failure: list[Any] | None

@@ -85,11 +85,11 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         open_ = {i: c for i, c in cursors.items() if not c.done}
         seen = self._there_is(open_)
         starved = _starved(self.job)
-        found: dict[int, list[Range]] = {}
+        planned: dict[int, list[Range]] = {}
         if starved in open_:
-            found = self._advance([starved], cursors)
-        if not any(found.values()):  # nobody waits for what is silent
-            found |= self._advance([i for i in open_ if i not in found], cursors)
+            planned = self._advance([starved], cursors)
+        if not any(planned.values()):  # nobody waits for what is silent
+            planned |= self._advance([i for i in open_ if i not in planned], cursors)
         end = {str(i): c.to_json() for i, c in cursors.items()}
         if end == start:
             self.pace.pause()
@@ -98,20 +98,20 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
                 time.sleep(GLANCE_SECONDS)
         else:
             self.pace.measure()
-            self._planned = (start, end, found)
+            self._planned = (start, end, planned)
         return end
 
     def _advance(self, numbers: list[int], cursors: dict[int, Cursor]) -> dict[int, list[Range]]:
         """Read some inputs on; ``cursors`` move."""
-        found: dict[int, list[Range]] = {}
+        by_input: dict[int, list[Range]] = {}
         remains = {i: remaining(self.job.inputs[i], cursors[i]) for i in numbers}
         for i, budget in budgets(remains, self.pace.bytes).items():
             left = remains[i]
             piece = self._piece(len(numbers), budget if left is None else min(budget, left))
             given, elements = self.job.inputs[i], self.job.elements(i)
             at_once, held = min(piece, RANGE_BYTES), self._held.setdefault(i, Held())
-            found[i], cursors[i] = advance(given, elements, cursors[i], budget, at_once, held=held)
-        return found
+            by_input[i], cursors[i] = advance(given, elements, cursors[i], budget, at_once, held=held)
+        return by_input
 
     def _there_is(self, cursors: dict[int, Cursor]) -> dict[int, tuple[int, bool]]:
         """What there is of the inputs that may grow."""
@@ -119,15 +119,15 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         return {i: there_is(g, cursors[i]) for i, g in given.items() if g.parts[cursors[i].part].spooled}
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        found = self._planned[2] if self._planned and self._planned[:2] == (start, end) else None
+        planned = self._planned[2] if self._planned and self._planned[:2] == (start, end) else None
         before, after = _cursors(start), _cursors(end)
         moved = [i for i in before if before[i] != after[i]]
         tasks: list[InputPartition] = []
         for i in moved:
             size = _distance(self.job, i, before[i], after[i])
             piece = self._piece(len(moved), size)
-            if found is not None:
-                ranges = found[i]
+            if planned is not None:
+                ranges = planned[i]
             else:  # after a restart
                 given, elements = self.job.inputs[i], self.job.elements(i)
                 at_once = min(piece, RANGE_BYTES)
@@ -156,10 +156,10 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
 def _starved(job: Job) -> int | None:
     """The input that the sink wants to be read alone. Where it has not said, none."""
     try:
-        found = json.loads(Path(job.pacing).read_text())
+        number = json.loads(Path(job.pacing).read_text())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, int) else None
+    return number if isinstance(number, int) else None
 
 
 def _cursors(offset: Offset) -> dict[int, Cursor]:
