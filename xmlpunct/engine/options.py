@@ -11,6 +11,7 @@ from xmlpunct.firehose import PUNCT_NAMESPACE
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 MOST_SLICE_BYTES = 2**30
+"""The largest `--slice`. Memory is several times that."""
 
 
 @dataclass(frozen=True)

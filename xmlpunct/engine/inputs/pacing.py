@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 FIRST_BYTES = 64 * 2**10
+"""The first slice, in bytes: small, so that the first result comes soon (`benchmarks/latency.py`)."""
 MOST_BYTES = 4 * 2**20
+"""The largest slice, in bytes. `benchmarks/warehouse.py` tells what others cost."""
 COLUMN_BYTES = 512
-"""A column of a slice costs as much as so many bytes, however little is in it."""
+"""The fixed cost of a column, as bytes that could be read in that time (`tests/engine/test_wide_streams.py`)."""
 SLICE_SECONDS = 0.1
+"""A slice that takes longer makes the next one smaller, so that others are served (`benchmarks/latency.py`)."""
 
 
 def first_bytes(columns: int) -> int:

@@ -18,9 +18,9 @@ from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.firehose.steady import ChangedError
 
 STEP = 256 * 1024
-"""How much more to read, in bytes, where what was read holds no whole element."""
+"""How many more bytes to read where those at hand hold no whole element."""
 READ_BYTES = 15 * 2**16
-"""How much to read at a time: less than a mebibyte, so that pieces of that size are not cut in two."""
+"""How many bytes to read at a time: a little less than `RANGE_BYTES` of a task, lest one is cut in two."""
 
 
 @dataclass(frozen=True)

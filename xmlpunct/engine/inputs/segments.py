@@ -27,10 +27,13 @@ from xmlpunct.engine.files import open_durably, write_all
 from xmlpunct.firehose.steady import KEPT_BYTES, digest
 
 SEGMENT_BYTES = 2**24
+"""The size of a spool's file: so much is released at a time (docs/hostile.md)."""
 MOST_BYTES = 2**28
+"""The most that a spool holds. Then the peer has to wait (docs/hostile.md)."""
 READ_AT_ONCE = 2**26
-"""How much of a spool may be read before what comes before it is released: an element may be as large again."""
+"""How much may be read of a spool before it is released. An element may be as large again."""
 _GLANCE_SECONDS = 0.02
+"""How often a full spool looks for room: a matter of latency."""
 _SUM, _END = "sum", "end"
 """The records of a spool's log, each by its one piece."""
 

@@ -19,6 +19,7 @@ from xmlpunct.firehose import PartReader, Source, open_source
 from xmlpunct.firehose.steady import ChangedError, read_at
 
 _CHUNK = 2**20
+"""How many bytes a spooler takes at a time, and syncs."""
 _log = logging.getLogger("xmlpunct")
 _OTHER_BYTES = "it does not hold what was read of it before"
 _NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"

@@ -22,11 +22,11 @@ from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.firehose.library import log_notices
 
 GROUP_SECONDS = 0.05
-"""While there is always more to read, results become visible so often."""
+"""How often results are committed while there is more to read. Syncs are what that costs (`benchmarks/latency.py`)."""
 SAVE_SECONDS, SAVE_SHARE = 5.0, 0.05
-"""The state is saved so often, or less, lest that take more than this share of the time."""
+"""The state is saved so often, and less often where saving would take a larger share of the time."""
 RELEASE_BYTES = READ_AT_ONCE // 2
-"""So much read of spools has the state saved, too: what was read before is released only then."""
+"""After so many bytes of spools the state is saved too: only then are they released."""
 _log = logging.getLogger("xmlpunct")
 
 

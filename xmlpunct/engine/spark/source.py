@@ -28,16 +28,17 @@ from xmlpunct.firehose.steady import ChangedError
 
 NAME = "xmlpunct"
 FIRST_BYTES = 2**25
+"""The size of an input's first micro-batch. Larger ones show the first result later (`benchmarks/spark.py`)."""
 MOST_BYTES, MOST_BYTES_OF_ALL = 256 * 2**20, 512 * 2**20
-"""What a micro-batch takes at most, unless told otherwise, of one input and of all."""
+"""The largest micro-batch of one input, and of all inputs. `benchmarks/spark.py` tells what others cost."""
 SHORT_SECONDS = 2.0
-"""A micro-batch that takes less than this, a third of which is Spark's own, may be twice as large."""
+"""A micro-batch that takes less may double. A third of that is Spark's own (`benchmarks/capacity.py --spark`)."""
 IDLE_SECONDS, GLANCE_SECONDS = 0.25, 0.005
-"""For how long to wait for anything to come before saying that nothing has, and how often to look."""
+"""How long to wait for new bytes before saying that there are none, and how often to look: a matter of latency."""
 LEAST_PIECE = 2**20
-"""Less than this many bytes are not worth another task."""
+"""The smallest task, in bytes. Fewer are not worth what a task costs (`benchmarks/spark.py`)."""
 RANGE_BYTES = 2**20
-"""What a task parses at a time: what fits into the processor's own memory takes half the time."""
+"""What a task parses at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
 
 Offset = dict[str, Any]
 

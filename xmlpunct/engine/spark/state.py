@@ -20,11 +20,11 @@ from xmlpunct.codec import dump, load, pack, pieces
 
 KEY_SCHEMA, VALUE_SCHEMA = "name STRING, piece INT", "data BINARY"
 SMALL_BYTES = 16 * 2**10
-"""A frame of no more than this many bytes is small."""
+"""A frame of at most so many bytes is small. A round trip to the store costs more than moving it."""
 PIECE_BYTES = 32 * 2**20
-"""Others are stored in pieces of so many: each is a round trip, and there is a limit to its size."""
+"""A large frame is stored in pieces of so many bytes, since Spark limits the size of a value."""
 CACHE_BYTES = 256 * 2**20
-"""What a process worked on last stays in its memory, up to so much."""
+"""A process keeps so many bytes of the states it worked on last (`benchmarks/retained.py --engine spark` tells what it saves)."""
 
 Key = tuple[str, int]
 HEAD: Key = ("", 0)

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 _WAIT_SECONDS = 5.0
+"""How long the end of the run waits for the warm-up, whose result nobody needs."""
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from xmlpunct.errors import SqlError
 DEEPEST, MOST_QUERIES = 1500, 64
 """So many operands can stand inside each other, and so many queries."""
 SHALLOW = 10
-"""So many levels sqlglot reads as it does, each inside the one around it. That takes it some twenty calls a level."""
+"""sqlglot reads so many levels as it always does. It takes some twenty calls a level, and Python allows 1,000."""
 
 _OPENING = (TokenType.L_PAREN, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.END)
