@@ -1,6 +1,6 @@
-"""Columns from Arrow's and numpy's memory, as polars takes them fastest.
+"""Columns from Arrow's and numpy's memory, without copies.
 
-Given an array of pyarrow or of numpy, polars first loads parts of both that take 50 ms and are of no use here.
+Given an array of pyarrow or of numpy, polars first imports parts of both, which takes 50 ms and is of no use here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import polars as pl
 import pyarrow as pa
 
 Flags = npt.NDArray[np.bool_]
+"""One flag per row: shape (n,)."""
 
 
 class _Exported:
-    """An array as the Arrow C data interface knows it, and no more."""
+    """An array of which polars sees the Arrow C data interface alone."""
 
     def __init__(self, array: pa.Array) -> None:
         self._array = array
@@ -26,7 +27,7 @@ class _Exported:
 
 
 def from_arrow(name: str, array: pa.Array) -> pl.Series:
-    """An Arrow array as a column, which shares its memory.
+    """An Arrow array as a column that shares its memory.
 
     >>> from_arrow("hour", pa.array([5, None])).to_list()
     [5, None]
@@ -35,7 +36,7 @@ def from_arrow(name: str, array: pa.Array) -> pl.Series:
 
 
 def integers(name: str, values: npt.NDArray[np.int64], null: Flags | None = None) -> pl.Series:
-    """Numbers as a column, which shares their memory; with nulls where flags say so.
+    """Numbers, shape (n,), as a column that shares their memory; null where ``null`` says so.
 
     >>> integers("hour", np.array([5, 6]), np.array([False, True])).to_list()
     [5, None]

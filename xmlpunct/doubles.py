@@ -1,8 +1,8 @@
 """DOUBLE in canonical form: there is one NaN, which equals itself and is greatest, and zero has no sign.
 
 Values get this form where they enter (`xmlpunct.types.DOUBLE`, `canonical_column`) and where expressions and aggregates
-make them (`canonical`), so what is equal prints alike. Hashing and joins, which need equal values to be the same
-bits, rely on nothing and make `words` of them.
+make them (`canonical`), so equal values print alike. Hashing and joins need equal values to have the same bits; they
+do not rely on this, and take `words`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from xmlpunct.arrow import Flags, floats, integers
 def canonical(value: pl.Expr) -> pl.Expr:
     """A polars expression: DOUBLEs in canonical form.
 
-    It names its operand once, so that nested arithmetic does not grow with every level. (Adding 0 would do for
-    zero, but polars takes that for nothing.)
+    It names its operand once, so that nested arithmetic does not grow with every level. (polars optimises adding 0
+    away.)
     """
     return value.map_batches(canonical_column, pl.Float64(), is_elementwise=True)
 
@@ -33,14 +33,14 @@ def canonical_column(column: pl.Series) -> pl.Series:
 
 
 def words(column: pl.Series) -> NDArray[np.uint64]:
-    """A 64-bit word for each DOUBLE of a column, the same where they are equal; anything for nulls."""
+    """A 64-bit word for each DOUBLE of a column, shape (n,), equal for equal values; anything for nulls."""
     return _plain(column).view(np.uint64)
 
 
 def bits(name: str, column: pl.Series) -> pl.Series:
-    """The `words` of a column as numbers to be compared for equality, null where it is.
+    """The `words` of a column as numbers to compare for equality, null where it is.
 
-    A new column, so no mark that the DOUBLEs are sorted comes along: -1 is before 1, its word is behind.
+    The column is new, so it is not marked as sorted even if the DOUBLEs were: -1 is below 1, but its word is above.
     """
     return integers(name, _plain(column).view(np.int64), _nulls(column))
 

@@ -23,16 +23,16 @@ class XmlPunctError(Exception):
 
 
 class UsageError(XmlPunctError):
-    """The call cannot be carried out as given: a wrong option, a missing file, a missing extra."""
+    """A wrong call: an option, a missing file, a missing extra."""
 
     exit_code = 2
 
 
 class SqlError(UsageError):
-    """A query that cannot run, with the place it breaks at.
+    """A query that cannot run, and the place at fault.
 
-    ``sql`` is the text, ``start`` and ``end`` (exclusive) are character offsets into it, or None
-    where no place is known. ``str()`` gives the reason followed by the line with the place underlined.
+    ``sql`` is the text; ``start`` and ``end`` (exclusive) are character offsets into it, or None if the place is not
+    known. ``str()`` gives the reason and the line with the place underlined.
 
     >>> print(SqlError("unknown column hours", "SELECT hours FROM s", 7, 12))
     unknown column hours (line 1, column 8)
@@ -81,10 +81,10 @@ class PatternError(XmlPunctError):
 
 
 class SourceError(XmlPunctError):
-    """A source failed; what came before the failure was delivered, and nothing ended.
+    """A source failed. What came before the failure was delivered; the stream has not ended.
 
-    ``source`` is its name, ``line`` is 1-based and ``byte`` a 0-based offset into the source (None
-    where the failure has no place, such as a file that cannot be opened).
+    ``source`` is its name, ``line`` is 1-based, and ``byte`` is a 0-based offset into it. Both are None where the
+    failure has no place, such as a file that cannot be opened.
     """
 
     def __init__(self, source: str, reason: str, line: int | None = None, byte: int | None = None):
@@ -118,7 +118,7 @@ class Reject:
     text: str
 
     def place(self) -> tuple[bool, str, int]:
-        """What rejects are sorted by: their order in each source, those that were computed behind all others."""
+        """The sort key: by source and place; rejects that were computed come last."""
         return (self.byte is None, self.source, self.byte or 0)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Whether polars works here: in a process that was forked, it may not.
 
-polars computes in threads that it starts when it is first used. A fork has none of its parent's threads: where polars
-was used before, it waits for them for ever. It works in a process that was forked earlier, or spawned.
+polars computes in threads that it starts at first use. A fork has none of its parent's threads, so if the parent had
+used polars, the fork waits for them for ever. A process that was forked earlier, or spawned, is fine.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ import polars as pl
 from xmlpunct.errors import UsageError
 
 _SHORT, _LONG = 1.0, 5.0
-"""How many seconds to wait for polars in a fork where there is another way, and where there is none."""
+"""How many seconds to wait for polars in a fork: where there is another way, and where there is none.
+
+No matter of speed: polars answers in milliseconds if it works, so a loaded machine still answers in time.
+"""
 
 
 class _Fork:
-    """A process that was forked: whether polars works is tried in a thread, which waits for ever if it does not."""
+    """A process that was forked. A thread tries polars, and waits for ever if that does not work."""
 
     def __init__(self) -> None:
         self._works, self._begun = threading.Event(), 0.0
 
     def works(self, seconds: float) -> bool:
-        """Whether it has been found to work, for so many seconds since it was first tried."""
+        """Whether polars has answered, at the latest so many seconds after it was first tried."""
         if not self._begun:
             self._begun = time.monotonic()
             threading.Thread(target=self._try, name="try polars", daemon=True).start()
@@ -49,7 +52,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def polars_works() -> bool:
-    """Whether polars can be used in this process for more than to hold columns."""
+    """Whether polars can compute in this process; it can always hold columns."""
     return _fork is None or _fork.works(_SHORT)
 
 

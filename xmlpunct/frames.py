@@ -1,8 +1,10 @@
-"""State as named data frames; and joins by the values of columns, as we mean equality."""
+"""State as named data frames; masks; and joins in which NaN equals NaN."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Literal, Protocol
 
 import polars as pl
@@ -28,6 +30,15 @@ class Part(Protocol):
         """Hold what a snapshot has, instead of what it holds."""
 
 
+def any_of(masks: Sequence[pl.Series], height: int) -> pl.Series:
+    """For each of ``height`` rows, whether any mask marks it.
+
+    >>> any_of([], 2).to_list(), any_of([pl.Series([True, False]), pl.Series([False, False])], 2).to_list()
+    ([False, False], [True, False])
+    """
+    return reduce(or_, masks) if masks else pl.Series([False]).new_from_index(0, height)
+
+
 def grouped(snapshot: Snapshot) -> dict[str, dict[str, pl.DataFrame]]:
     """A snapshot ``{"a/b": ...}`` as ``{"a": {"b": ...}}``."""
     groups: dict[str, dict[str, pl.DataFrame]] = {}
@@ -43,7 +54,7 @@ def snapshot_of(parts: Mapping[str, Part]) -> dict[str, pl.DataFrame]:
 
 
 def restore(parts: Mapping[str, Part], snapshot: Snapshot) -> None:
-    """The inverse of `snapshot_of`: let each part take its own. One that is not there held nothing."""
+    """The inverse of `snapshot_of`: each part takes its own. A part that is not in the snapshot held nothing."""
     groups = grouped(snapshot)
     for name, part in parts.items():
         part.restore(groups.get(name, {}))
@@ -61,9 +72,8 @@ def join(
 ) -> pl.DataFrame:
     """`polars.DataFrame.join` by the columns ``on`` (in ``right``: ``right_on``), in which NaN equals NaN.
 
-    DOUBLEs are joined by their bits. polars marks a column as sorted that is one row, or that is concatenated
-    from such in order, and an inner or left join on one marked column merges instead of hashing: there it
-    takes NaN for equal to nothing. Over integers, which bits are, both ways are right.
+    DOUBLEs are joined by their bits, for polars has two ways to join. It hashes, or it merges where a column is
+    marked as sorted, as one of a single row always is. Merging takes NaN for equal to nothing.
     """
     left_on, right_on = list(on), list(right_on or on)
     words = []

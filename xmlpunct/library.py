@@ -14,17 +14,17 @@ from xmlpunct.slice import Slice
 
 
 def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
-    """Run a query in this process; its result's tuples and punctuations, as they become certain.
+    """Run a query in this process; yields its result's tuples and punctuations as they become certain.
 
-    ``sql`` declares its streams (CREATE STREAM) and holds one query. ``sources`` override where a stream comes
-    from, by its name: a path, bytes, or a binary file. Rejected tuples are logged as warnings on the logger
-    ``xmlpunct``. Raises `SqlError` before anything is read, and `SourceError` where a source fails, after
-    all results that were certain by then.
+    ``sql`` declares its streams (CREATE STREAM) and holds one query. ``sources`` replace the sources of streams, by
+    name: a path, bytes, or a binary file. Rejected tuples are logged as warnings on the logger ``xmlpunct``. Raises
+    `SqlError` before anything is read, and `SourceError` where a source fails, after all results that were certain by
+    then.
 
     >>> feed = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><hour>5</hour></t><t><hour>6</hour></t>
     ...   <p:t><hour>5</hour></p:t><t><hour>6</hour></t></s>'''
-    >>> for found in query("CREATE STREAM t (hour INT); SELECT hour, COUNT(*) AS n FROM t GROUP BY hour", t=feed):
-    ...     print(found)
+    >>> for result in query("CREATE STREAM t (hour INT); SELECT hour, COUNT(*) AS n FROM t GROUP BY hour", t=feed):
+    ...     print(result)
     (5, 1)
     <5, *>
     (6, 2)

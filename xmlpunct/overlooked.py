@@ -1,11 +1,11 @@
-"""What looks like data and is not read: counted by kind and name, and told once for each.
+"""What looks like data and is not read: counted by kind and name, and reported once for each.
 
-- ``nested``: elements of the tuples' name inside a tuple, to which they belong; by their name.
-- ``namespace``: tuples in which nothing is at a path but something in a namespace that is not read; by path.
-- ``undeclared``: what tuples hold beside the columns taken from the first of them; by path.
+- ``nested``: elements of the tuples' name inside a tuple, of which they are part; by their name.
+- ``namespace``: tuples that have nothing at a path but something in a namespace that is not read; by path.
+- ``undeclared``: elements and attributes of tuples beyond the columns, which the first tuple gave; by path.
 - ``dropped``: punctuations that constrain what is not declared; by the tuples' element.
-- ``element``: there is no tuple and no punctuation at all; by the element looked for.
-- ``path``: nothing is at a path in any tuple; by path, with the number of tuples.
+- ``element``: an input without tuples and punctuations; by the element looked for.
+- ``path``: no tuple has anything at a path; by path, with the number of tuples.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ Overlooked = dict[str, dict[str, int]]
 NESTED, NAMESPACE, UNDECLARED, DROPPED = "nested", "namespace", "undeclared", "dropped"
 ELEMENT, PATH = "element", "path"
 ABSENT = "absent"
-"""In how many tuples nothing is at a path: what becomes of it is known at the end (`PATH`)."""
+"""In how many tuples nothing is at a path. Only at the end is it known whether that is all of them (`PATH`)."""
 
 MOST = 20
-"""So many names are told apart of what nobody declared; the others are counted together, as `OTHERS`."""
+"""How many undeclared names are counted apart, so that memory is bounded; the rest count together, as `OTHERS`."""
 OTHERS = "..."
 _SHOWN = 10
+"""How many names a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Notice:
 
     @property
     def fails(self) -> bool:
-        """Whether it is an error for who is strict: a path where nothing is may just be optional."""
+        """Whether it is an error under ``--strict``. A path where nothing is may just be optional."""
         return self.kind in (NESTED, NAMESPACE, ELEMENT)
 
     def __str__(self) -> str:
@@ -57,7 +58,7 @@ _TEXTS = {
 
 
 def add(total: Overlooked, more: Overlooked) -> Overlooked:
-    """Add ``more`` to ``total``; gives what is new there.
+    """Add ``more`` to ``total``; return the counts of names that are new there.
 
     >>> total = {}
     >>> add(total, {"nested": {"t": 2}}), add(total, {"nested": {"t": 1}}), total
@@ -76,9 +77,9 @@ def add(total: Overlooked, more: Overlooked) -> Overlooked:
 
 
 def end(total: Overlooked, element: str, tuples: int, punctuations: int, in_order: bool = True) -> Overlooked:
-    """Take note that nothing more is read of an input, whose end was reached (``in_order``) or not.
+    """Note that no more of an input is read; return what is new. ``in_order``: its end was reached.
 
-    Gives what is new. ``tuples`` counts them all, rejects too.
+    ``tuples`` counts rejects too.
     """
     absent = total.pop(ABSENT, {})
     if not tuples:
@@ -90,13 +91,13 @@ def end(total: Overlooked, element: str, tuples: int, punctuations: int, in_orde
 
 
 def notices(input_: str, new: Overlooked) -> list[Notice]:
-    """What is to be told of what is new."""
+    """The notices about new counts."""
     return [Notice(input_, kind, tuple(names)) for kind, names in new.items() if kind != ABSENT]
 
 
 @dataclass(slots=True)
 class Watch:
-    """Looks for what is overlooked in an input of one stream, with that element."""
+    """Counts what is overlooked in one input, whose tuples are ``element``."""
 
     input: str
     element: str
@@ -105,25 +106,25 @@ class Watch:
     _punctuations: int = 0
 
     def take(self, tuples: int, punctuations: int, overlooked: Overlooked) -> list[Notice]:
-        """What is new in so much more of it."""
+        """The notices after reading more of it."""
         self._tuples += tuples
         self._punctuations += punctuations
         return notices(self.input, add(self._total, overlooked))
 
     def end(self, in_order: bool) -> list[Notice]:
-        """What is new when no more is read: see `end`."""
+        """The notices when no more is read."""
         return notices(self.input, end(self._total, self.element, self._tuples, self._punctuations, in_order))
 
 
-def gathered(found: Iterable[tuple[str, str]]) -> Overlooked:
-    """Counts of some kinds and names."""
+def gathered(pairs: Iterable[tuple[str, str]]) -> Overlooked:
+    """How often each kind and name occurs."""
     total: Overlooked = {}
-    for kind, name in found:
+    for kind, name in pairs:
         names = total.setdefault(kind, {})
         names[name] = names.get(name, 0) + 1
     return total
 
 
 def times(counts: Overlooked, number: int) -> Overlooked:
-    """So many times the same."""
+    """The counts multiplied."""
     return {kind: {name: n * number for name, n in names.items()} for kind, names in counts.items()}

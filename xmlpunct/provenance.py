@@ -1,6 +1,6 @@
-"""Where a tuple stood in its source: columns that travel with tuples as long as somebody may reject them.
+"""Where a tuple stood in its source: columns that travel with tuples while an operator may reject them.
 
-Their names cannot be those of attributes, since ``$`` stands in no XML name.
+No attribute has their names, for ``$`` cannot stand in an XML name.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ SOURCE, LINE, BYTE = "$source", "$line", "$byte"
 ORIGIN = (Attribute(SOURCE, STRING, False), Attribute(LINE, INT, False), Attribute(BYTE, INT, False))
 
 _Numbers = list[int] | npt.NDArray[np.int64]
+"""A number per tuple; an array has shape (n,)."""
 
 
 def with_origin(schema: Schema) -> Schema:
-    """The attributes of a schema, and behind them where each tuple stood."""
+    """A schema with the columns of `ORIGIN` behind its attributes."""
     return Schema.of((*schema, *ORIGIN))
 
 
 def is_attribute(name: str) -> bool:
-    """Whether a column is an attribute, and not there for us alone."""
+    """Whether a column is an attribute, and not one of the engine's own."""
     return name[:1] != "$"
 
 
 def placed(tuples: pl.DataFrame, source: str, lines: _Numbers, bytes_: _Numbers) -> pl.DataFrame:
-    """Tuples, and where each stood."""
+    """Tuples with the columns of `ORIGIN`."""
     columns = [pl.Series(LINE, lines, dtype=pl.Int64()), pl.Series(BYTE, bytes_, dtype=pl.Int64())]
     return tuples.with_columns(pl.lit(source, dtype=pl.String()).alias(SOURCE), *columns)

@@ -19,9 +19,9 @@ class Attribute:
     """One attribute of a stream.
 
     ``path`` says where its value stands in the XML element: a child (``sid``), a nested child (``a/b``) or
-    an XML attribute (``@id``, ``a/@id``); the default is the child of the attribute's own name. Who reads
-    tuples refuses one that is no path. ``domain`` is the pattern of the values allowed (``*``: all); declaring
-    one makes the attribute NOT NULL.
+    an XML attribute (``@id``, ``a/@id``); the default is the child of the attribute's own name. The reader refuses
+    anything that is no path. ``domain`` is the pattern of the values allowed (``*``: all); declaring one makes the
+    attribute NOT NULL.
     """
 
     name: str
@@ -39,16 +39,16 @@ class Attribute:
             object.__setattr__(self, "nullable", False)
 
     def reach(self, pattern: Pattern) -> Pattern:
-        """The part of ``pattern`` that tuples of this schema can have at all."""
+        """The values of ``pattern`` that a tuple of this schema can have."""
         if self.nullable:
             return pattern
         every = interval(self.type, None, None, False, False)
         return intersect(pattern, self.domain if self.domain is not WILDCARD else every)
 
     def closed_by(self, pattern: Pattern) -> bool:
-        """Whether ``pattern`` matches whatever value a tuple can have here, as ``*`` does.
+        """Whether ``pattern`` matches every value that a tuple can have here.
 
-        ``(,)`` does so on a NOT NULL attribute, and so does anything that covers a declared domain.
+        ``*`` does; ``(,)`` does on a NOT NULL attribute; and so does a pattern that covers a declared domain.
         """
         return isinstance(pattern, Wildcard) or covers(pattern, self.reach(WILDCARD))
 
@@ -59,7 +59,7 @@ class Attribute:
 
 @lru_cache(maxsize=64)
 def _nothing(dtype: pl.DataType) -> pl.Series:
-    """A column without values, which polars takes its time to make."""
+    """A column without values. polars is slow to make one, and there are few dtypes."""
     return pl.Series(dtype=dtype)
 
 
@@ -117,7 +117,7 @@ class Schema:
 
     def empty(self) -> pl.DataFrame:
         """No tuples."""
-        return self._empty.clone()  # made once: every slice asks for several
+        return self._empty.clone()  # made once, for every slice asks for several
 
     def frame(self, tuples: Iterable[tuple[object, ...]]) -> pl.DataFrame:
         """Tuples in schema order as a data frame."""
@@ -145,7 +145,7 @@ class Schema:
 
 
 def read_columns_by(reader: Callable[[str], Schema]) -> None:
-    """Let `Schema.parse` read column lists by ``reader``: SQL is above this floor, and is put in from there."""
+    """Let `Schema.parse` use ``reader``, since this module may not import SQL."""
     global _read_columns
     _read_columns = reader
 

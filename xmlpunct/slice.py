@@ -1,4 +1,4 @@
-"""A slice: some consecutive tuples of a stream, in columns, and the punctuations among them."""
+"""A slice: consecutive tuples of a stream, in columns, and the punctuations among them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TUPLES, _PUNCTUATIONS = "tuples", "punctuations"
 class Slice:
     """Tuples as columns, and punctuations.
 
-    In a grammatical stream no tuple after a punctuation matches it, so the order of tuples and punctuations
-    inside a slice carries no information. Only lateness needs it: ``before`` says, for each punctuation, how
-    many of the slice's tuples came before it. It is empty where nobody knows, as behind an operator.
+    In a grammatical stream no tuple after a punctuation matches it, so the order of tuples and punctuations inside a
+    slice carries no information. Only lateness needs it: ``before`` has, for each punctuation, how many of the slice's
+    tuples came before it. It is empty where that is not known, as behind an operator.
     """
 
     tuples: pl.DataFrame
@@ -53,12 +53,12 @@ class Slice:
 
 
 def without(tuples: pl.DataFrame, marked: pl.Series) -> pl.DataFrame:
-    """The tuples that are not marked. Mostly that is all of them, and costs nothing."""
+    """The tuples that are not marked. Mostly none is, and that costs nothing."""
     return tuples.filter(~marked) if marked.any() else tuples
 
 
 def concat(schema: Schema, slices: Iterable[Slice]) -> Slice:
-    """Several slices as one: all tuples, then all punctuations. What came before what is kept if all know it."""
+    """Several slices as one: all tuples, then all punctuations. ``before`` is kept if all slices have it."""
     parts = list(slices)
     if len(parts) == 1:
         return parts[0]

@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 def unrolled(visit: Callable[[N], Generator[N, R, R]], root: N) -> R:
-    """What ``visit`` returns for the root of a tree. It yields a node below to be sent what it returns for that.
+    """What ``visit`` returns for the root of a tree. ``visit`` yields a node below it, and is sent what that returns.
 
     >>> def depth(node: list) -> Generator[list, int, int]:
     ...     deepest = 0

@@ -26,7 +26,7 @@ every_space = pytest.mark.parametrize("space", SPACES, ids=str)
 def few(request: pytest.FixtureRequest) -> Iterator[None]:
     """With few punctuations nothing is sorted; here nothing is few, and then everything."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(xmlpunct.punctuations.index, "FEW", request.param)
+        patch.setattr(xmlpunct.punctuations.index, "FEW_PUNCTUATIONS", request.param)
         yield
 
 

@@ -23,7 +23,10 @@ from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 MANY = 16
-"""Of more inputs it is tallied who retains what. (1,000 shards that agree: 160 ms without, 10 ms with.)"""
+"""With more inputs than this, a tally says who retains what, instead of a look at every input.
+
+Set by `benchmarks/scaling.py --only agreement`: 1,000 shards that agree take 160 ms without it, 10 ms with it.
+"""
 
 
 class _Tally:
@@ -56,18 +59,17 @@ class _Tally:
 class Alignment:
     """setCombine over several inputs' punctuations of one schema, as they come.
 
-    A punctuation is retained until what all inputs have said together covers it: combined with whatever may
-    still come, it would say nothing new. What was found is remembered only where it overlaps a retained one.
-    An input's end is retained until all have ended, whatever covers it: whoever waits for the end waits for
-    that punctuation itself. When they have, that is remembered, and nothing is to be said any more.
+    The combinations cover a retained punctuation sooner or later. It then says nothing new, combined with whatever
+    may still come, and goes. A combination is remembered while it overlaps a retained punctuation. An input's end
+    stays until all inputs have ended, for those who wait for the end wait for that punctuation itself. After that
+    there is nothing to say.
 
-    On several shards (`spread`) that a combination is covered by what was found is no reason not to say it, if it is
-    about this shard's values: other shards may be unable to say what covers it. So what is covered is remembered,
-    fused, unless it is owned itself; and after the end there is still something to say.
+    On several shards (`spread`) a combination about this shard's values has to be said even if another one covers
+    it, since other shards may be unable to say that one. So what is covered is remembered, fused, unless it is owned
+    itself. Even after the end there is something to say.
 
-    ``alike`` leaves out the combinations with two punctuations each of which constrains an attribute that the
-    other does not. Inputs that all say the same sooner or later lose nothing by it but haste, and are spared
-    the product of all that they say.
+    ``alike`` leaves out combinations of two punctuations each of which constrains an attribute that the other does
+    not. Inputs that all say the same in the end lose only time by this, and avoid the product of all they say.
     """
 
     def __init__(self, schema: Schema, ports: int, alike: bool = False) -> None:
@@ -76,7 +78,8 @@ class Alignment:
         """What each input has said and is retained."""
         self.past = [Past(schema) for _ in range(ports)]
         """On several shards, what of the rest each input has said that every shard has to say."""
-        self._found = PunctuationSet(schema)
+        self._met = PunctuationSet(schema)
+        """The combinations that are remembered."""
         self._everything = Punctuation.everything(schema)
         self._ownership = ANYTHING
         self._every, self._tally = (1 << ports) - 1, cast("_Tally | None", None)
@@ -84,12 +87,12 @@ class Alignment:
         self._order = Random(0).sample(range(ports), ports)
 
     def spread(self, ownership: Ownership) -> None:
-        """As an operator's `spread`. ``ownership`` is about what is found."""
+        """Run on one of several shards. ``ownership`` is about the combinations."""
         self._ownership = ownership
 
     @property
     def heeds(self) -> bool:
-        """Whether somebody has to hear what is implied."""
+        """Whether an operator has to hear what is implied."""
         return bool(self._ownership)
 
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
@@ -98,8 +101,8 @@ class Alignment:
         tally = self._tallied()
         near = None if tally is None else tally.near(p)
         alone = plain and (self._agree(port, p) if near is None else near == {p: self._every ^ 1 << port})
-        if alone and not self._found.overlapping(p) and not self._recall(port, p):
-            # The usual case, made quick: now all have said just this, and nothing else is touched by it.
+        if alone and not self._met.overlapping(p) and not self._recall(port, p):
+            # The usual case, made quick: all have said just this, and it overlaps nothing else.
             for i, said in enumerate(self.inputs):
                 if i != port:
                     said.remove(p)
@@ -115,12 +118,12 @@ class Alignment:
             tally.add(port, p)
         heard = near is None or reduce(or_, near.values(), 1 << port) == self._every
         combined = self._combine(port, p) if heard else []
-        found = [c for c in (*combined, *self._recall(port, p)) if c not in self._found]
-        if found:
-            self._forget(found)
-        elif len(self._found) and self._is_covered(self._found.overlapping(p), p):
+        fresh = [c for c in (*combined, *self._recall(port, p)) if c not in self._met]
+        if fresh:
+            self._forget(fresh)
+        elif len(self._met) and self._is_covered(self._met.overlapping(p), p):
             self._drop(port, p)
-        return found
+        return fresh
 
     def _agree(self, port: int, p: Punctuation) -> bool:
         """Whether all other inputs retain ``p``, and nothing else that is retained overlaps it."""
@@ -138,14 +141,15 @@ class Alignment:
         if self.ended and not self.heeds:
             return PunctuationBatch()
         batch = PunctuationBatch.of(punctuations)
-        each = 1 if batch.ranged else 4  # in columns every input is looked at, whether it has spoken or not
-        worth_it = len(self.inputs) <= max(MANY, each * len(batch))
-        if batch.place is not None and worth_it and (found := self._as_one(port, batch)) is not None:
-            return found
+        # Columns take a look at every input (`benchmarks/scaling.py --only agreement`).
+        per_punctuation = 1 if batch.ranged else 4
+        worth_it = len(self.inputs) <= max(MANY, per_punctuation * len(batch))
+        if batch.place is not None and worth_it and (met := self._as_one(port, batch)) is not None:
+            return met
         return PunctuationBatch(dict.fromkeys(c for p in batch for c in self.add(port, p)))
 
     def _as_one(self, port: int, batch: PunctuationBatch) -> PunctuationBatch | None:
-        """`update` in a column; None: they have to be looked at one by one."""
+        """`update` in columns; None if the punctuations have to be taken one by one."""
         if batch.ranged and self.heeds:
             return None
         lasting, others = self._ownership.lasting(batch), self._others(port)
@@ -155,7 +159,7 @@ class Alignment:
             if (recalls and lasting) or any(len(self.inputs[i]) > 1 for i in others):
                 return None
             met, ports = batch, [port]
-        elif not recalls and not len(self._found) and self._apart(batch):
+        elif not recalls and not len(self._met) and self._apart(batch):
             met, ports = self._update(port, batch), list(range(len(self.inputs)))
         else:
             return None
@@ -171,7 +175,7 @@ class Alignment:
         return not batch.ranged or _are_apart([batch, *(said.all() for said in self.inputs if len(said))])
 
     def _update(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
-        """`update` where all that is retained is of the batch's kind: a punctuation touches none but itself."""
+        """`update` where everything retained has the batch's form, so that a punctuation meets only its equal."""
         fresh = self.inputs[port].update(batch)
         met = fresh
         for i in self._others(port):
@@ -187,29 +191,29 @@ class Alignment:
         return self.ended or all(self._everything in self.inputs[i] for i in self._others(port))
 
     def _pass(self, port: int, p: Punctuation) -> list[Punctuation]:
-        """`add` where all other inputs have ended. Nothing of it waits."""
+        """`add` where all other inputs have ended: nothing waits."""
         recalled = self._recall(port, p) if self._ownership.lasts(p) else []
-        found = [p, *self._combine(port, p), *recalled]
+        combined = [p, *self._combine(port, p), *recalled]
         for i in self._others(port):
             for h in self.inputs[i].overlapping(p):
                 if not h.is_everything and covers(p, h):
                     self._drop(i, h)
         self._remember([port], p)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(combined))
 
     def _combine(self, port: int, p: Punctuation, recall: bool = False) -> list[Punctuation]:
-        """The combinations of ``p`` with one of each other input; ``alike``: of which any two are alike.
+        """The combinations of ``p`` with one punctuation of each other input; ``alike``: of which any two are alike.
 
-        In whatever order they come, the same are found: so each is held against all that made a combination.
-        To ``recall`` is to take the past for retained.
+        Each punctuation is compared with all those in a combination, so the order of inputs makes no difference.
+        ``recall``: the past counts as retained.
         """
-        found = {(p, frozenset([p.constrained])): None}
+        combinations = {(p, frozenset([p.constrained])): None}
         for i in self._others(port):
             past = self.past[i] if recall else None
             ended = [self._everything] if recall and self.ended else []
-            found = dict.fromkeys(
+            combinations = dict.fromkeys(
                 (c, kinds | {q.constrained} if self.alike else kinds)
-                for so_far, kinds in found
+                for so_far, kinds in combinations
                 for q in (
                     *self.inputs[i].overlapping(so_far),
                     *(past.overlapping(so_far) if past is not None else ()),
@@ -218,12 +222,12 @@ class Alignment:
                 if not self.alike or all(_nested(q.constrained, kind) for kind in kinds)
                 if (c := combine(so_far, q)) is not None
             )
-            if not found:
+            if not combinations:
                 break
-        return list(dict.fromkeys(c for c, _ in found))
+        return list(dict.fromkeys(c for c, _ in combinations))
 
     def _recall(self, port: int, p: Punctuation) -> list[Punctuation]:
-        """The combinations of ``p`` with what is past that somebody may need to hear."""
+        """The combinations of ``p`` with the past that an operator may need to hear."""
         if not self.heeds or not any(self.past[i].overlapping(p) for i in self._others(port)):
             return []
         return [c for c in self._combine(port, p, recall=True) if self._ownership.needs(c)]
@@ -240,37 +244,37 @@ class Alignment:
         self._remember([port], p)
 
     def _remember(self, ports: Iterable[int], p: Punctuation) -> None:
-        """Put down what some inputs have said, if that may imply what somebody needs to hear."""
+        """Keep what some inputs have said, if it may imply what an operator needs to hear."""
         if not p.is_everything and self._ownership.lasts(p):
             for i in ports:
                 self.past[i].update([p])
 
-    def _forget(self, found: Iterable[Punctuation]) -> None:
-        """Remember what was found; drop what it covers, then what overlaps nothing that is retained."""
-        fresh = self._found.update(found)
+    def _forget(self, combined: Iterable[Punctuation]) -> None:
+        """Remember combinations; drop what they cover, then the combinations that overlap nothing retained."""
+        fresh = self._met.update(combined)
         doubtful = dict.fromkeys(fresh)
         for c in fresh:
             for i, said in enumerate(self.inputs):
                 for h in said.overlapping(c):
                     if h.is_everything and not c.is_everything:
-                        continue  # all that was found overlaps it, and does not cover it
-                    pieces = self._found.overlapping(h)
+                        continue  # every combination overlaps the end, and none but the end covers it
+                    pieces = self._met.overlapping(h)
                     if self._is_covered(pieces, h):
                         self._drop(i, h)
                         doubtful.update(dict.fromkeys(pieces))
-        self._found.discard(
+        self._met.discard(
             c for c in doubtful if not c.is_everything and not any(map(self._touches, self.inputs, repeat(c)))
         )
 
     @property
     def ended(self) -> bool:
         """Whether all inputs have ended."""
-        return self._everything in self._found
+        return self._everything in self._met
 
     def waits(self, retained: pl.DataFrame | None = None) -> list[int]:
-        """For each input, how many retained tuples others have closed and it has not.
+        """For each input, how many retained tuples the others have closed and it has not.
 
-        Without tuples: how many punctuations of the others wait for it to say the like.
+        Without tuples: how many punctuations of the others wait for one of its own.
         """
         if retained is None:
             waiting = sum(map(len, self.inputs))
@@ -283,7 +287,7 @@ class Alignment:
         return [int((some if mask is None else some & ~mask).sum()) for mask in masks]
 
     def _touches(self, said: PunctuationSet, c: Punctuation) -> bool:
-        """Whether what was found overlaps what an input has retained; its end need not count: nothing waits for it."""
+        """Whether a combination overlaps what an input retains; on several shards, its end does not count."""
         return any(not (self.heeds and h.is_everything) for h in said.overlapping(c))
 
     def _is_covered(self, pieces: list[Punctuation], p: Punctuation) -> bool:
@@ -296,7 +300,7 @@ class Alignment:
     @property
     def _parts(self) -> dict[str, frames.Part]:
         said = {f"said{i}": said for i, said in enumerate(self.inputs)}
-        return {**said, **{f"past{i}": past for i, past in enumerate(self.past)}, "found": self._found}
+        return {**said, **{f"past{i}": past for i, past in enumerate(self.past)}, "found": self._met}
 
     def snapshot(self) -> Snapshot:
         """What is retained, for a checkpoint."""
@@ -309,12 +313,12 @@ class Alignment:
 
 
 def _nested(some: tuple[int, ...], others: tuple[int, ...]) -> bool:
-    """Whether one of two punctuations' constrained attributes are among the other's."""
+    """Whether the attributes that one punctuation constrains are among those of the other."""
     return set(some).issubset(others) or set(some).issuperset(others)
 
 
 def _are_apart(batches: Iterable[PunctuationBatch]) -> bool:
-    """Whether of the ranges of some batches, which are all of one attribute, any two are equal or do not overlap."""
+    """Whether any two ranges of some batches, all of one attribute, are equal or do not overlap."""
     bounds = [batch.bounds for batch in batches if len(batch)]
     if not bounds:
         return True

@@ -1,4 +1,4 @@
-"""A batch of punctuations: how they get from one end to the other."""
+"""A batch of punctuations, in columns where possible: the form in which they travel."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE, Type
 
 COLUMN_FROM = 16
-"""So many punctuations are read sooner as a column than one by one."""
-
+"""From so many punctuations on, a column is quicker than one by one (`benchmarks/scaling.py --only forms`)."""
 
 Key = Any
-"""A constant; the constants of several attributes; of a range its ordinals, 16 bytes (`range_key`)."""
+"""A constant; the constants of several attributes; or a range's two ordinals, 16 bytes (`range_key`)."""
 Columns = tuple[pl.Series, pl.Series]
+"""Bounds, low and high, one row per punctuation; of constants both are the same column."""
 
 
 class PunctuationBatch(Sequence[Punctuation]):
     """Punctuations of one schema, in their order.
 
-    Those of a feed that closes item after item, each with a constant in the attribute at ``place`` and ``*`` in all
-    others, are held as a column of these constants (`of_column`): each is once in it, and none is null. If each has a
-    range instead, and the type is numbered, they are ``ranged``: two columns have the bounds, which are in, or null
-    for none. Otherwise ``place`` is None, and the punctuations are held themselves. A batch in columns is the sequence
-    of its punctuations too, made when somebody asks for one; who can do with the columns is spared that.
+    A feed that closes item after item constrains one attribute, at ``place``, by constants. They are held as a column
+    (`of_column`), each once and none null. Ranges of a numbered type are ``ranged``: two columns hold their inclusive
+    bounds, null where there is none. All other punctuations are held as they are, and ``place`` is None. A batch in
+    columns makes its punctuations only when asked for one.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> closed = PunctuationBatch.of_column(s, 1, pl.Series([5, 6]))
@@ -66,34 +65,28 @@ class PunctuationBatch(Sequence[Punctuation]):
     @classmethod
     def of_column(cls, schema: Schema, place: int, values: pl.Series) -> PunctuationBatch:
         """The batch of the constants in a column, of a type that `has_column`."""
-        made = cls()
-        made.place, made._made, made._schema, made.known_columns = place, None, schema, (values, values)
-        return made
+        return cls.of_keys(schema, place, None, columns=(values, values))
 
     @classmethod
     def of_ranges(cls, schema: Schema, place: int, lows: pl.Series, highs: pl.Series) -> PunctuationBatch:
         """The batch of the canonical ranges of a numbered type between bounds, each once."""
-        made = cls()
-        made.place, made._made, made._schema, made.known_columns = place, None, schema, (lows, highs)
-        made.ranged = True
-        return made
+        return cls.of_keys(schema, place, None, ranged=True, columns=(lows, highs))
 
     @classmethod
     def of_keys(
         cls,
         schema: Schema,
         place: int,
-        keys: list[Key],
+        keys: list[Key] | None,
         made: list[Punctuation] | None = None,
         ranged: bool = False,
         columns: Columns | None = None,
     ) -> PunctuationBatch:
-        """The batch of some `keys`, and the punctuations themselves and the columns if they are known."""
-        found = cls()
-        found.known_columns = columns
-        found.place, found._made, found._schema, found._keys = place, made, schema, keys
-        found.ranged = ranged
-        return found
+        """The batch of some `keys` or columns, and the punctuations themselves if they are known."""
+        batch = cls()
+        batch.place, batch.ranged, batch._schema = place, ranged, schema
+        batch._keys, batch._made, batch.known_columns = keys, made, columns
+        return batch
 
     @property
     def schema(self) -> Schema:
@@ -102,7 +95,7 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     @property
     def columns(self) -> Columns:
-        """The bounds of a batch in columns, low and high; of constants both are the same column."""
+        """The bounds of a batch in columns."""
         if self.known_columns is None:
             assert self.place is not None
             self.known_columns = columns_of(self.schema, self.place, self.keys, self.ranged)
@@ -110,7 +103,7 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     @property
     def bounds(self) -> tuple[Ordinals, Ordinals]:
-        """The first and the last ordinals of a batch in columns of a numbered type, int64.
+        """The first and the last ordinals of a batch in columns of a numbered type.
 
         >>> s = Schema.parse("hour INT")
         >>> [bound.tolist() for bound in PunctuationBatch.of_ranges(s, 0, pl.Series([1, 7]), pl.Series([5, 9])).bounds]
@@ -165,7 +158,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     def __repr__(self) -> str:
         return f"PunctuationBatch([{', '.join(map(str, self))}])"
 
-    # What is made of it
+    # Batches made of it
 
     def of_some(self, keys: Iterable[Key]) -> PunctuationBatch:
         """Of a batch in columns: those of some keys."""
@@ -174,12 +167,12 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def _of_frame(self, bounds: pl.DataFrame) -> PunctuationBatch:
         """Of a batch in columns: one of other bounds."""
-        found = self.of_some(())
-        found._keys, found.known_columns = None, (bounds.to_series(0), bounds.to_series(int(self.ranged)))
-        return found
+        assert self.place is not None
+        columns = bounds.to_series(0), bounds.to_series(int(self.ranged))
+        return PunctuationBatch.of_keys(self.schema, self.place, None, ranged=self.ranged, columns=columns)
 
     def take(self, places: NDArray[np.int64]) -> PunctuationBatch:
-        """Those at some places of the sequence.
+        """Those at some places (int64, shape (n,)) of the sequence.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> PunctuationBatch.of_column(s, 1, pl.Series([5, 6, 7])).take(np.array([0, 2]))
@@ -233,31 +226,31 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def _moved(self, schema: Schema, place: int) -> PunctuationBatch:
         """The same columns elsewhere."""
-        found = PunctuationBatch.of_keys(schema, place, [], ranged=self.ranged)
-        found.known_columns, found._keys = self.known_columns, self._keys
-        return found
+        return PunctuationBatch.of_keys(
+            schema, place, self._keys, ranged=self.ranged, columns=self.known_columns
+        )
 
     @staticmethod
     def concat(batches: Iterable[Sequence[Punctuation]]) -> PunctuationBatch:
         """The punctuations of some batches, one behind the other."""
-        found = [batch for batch in batches if len(batch)]
-        if len(found) == 1:
-            return PunctuationBatch.of(found[0])
-        whole = _in_columns(found)
-        if whole is not None and len(whole) == sum(map(len, found)):
+        parts = [batch for batch in batches if len(batch)]
+        if len(parts) == 1:
+            return PunctuationBatch.of(parts[0])
+        whole = _in_columns(parts)
+        if whole is not None and len(whole) == sum(map(len, parts)):
             return whole
-        return PunctuationBatch(chain.from_iterable(found))
+        return PunctuationBatch(chain.from_iterable(parts))
 
     @staticmethod
     def union(batches: Iterable[Sequence[Punctuation]]) -> PunctuationBatch:
         """The punctuations of some batches, each once, where it came first."""
-        found = [batch for batch in batches if len(batch)]
-        if len(found) == 1:
-            return PunctuationBatch.of(found[0]).unique()
-        whole = _in_columns(found)
+        parts = [batch for batch in batches if len(batch)]
+        if len(parts) == 1:
+            return PunctuationBatch.of(parts[0]).unique()
+        whole = _in_columns(parts)
         if whole is not None:
             return whole
-        return PunctuationBatch(dict.fromkeys(chain.from_iterable(found)))
+        return PunctuationBatch(dict.fromkeys(chain.from_iterable(parts)))
 
     def unique(self) -> PunctuationBatch:
         """Each of them once."""
@@ -296,10 +289,10 @@ class PunctuationBatch(Sequence[Punctuation]):
         of_values: Callable[[pl.Series], Mapping[int, pl.Series]],
         of_one: Callable[[Punctuation], Mapping[int, list[Punctuation]] | None],
     ) -> dict[int, PunctuationBatch]:
-        """What each shard has to hear: what is about tuples that go there by their values at ``places``.
+        """What each shard has to hear. Tuples go to shards by their values at ``places``.
 
-        ``of_values`` divides a column of such values among shards; ``of_one`` a punctuation, or says None: it is for
-        all of them.
+        ``of_values`` divides a column of such values among shards. ``of_one`` divides a punctuation; None: all of them
+        hear it.
         """
         if self.place is not None:
             if any(place != self.place for place in places):
@@ -307,12 +300,12 @@ class PunctuationBatch(Sequence[Punctuation]):
             if not self.ranged:
                 parts = of_values(self.values)
                 return {shard: self._of_frame(part.to_frame()) for shard, part in parts.items()}
-        found: dict[int, list[Punctuation]] = {}
+        by_shard: dict[int, list[Punctuation]] = {}
         for p in self:
             divided = of_one(p)
             for shard in shards if divided is None else divided:
-                found.setdefault(shard, []).extend([p] if divided is None else divided[shard])
-        return {shard: PunctuationBatch(said) for shard, said in found.items()}
+                by_shard.setdefault(shard, []).extend([p] if divided is None else divided[shard])
+        return {shard: PunctuationBatch(said) for shard, said in by_shard.items()}
 
     # What is asked of it
 
@@ -329,8 +322,9 @@ class PunctuationBatch(Sequence[Punctuation]):
     def from_frame(cls, schema: Schema, frame: pl.DataFrame) -> PunctuationBatch:
         """The inverse of `to_frame`."""
         name = frame.columns[0] if frame.width else ""
-        if name[:1] == "$" and name[1:].isdecimal():  # which is no name of an attribute
-            return cls.of_keys(schema, int(name[1:]), [], ranged=frame.width > 1)._of_frame(frame)
+        if name[:1] == "$" and name[1:].isdecimal():  # no attribute has such a name
+            columns = frame.to_series(0), frame.to_series(-1)
+            return cls.of_keys(schema, int(name[1:]), None, ranged=frame.width > 1, columns=columns)
         return cls(from_frame(schema, frame))
 
 
@@ -338,7 +332,7 @@ _ENDS = Struct("=qq")
 
 
 def has_column(type_: Type) -> bool:
-    """Whether values of a type are equal where Python and polars say so."""
+    """Whether Python and polars agree on which values of a type are equal."""
     return type_ is not DOUBLE
 
 
@@ -372,14 +366,14 @@ def range_key(p: Punctuation) -> bytes:
 
 
 def _in_columns(batches: Sequence[Sequence[Punctuation]]) -> PunctuationBatch | None:
-    """Batches of one form as one in columns, each key once. None: they are something else."""
-    found = [PunctuationBatch.of(batch) for batch in batches]
-    forms = {(batch.place, batch.ranged) for batch in found}
+    """Batches of one form in columns as one, each key once; None if they are not."""
+    parts = [PunctuationBatch.of(batch) for batch in batches]
+    forms = {(batch.place, batch.ranged) for batch in parts}
     if len(forms) != 1 or (None, False) in forms:
         return None
-    if sum(map(len, found)) < COLUMN_FROM:
-        return found[0].of_some(dict.fromkeys(chain.from_iterable(batch.keys for batch in found)))
-    return found[0]._of_frame(pl.concat([b.to_columns() for b in found]).unique(maintain_order=True))
+    if sum(map(len, parts)) < COLUMN_FROM:
+        return parts[0].of_some(dict.fromkeys(chain.from_iterable(batch.keys for batch in parts)))
+    return parts[0]._of_frame(pl.concat([b.to_columns() for b in parts]).unique(maintain_order=True))
 
 
 def _in_order(p: Punctuation) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Punctuations of constants, found and matched by hashing."""
+"""Punctuations of constants, looked up by hash."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ from operator import or_
 
 import polars as pl
 
-from xmlpunct.frames import join
+from xmlpunct.frames import any_of, join
 from xmlpunct.punctuations.batch import Key, PunctuationBatch, has_column
 from xmlpunct.punctuations.index import PunctuationIndex
 from xmlpunct.punctuations.pattern import WILDCARD, Constant
-from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine
+from xmlpunct.punctuations.punctuation import Punctuation, Signature, Tuple, combine
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
 
 PER_TUPLE = 8
-"""If there are more than so many punctuations per tuple, tuples are looked up, else the two are joined."""
+"""With more punctuations per tuple than this, tuples are looked up one by one; with fewer, the two are joined.
+
+A join goes through all punctuations, a look-up through all tuples (`benchmarks/scaling.py --only equality`).
+"""
 LITTLE = 100
-"""So few tuples are looked up, however many punctuations there are."""
+"""At most so many tuples are looked up anyway: a join takes three times as long (`benchmarks/retained.py`)."""
 VERY_FEW = 4
-"""With so few punctuations, tuples are compared with one after the other."""
+"""At most so many punctuations are compared with the column one by one: `is_in` takes longer
+(`benchmarks/punctuations.py`)."""
 
 
 class Constants(PunctuationIndex):
-    """Punctuations of constants alone, found and matched by hashing.
+    """Punctuations of constants alone, looked up by hash.
 
     >>> s = Schema.parse("item INT, buyer STRING")
     >>> closed = Constants(s, [0])
@@ -42,7 +46,8 @@ class Constants(PunctuationIndex):
         self._types = [schema.attributes[i].type for i in equal]
         self._alone = len(self.places) == 1
         self.in_columns = self._alone and has_column(self._types[0])
-        self._parts: dict[tuple[int, ...], dict[Tuple, dict[Punctuation, None]]] = {}
+        self._parts: dict[Signature, dict[Tuple, dict[Punctuation, None]]] = {}
+        """The members by their constants at some of the places (`_part`)."""
         self._frame: pl.DataFrame | None = None
 
     def _key(self, p: Punctuation) -> Key:
@@ -100,7 +105,7 @@ class Constants(PunctuationIndex):
             return hit.fill_null(False) if column.null_count() else hit
         rows = tuples.select(names).with_row_index("$row")
         hits = join(rows, frame, names, "semi")["$row"]
-        hit = pl.Series("hit", [False]).new_from_index(0, tuples.height)
+        hit = any_of([], tuples.height)
         return hit.scatter(hits, True) if hits.len() else hit
 
     def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:
@@ -136,8 +141,8 @@ class Constants(PunctuationIndex):
             return list(near)
         return [q for q in near if combine(p, q) is not None]
 
-    def _part(self, places: tuple[int, ...]) -> dict[Tuple, dict[Punctuation, None]]:
-        """The members by what they say of some of the attributes."""
+    def _part(self, places: Signature) -> dict[Tuple, dict[Punctuation, None]]:
+        """The members by their constants at some of the places."""
         if places not in self._parts:
             by_key: dict[Tuple, dict[Punctuation, None]] = {}
             for p in self:

@@ -1,4 +1,4 @@
-"""Punctuations that agree on all attributes but one, as one: for matching, and to remember many in a few numbers."""
+"""Punctuations that agree on all attributes but one, fused in that one: to match many, and to remember many."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
 
 PAST = 64
-"""So many punctuations, fused, does a `Past` remember: each new one may be combined with all of them."""
+"""How many punctuations, fused, a `Past` remembers.
+
+It bounds the work, for a new punctuation may be combined with all of them. A stream that closes values in order needs
+one; what is forgotten delays a promise, and makes none untrue.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +46,14 @@ NULL = Part((), True)
 
 
 Row = tuple[int, tuple[Pattern, ...]]
-"""A place, and patterns for all attributes, of which the one there is ``*`` and stands for fused intervals.
+"""A place, and patterns for all attributes; the pattern there is ``*`` and stands for fused intervals.
 
-The place -1 is none: the patterns are meant as they are.
+The place -1: nothing is fused.
 """
 
 
 class Fused:
-    """Punctuations for *matching*: those that agree on all attributes but one are one row, fused in that one.
+    """Punctuations that agree on all attributes but one are one row, fused in that one.
 
     Items closed one by one, in whatever order, take as many intervals as there are gaps between them.
     """
@@ -85,8 +89,8 @@ class Fused:
 
     def values(self, row: Row) -> IntervalSet:
         """The fused values of a row; none of one that is not there."""
-        found = self._rows.get(row)
-        return IntervalSet(self.schema.attributes[row[0]].type) if found is None else found
+        values = self._rows.get(row)
+        return IntervalSet(self.schema.attributes[row[0]].type) if values is None else values
 
     def missing(self, place: int, patterns: Sequence[Pattern]) -> IntervalSet:
         """What of the pattern at a place is not there yet, beside the other patterns."""
@@ -107,13 +111,13 @@ class Fused:
         """The rows, for a checkpoint: punctuations, and the place in which each was fused."""
         if not self._rows:
             return {}
-        places, found = [], []
+        places, punctuations = [], []
         for place, rest in self._rows:
             for pattern in [WILDCARD] if place < 0 else self.values((place, rest)):
                 places.append(place)
                 whole = rest if place < 0 else (*rest[:place], pattern, *rest[place + 1 :])
-                found.append(Punctuation(self.schema, whole))
-        frame = to_frame(self.schema, found)
+                punctuations.append(Punctuation(self.schema, whole))
+        frame = to_frame(self.schema, punctuations)
         return {"rows": frame.insert_column(0, pl.Series("$place", places, dtype=pl.Int64()))}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -125,10 +129,10 @@ class Fused:
 
 
 class Past:
-    """What has been said, to tell what it implies of new punctuations: as it was, and where that is too much, fused.
+    """What has been said, to tell what it implies about new punctuations; fused where there is too much.
 
-    It forgets what came first where there is too much that does not fuse. Then something that it implies is not said
-    for itself, and what had to be said for itself comes later than it could, with what implies it.
+    What still does not fit is forgotten, the oldest first. What it implies is then said later, together with a
+    punctuation that implies it.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> past = Past(s, most=2)
@@ -163,7 +167,7 @@ class Past:
             self._recent.update(p for p in recent if p.is_everything)
 
     def _fuse(self, punctuations: Iterable[Punctuation]) -> None:
-        """Remember some as fused; forget the oldest rows where that are too many, of a row too long all."""
+        """Remember some as fused; forget the oldest rows, each as a whole, while there are too many."""
         for p in punctuations:
             row = self._fused.add(p, _liveliest(p))
             outlines = self._outlines.setdefault(row[0], PunctuationSet(self.schema))
@@ -182,25 +186,25 @@ class Past:
         if is_numbered(fused.type):
             fused.add_values(batch.values)
         patterns: list[Pattern] = [WILDCARD] * len(self.schema)
-        found = []
+        runs = []
         for pattern in fused if len(fused) <= self.most else ():
             patterns[place] = pattern
-            found.append(Punctuation(self.schema, patterns))
-        return found
+            runs.append(Punctuation(self.schema, patterns))
+        return runs
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """All that some tuple could match together with ``p``."""
-        found = self._recent.overlapping(p)
+        overlaps = self._recent.overlapping(p)
         for place, outlines in self._outlines.items():
             for outline in outlines.overlapping(p):
                 patterns = list(outline.patterns)
                 for pattern in self._fused.values((place, outline.patterns)).overlapping(p.patterns[place]):
                     patterns[place] = pattern
-                    found.append(Punctuation(self.schema, patterns))
-        return found
+                    overlaps.append(Punctuation(self.schema, patterns))
+        return overlaps
 
     def may_overlap(self, batch: PunctuationBatch) -> bool:
-        """Whether some of it may match a tuple that one of a batch matches. It need not, if the answer is yes."""
+        """Whether some of it may match a tuple that one of a batch matches; False is certain."""
         if not len(self) or not len(batch):
             return False
         if batch.place is None or batch.ranged:

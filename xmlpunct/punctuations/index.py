@@ -1,10 +1,10 @@
-"""The punctuation index: punctuations of one form, found and matched without going through all of them.
+"""The punctuation index: punctuations of one form, looked up and matched without going through all of them.
 
-A form says which attributes are constrained, and how. Of `Constants` every bound is a single value: they are found
-by hashing. `Ranges` have a range in one attribute, and constants in the others: they are found by sorting. `Lists`
-are found by their pieces. What else there is (`Others`) is gone through one by one.
+A form says which attributes are constrained, and how. `Constants` are looked up by hash. `Ranges` have a range in one
+attribute and constants in the others, and are sorted. `Lists` are looked up by their pieces. `Others` are tried one by
+one.
 
-Punctuations that came in columns stay there: they are made, and hashed, when somebody asks for a single one.
+Punctuations that came in columns stay there until a single one is asked for.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from xmlpunct.punctuations.batch import COLUMN_FROM, Key, PunctuationBatch, sing
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.schema import Schema
 
-FEW = 8
-"""So few punctuations are gone through sooner than sorted."""
+FEW_PUNCTUATIONS = 8
+"""At most so many ranges or lists are tried one by one; more are sorted, or taken to pieces.
+
+A list may have 1,000 pieces (`benchmarks/scaling.py --only ranges`).
+"""
 
 Bounds = tuple[Any, Any]
 """The least and the greatest of some values; None if there are none."""
@@ -48,7 +51,7 @@ class PunctuationIndex:
         self._known: dict[Key, Punctuation | None] | None = {}
         """Each of them by its key. None: ``_whole`` has them."""
         self._whole: list[PunctuationBatch] = []
-        """All of them, in the batches in which they came, if they came in columns or were asked for."""
+        """All of them, in the batches in which they came, if they came in columns or `all` was called."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,8 +83,8 @@ class PunctuationIndex:
 
     @property
     def are_few(self) -> bool:
-        """Whether they are sooner gone through than sorted."""
-        return len(self) <= FEW
+        """Whether it is quicker to try them one by one."""
+        return len(self) <= FEW_PUNCTUATIONS
 
     # One by one
 
@@ -186,14 +189,14 @@ class PunctuationIndex:
             members.pop(key, None)
 
     def _is(self, batch: PunctuationBatch) -> bool:
-        """Whether all of them are just those of a batch, where that is soon said."""
+        """Whether they are just those of a batch, where that is quick to tell."""
         whole = self._whole
         return len(whole) == 1 and len(whole[0]) == len(batch) and whole[0].is_same(batch)
 
     # Matching
 
     def may_match(self, bounds: Callable[[str], Bounds]) -> bool:
-        """Whether a tuple within bounds, given by attribute, may match any. It need not, if the answer is yes."""
+        """Whether a tuple within bounds, given by attribute, may match any of them; False is certain."""
         return True
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:

@@ -1,14 +1,14 @@
 """The interval set: some values of one type, as disjoint intervals in ascending order.
 
-Whatever is known of a set of values stands on it: what a stream has promised about an attribute, whether several
-patterns together cover a domain, what they leave open, and what closed values say of values computed from them.
-The set is always *fused*: no interval touches the next, so two sets are equal if and only if their intervals are,
-and a stream that closes hour after hour is one interval, however it said so.
+It answers what a stream has promised about an attribute, whether several patterns together cover a domain, what they
+leave open, and what closed values say of values computed from them. The set is always *fused*: no interval touches
+the next. So two sets are equal if and only if their intervals are, and a stream that closes hour after hour is one
+interval, however it said so.
 
-An interval runs from one *cut* to another, where a cut is a place between two neighbouring values. Of *numbered*
-types, whose ordinals fit 64 bits (INT, DATE, TIMESTAMP, BOOLEAN, DECIMAL of up to 18 digits), two int64 arrays hold
-the first and the last ordinal of each interval, so that a million of them are added and searched at once. Of the
-others (DOUBLE, STRING, longer DECIMAL) two lists hold the cuts. Null belongs to no interval.
+An interval runs from one *cut* to another. A cut is a place between two neighbouring values. For *numbered* types,
+whose ordinals fit 64 bits (INT, DATE, TIMESTAMP, BOOLEAN, DECIMAL of up to 18 digits), two int64 arrays hold the first
+and the last ordinal of each interval, so a million intervals are added and searched at once. For the others (DOUBLE,
+STRING, longer DECIMAL) two lists hold the cuts. Null belongs to no interval.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import booleans, integers
+from xmlpunct.frames import any_of
 from xmlpunct.punctuations import cuts as ct
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.cuts import Cut, Interval
@@ -45,10 +46,10 @@ class IntervalSet:
     def __init__(self, type_: Type, patterns: Iterable[Pattern] = ()) -> None:
         self.type, self._numbered = type_, is_numbered(type_)
         self._firsts, self._lasts = _NONE, _NONE
-        """Of a numbered type: the ordinals with which each interval begins and ends."""
+        """Of a numbered type: the first and the last ordinal of each interval."""
         self._new: list[tuple[int, int]] = []
         self._columns: list[tuple[Ordinals, Ordinals]] = []
-        """Further intervals, singly and in columns, that are yet to be fused with those."""
+        """Intervals that are yet to be fused with those, singly and in columns."""
         self._lows: list[Cut] = []
         self._highs: list[Cut] = []
         """Of another type: the cuts at which each interval begins and ends."""
@@ -135,7 +136,7 @@ class IntervalSet:
             self.add(pt.constant(self.type, value))
 
     def add_ranges(self, lows: pl.Series, highs: pl.Series) -> None:
-        """Add the values between bounds of a numbered type, which are in, or null for none.
+        """Add the values between inclusive bounds of a numbered type; null for none.
 
         >>> from xmlpunct.types import INT
         >>> hours = IntervalSet(INT)
@@ -177,7 +178,7 @@ class IntervalSet:
 
     @property
     def bounds(self) -> tuple[Ordinals, Ordinals]:
-        """Of a numbered type: the first and the last ordinals of the intervals, int64, in ascending order.
+        """Of a numbered type: the first and the last ordinals of the intervals, in ascending order.
 
         >>> from xmlpunct.types import INT
         >>> [array.tolist() for array in IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).bounds]
@@ -237,17 +238,17 @@ class IntervalSet:
         """
         if isinstance(pattern, Wildcard):
             return self
-        found = IntervalSet(self.type)
+        overlaps = IntervalSet(self.type)
         for low, high in ct.cuts(pattern):
             if self._numbered:
                 firsts, lasts = self.bounds
                 at = slice(lasts.searchsorted(low[1]), firsts.searchsorted(high[1] - 1, side="right"))
-                found._new += zip(firsts[at].tolist(), lasts[at].tolist(), strict=True)
+                overlaps._new += zip(firsts[at].tolist(), lasts[at].tolist(), strict=True)
                 continue
             first, last = bisect_right(self._highs, low), bisect_left(self._lows, high)
             for interval in zip(self._lows[first:last], self._highs[first:last], strict=True):
-                found._add(*interval)
-        return found
+                overlaps._add(*interval)
+        return overlaps
 
     def missing(self, pattern: Pattern) -> IntervalSet:
         """The values that a pattern describes and the set does not have.
@@ -269,7 +270,7 @@ class IntervalSet:
         [False, True, True, False]
         """
         if not len(self):
-            return pl.Series([False]).new_from_index(0, len(column))
+            return any_of([], len(column))
         if self._numbered:
             values, (firsts, lasts) = ordinals_of(self.type, column), self.bounds
         else:
@@ -384,9 +385,9 @@ class IntervalSet:
 def _ranked(
     type_: Type, column: pl.Series, lows: list[Cut], highs: list[Cut]
 ) -> tuple[Ordinals, Ordinals, Ordinals]:
-    """Values, and the intervals between cuts, as numbers in the same order.
+    """The numbers of a column's values, and the first and last numbers of the intervals, in the same order.
 
-    The values at which there are cuts have odd numbers, what lies between two of them has the even one between.
+    Values at which there are cuts have odd numbers; what lies between two of them has the even one between.
     """
     beyond = type_.ordinal(type_.highest) + 1 if type_.discrete else None
     keys = sorted({cut[1] for cut in (*lows, *highs) if cut[0] == 0} - {beyond})

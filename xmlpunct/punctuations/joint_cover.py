@@ -1,8 +1,8 @@
-"""Punctuations taken together: the first value that they leave open, and what they close by all of them.
+"""Punctuations taken together: the first value that they leave open, and what they close together.
 
-Both are asked of a *grid*. Along each attribute (an `Axis`) the bounds of all patterns cut the values that can
-occur into cells, and a pattern matches a cell as a whole or not at all. So a finite search decides about all
-values, whatever their number. Sets of patterns are sets of bits.
+A *grid* answers both. Along each attribute (an `Axis`) the bounds of all patterns cut the values that can occur into
+cells. A pattern matches a cell as a whole or not at all, so a finite search decides about all values. Sets of patterns
+are sets of bits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from xmlpunct.schema import Attribute, Schema
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Values between two places, all of which the same parts contain (the bits of ``rows``); or null."""
+    """Values between two places, or null; the bits of ``rows`` say which parts contain them all."""
 
     low: Cut | None
     high: Cut | None
@@ -37,9 +37,9 @@ class Cell:
 
 
 class Axis:
-    """The cells of one attribute, in an order of its values, given the part of it that each row has.
+    """The cells of one attribute in order of its values, given the part of it that each row has.
 
-    They are ``within`` a part of it: all that the schema allows, unless given.
+    They cover ``within``, by default all that the schema allows.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Axis:
 def first_open(axes: Sequence[Axis], rows: int) -> list[int] | None:
     """The first place of the grid, in lexicographic order, that none of ``rows`` has; None: they have all.
 
-    It is a path of cells, one per axis; where it ends early, the rest does not matter, for no row is left.
+    The place is a path of cells, one per axis. It ends early where no row is left.
     """
     if not axes:
         return None if rows else []
@@ -105,25 +105,26 @@ def first_open(axes: Sequence[Axis], rows: int) -> list[int] | None:
 
 
 class JointCover:
-    """What punctuations say about some attributes alone, having closed all ``dropped`` ones, by themselves or together.
+    """What punctuations say about the other attributes once, alone or together, they close all ``dropped`` ones.
 
     ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` together close hour 5 once they cover the domain of sid. A punctuation
-    is retained until those that were found cover what it could still contribute to.
+    is retained until what is closed covers all that it could still contribute to.
 
-    On several shards (`spread`) what was found, and every shard has to say, is remembered, fused: what it says about
-    this shard's values is said when these are named, since other shards may not get so far.
+    On several shards (`spread`) what is closed, and every shard has to say, is remembered, fused. When a punctuation
+    names this shard's values, what is closed about them is said again, since other shards may not get so far.
     """
 
     def __init__(self, schema: Schema, dropped: Iterable[int]) -> None:
         self.schema, self._dropped = schema, frozenset(dropped)
         self._nullable = frozenset(i for i in self._dropped if schema.attributes[i].nullable)
         self._open = Fused(schema)
-        self._found = PunctuationSet(schema)
+        self._closed = PunctuationSet(schema)
+        """What they close together, as long as it overlaps a retained one."""
         self._past = Past(schema)
         self._ownership = ANYTHING
 
     def spread(self, ownership: Ownership) -> None:
-        """Run on one of several shards. ``ownership`` is about what comes in, and what is found."""
+        """Run on one of several shards. ``ownership`` is about what comes in and what comes out."""
         self._ownership = ownership
 
     def add(self, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
@@ -133,12 +134,12 @@ class JointCover:
             if self._ownership.lasting(batch):
                 self._past.update(batch)
             return batch
-        found: dict[Punctuation, None] = {}
+        known: dict[Punctuation, None] = {}
         attributes = self.schema.attributes
         for p in self._closing_null(batch):
             said = [i for i in p.constrained if i in self._dropped]
             if not said and not len(self._open) and not self._ownership:  # the usual case
-                found[p] = None
+                known[p] = None
                 continue
             open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
             lifted = _without(p, set(said).difference(open_places))
@@ -148,28 +149,28 @@ class JointCover:
                 continue  # it is about no tuple that can come
             else:
                 row = self._open.add(lifted, open_places[0])
-                fresh = [c for c in self._closures(row) if c not in self._found]
-            found.update(dict.fromkeys(fresh))
+                fresh = [c for c in self._closures(row) if c not in self._closed]
+            known.update(dict.fromkeys(fresh))
             if self._ownership:
-                found.update(dict.fromkeys(self._recall(p, fresh)))
+                known.update(dict.fromkeys(self._recall(p, fresh)))
             self._forget(fresh)
-        return PunctuationBatch(found)
+        return PunctuationBatch(known)
 
     def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
-        """What the past says about the values that ``p`` names, and what was found now about those named before."""
-        found: list[Punctuation | None] = []
+        """What the past says about the values that ``p`` names, and what is new about values named before."""
+        recalled: list[Punctuation | None] = []
         lifted = self._lifted(p)
         if lifted not in fresh:
-            found += (combine(lifted, q) for q in self._past.overlapping(lifted))
+            recalled += (combine(lifted, q) for q in self._past.overlapping(lifted))
         lasting = [q for q in fresh if self._ownership.lasts(q)]
         if lasting:
             named = [self._lifted(self._open.outline(row)) for row in self._open]
-            found += (combine(outline, q) for outline in named for q in lasting)
+            recalled += (combine(outline, q) for outline in named for q in lasting)
             self._past.update(lasting)
-        return [c for c in found if c is not None and self._ownership.needs(c)]
+        return [c for c in recalled if c is not None and self._ownership.needs(c)]
 
     def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
-        """Those with ``*`` wherever null may be: nothing else closes that, and whoever has it needs no others."""
+        """Those with ``*`` wherever null may be: nothing else closes null."""
         return [p for p in punctuations if self._nullable.isdisjoint(p.constrained)]
 
     def _closures(self, new: Row) -> list[Punctuation]:
@@ -192,17 +193,17 @@ class JointCover:
         everything = (1 << len(rows)) - 1
         if first_open(axes, everything) is not None:
             return []
-        found: list[Punctuation] = []
+        closures: list[Punctuation] = []
         seen: set[tuple[Punctuation, int]] = set()
 
         def search(kept: Punctuation, chosen: int) -> None:
             """Choose a row for the first place that the chosen ones leave open, and go on."""
-            if (kept, chosen) in seen or any(covers(c, kept) for c in found) or len(seen) > _PATIENCE:
+            if (kept, chosen) in seen or any(covers(c, kept) for c in closures) or len(seen) > _PATIENCE:
                 return
             seen.add((kept, chosen))
             path = first_open(axes, chosen)
             if path is None:
-                found.append(kept)
+                closures.append(kept)
                 return
             path += [0] * (len(axes) - len(path))
             there = reduce(and_, (axis.cells[c].rows for axis, c in zip(axes, path, strict=True)), everything)
@@ -217,33 +218,33 @@ class JointCover:
                 search(both, chosen | 1 << i)
 
         search(outline, 1)
-        return [c for c in found if not any(c is not d and covers(d, c) for d in found)]
+        return [c for c in closures if not any(c is not d and covers(d, c) for d in closures)]
 
     def _lifted(self, p: Punctuation) -> Punctuation:
         """``p`` with ``*`` for all dropped attributes."""
         return _without(p, self._dropped)
 
     def _forget(self, fresh: list[Punctuation]) -> None:
-        """Remember what was found as long as it overlaps what is retained; drop what it covers."""
+        """Remember what is closed while it overlaps what is retained; drop what it covers."""
         if not len(self._open):
             return
-        self._found.update(fresh)
+        self._closed.update(fresh)
         for row in list(self._open):
             outline = self._lifted(self._open.outline(row))
             touched = any(combine(c, outline) is not None for c in fresh)
-            if touched and jointly_cover(self._found.overlapping(outline), outline):
+            if touched and jointly_cover(self._closed.overlapping(outline), outline):
                 self._open.discard([row])
         outlines = [self._open.outline(row) for row in self._open]
-        self._found.discard(
-            [c for c in self._found if all(combine(c, outline) is None for outline in outlines)]
+        self._closed.discard(
+            [c for c in self._closed if all(combine(c, outline) is None for outline in outlines)]
         )
 
     def __len__(self) -> int:
-        return len(self._open) + len(self._found) + (0 if self._past.complete else len(self._past))
+        return len(self._open) + len(self._closed) + (0 if self._past.complete else len(self._past))
 
     @property
     def _parts(self) -> dict[str, frames.Part]:
-        return {"open": self._open, "found": self._found, "past": self._past}
+        return {"open": self._open, "found": self._closed, "past": self._past}
 
     def snapshot(self) -> Snapshot:
         """What is retained, for a checkpoint."""
@@ -255,7 +256,10 @@ class JointCover:
 
 
 _PATIENCE = 10_000
-"""How many choices are tried for a cover. Giving up loses a promise, never the truth."""
+"""How many choices for a cover, or places of a grid, are tried: a bound on what many overlaps can cost.
+
+Giving up loses a promise, never the truth.
+"""
 
 
 def _without(p: Punctuation, places: Container[int]) -> Punctuation:
@@ -270,8 +274,8 @@ def _without(p: Punctuation, places: Container[int]) -> Punctuation:
 def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:
     """Whether some punctuations together match whatever ``covered`` matches (and the schema allows).
 
-    It is exact, but for a grid of more than 10,000 places: of that it is told only if those cover that differ in
-    one attribute.
+    The answer is exact for grids of at most 10,000 places. For larger ones only punctuations that differ in one
+    attribute are taken together.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> pieces = [Punctuation.of(s, hour=hour) for hour in ("(,4]", "[7,)")]
@@ -284,7 +288,7 @@ def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:
         return True
     places = sorted({i for piece in pieces for i in piece.constrained})
     reach = {i: attributes[i].reach(covered.patterns[i]) for i in places}
-    rows = Fused(covered.schema)
+    fused = Fused(covered.schema)
     for piece in pieces:
         kept = [
             WILDCARD if q is WILDCARD or pt.covers(q, reach[i]) else q for i, q in enumerate(piece.patterns)
@@ -292,20 +296,20 @@ def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:
         left = Punctuation(covered.schema, kept)
         if left.is_everything:
             return True
-        row = rows.add(left, left.constrained[-1])
-        if len(left.constrained) == 1 and rows.values(row).covers(reach[row[0]]):
+        row = fused.add(left, left.constrained[-1])
+        if len(left.constrained) == 1 and fused.values(row).covers(reach[row[0]]):
             return True
-    found = list(rows)
-    if len(found) < 2:
+    rows = list(fused)
+    if len(rows) < 2:
         return False
     axes = []
     for i in places:
-        parts, within = [rows.part(row, i) for row in found], Part.of(attributes[i], reach[i])
+        parts, within = [fused.part(row, i) for row in rows], Part.of(attributes[i], reach[i])
         if not _spans(within, parts):
             return False
         axes.append(Axis(attributes[i], parts, within=within))
     small = prod(len(axis.cells) for axis in axes) <= _PATIENCE
-    return small and first_open(axes, (1 << len(found)) - 1) is None
+    return small and first_open(axes, (1 << len(rows)) - 1) is None
 
 
 def whole(attribute: Attribute) -> Part:

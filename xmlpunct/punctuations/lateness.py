@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from xmlpunct.frames import join
+from xmlpunct.frames import any_of, join
 from xmlpunct.punctuations.others import match_expression
 from xmlpunct.punctuations.pattern import WILDCARD, constant
 from xmlpunct.punctuations.promised import Promised, earliest, scheme_of
@@ -16,7 +16,11 @@ from xmlpunct.slice import Slice
 
 _ROW, _BEFORE = "$row", "$before"
 _PIECE = 64
-"""So many punctuations that are not told by constants are looked at one by one."""
+"""A slice is judged in pieces, each cut after so many punctuations with ranges or lists.
+
+Each is compared with all tuples of its piece, so without pieces the work grows with the product of both. No benchmark
+tells sizes from 8 to 64 apart.
+"""
 
 Said = tuple[int, Punctuation]
 """A punctuation behind the number of tuples before it."""
@@ -25,7 +29,7 @@ Said = tuple[int, Punctuation]
 class Lateness:
     """Judges the slices of one source, in order and by document position, as a grammatical stream demands.
 
-    What was said is remembered as `Promised` does, ``most`` included.
+    `Promised` remembers what was said; ``most`` is its limit.
     """
 
     def __init__(self, schema: Schema, most: int = 1_000_000) -> None:
@@ -35,13 +39,13 @@ class Lateness:
     def judge(self, given: Slice) -> pl.Series:
         """For each tuple of the next slice the scheme of a punctuation that it violates; null if there is none.
 
-        A scheme is what `Promised.schemes` says it is, so that it does not depend on how the stream was cut.
+        The scheme is that of `Promised.schemes`, so it does not depend on how the stream was cut.
         """
-        found = [self._judge(tuples, said) for tuples, said in _pieces(given)]
-        return pl.concat(found) if len(found) > 1 else found[0]
+        judged = [self._judge(tuples, said) for tuples, said in _pieces(given)]
+        return pl.concat(judged) if len(judged) > 1 else judged[0]
 
     def _judge(self, tuples: pl.DataFrame, said: list[Said]) -> pl.Series:
-        found = self.said.schemes(tuples)
+        late_by = self.said.schemes(tuples)
         schemes: dict[tuple[int, ...], list[Said]] = {}
         for before, p in said:
             if before < tuples.height:
@@ -49,13 +53,13 @@ class Lateness:
         numbered = tuples.with_row_index(_ROW) if schemes else tuples
         for places, some in schemes.items():
             late = _behind(self.schema, numbered, places, some)
-            found = earliest(found, late, scheme_of(self.schema, places))
+            late_by = earliest(late_by, late, scheme_of(self.schema, places))
         self.said.add(p for _, p in said)
-        return found
+        return late_by
 
 
 def _pieces(given: Slice) -> Iterator[tuple[pl.DataFrame, list[Said]]]:
-    """A slice in pieces, each with its tuples, its punctuations, and not too many of these to be tried singly."""
+    """A slice in pieces, each with its tuples and its punctuations: about `_PIECE` that are tried singly."""
     start, count, said = 0, 0, list[Said]()
     for before, p in zip(given.before, given.punctuations, strict=True):
         if count == _PIECE and before > start:
@@ -68,7 +72,7 @@ def _pieces(given: Slice) -> Iterator[tuple[pl.DataFrame, list[Said]]]:
 
 def _behind(schema: Schema, numbered: pl.DataFrame, places: tuple[int, ...], said: list[Said]) -> pl.Series:
     """For each tuple, whether it stands behind a punctuation that matches it. All constrain the same attributes."""
-    late = pl.Series([False]).new_from_index(0, numbered.height)
+    late = any_of([], numbered.height)
     tests = [match_expression(p) & (pl.col(_ROW) >= before) for before, p in said if p.constants is None]
     if tests:
         late = late | numbered.select(pl.any_horizontal(tests)).to_series()
@@ -82,8 +86,8 @@ def _behind(schema: Schema, numbered: pl.DataFrame, places: tuple[int, ...], sai
         dtypes = {name: schema[name].type.dtype for name in names}
         firsts = pl.DataFrame(rows, schema={**dtypes, _BEFORE: pl.UInt32()}, orient="row")
         firsts = firsts.group_by(names).agg(pl.col(_BEFORE).min())
-        found = join(numbered.select(_ROW, *names), firsts, names, "inner")
-        behind = found.filter(pl.col(_ROW) >= pl.col(_BEFORE))[_ROW]
+        matches = join(numbered.select(_ROW, *names), firsts, names, "inner")
+        behind = matches.filter(pl.col(_ROW) >= pl.col(_BEFORE))[_ROW]
         late = late.scatter(behind, True) if behind.len() else late
     return late
 
@@ -91,7 +95,7 @@ def _behind(schema: Schema, numbered: pl.DataFrame, places: tuple[int, ...], sai
 def violated(schema: Schema, row: Mapping[str, object], scheme: str) -> Punctuation:
     """What a late tuple violates: the punctuation of ``scheme`` at the tuple's own values.
 
-    One that was said covers it, alone or as a part of what others said with it.
+    The stream's punctuations, alone or fused, cover it.
     """
     names = set(scheme.split(",")) if scheme else set()
     return Punctuation(

@@ -13,6 +13,7 @@ from xmlpunct.arrow import integers
 from xmlpunct.types import DATE, DecimalType, Type
 
 Ordinals = NDArray[np.int64]
+"""Ordinals of values: shape (n,), int64."""
 
 _EPOCH = 719163
 """The ordinal of the day that polars counts from."""
@@ -29,7 +30,7 @@ def is_numbered(type_: Type) -> bool:
 
 
 def ordinal_bounds(type_: Type, lows: pl.Series, highs: pl.Series) -> tuple[Ordinals, Ordinals]:
-    """The first and the last ordinals of ranges of a numbered type, whose bounds are in, or null for none."""
+    """The first and the last ordinals of ranges of a numbered type; bounds are inclusive, null for none."""
     bounds = []
     for column, end in ((lows, type_.lowest), (highs, type_.highest)):
         ordinals = ordinals_of(type_, column)

@@ -1,4 +1,4 @@
-"""Punctuations as expressions, and those that are found in no other way."""
+"""Punctuations as polars expressions, and those that have no better index."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Others(PunctuationIndex):
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         tests = pl.any_horizontal([match_expression(p) for p in self])
-        # of * alone that is one value for all tuples
+        # * alone gives one value, which a column beside it repeats for all tuples
         return tuples.select(tests.alias("$hit"), *tuples.columns[:1])["$hit"]
 
     def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:

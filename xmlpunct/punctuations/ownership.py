@@ -12,31 +12,31 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import Value
 
 Ways = Sequence[Sequence[str]]
-"""The ways to find a tuple's partition values, each an attribute per value, which has it or is null."""
+"""The ways to find a tuple's partition values. Each names an attribute per value, which has it or is null."""
 
 
 def listed(p: Punctuation, places: Sequence[int]) -> list[list[Value]] | None:
-    """The values of some attributes that a punctuation is about, of each; None if these are too many to list."""
-    found: list[list[Value]] = []
+    """For each of some attributes the values that a punctuation is about; None if they are too many to list."""
+    values: list[list[Value]] = []
     for place in places:
         members = enumerate_values(p.patterns[place])
         if members is None:
             return None
-        found.append(list(members))
-    return found if prod(map(len, found)) <= ENUMERABLE else None
+        values.append(list(members))
+    return values if prod(map(len, values)) <= ENUMERABLE else None
 
 
 class Ownership:
-    """What of an operator's output somebody may need to hear though something else implies it.
+    """Which punctuations of an operator's output have to be said though others imply them.
 
-    On several shards, what lists values of the partition attributes is *owned*: it is heard and said by the owner of
-    these values alone. All else every shard hears, and it is true of the whole only when every shard has said it. So
-    what is owned has to be said even if something implies it that other shards cannot say yet.
+    On several shards, a punctuation that lists values of the partition attributes is *owned*: the owner of these values
+    alone hears and says it. Every shard hears all others, and they hold for the whole only when every shard has said
+    them. So what is owned has to be said even if something implies it that other shards cannot say yet.
 
-    Where what is said is ``sifted``, an operator above holds back a punctuation that tuples of its own match. So it
-    has to hear all that is implied, on one shard as well: its one way is without attributes, and all is owned.
+    ``sifted``: an operator above holds back a punctuation that tuples of its own match. So it has to hear all that is
+    implied, on one shard as well; its one way is without attributes, and everything is owned.
 
-    Without ``ways`` nobody has to hear what is implied.
+    Without ``ways`` nothing implied has to be said.
 
     >>> s = Schema.parse("k INT, v INT")
     >>> by_k = Ownership(s, [("k",)])
@@ -49,7 +49,7 @@ class Ownership:
         self._sifted = sifted
 
     def __bool__(self) -> bool:
-        """Whether somebody has to hear what is implied."""
+        """Whether anything implied has to be said."""
         return bool(self._ways)
 
     def owned(self, p: Punctuation) -> bool:
@@ -61,15 +61,16 @@ class Ownership:
         return self._sifted or self.owned(p)
 
     def lasts(self, p: Punctuation) -> bool:
-        """Whether a punctuation that has been said may imply others that have to be said."""
+        """Whether a punctuation that was said may imply others that have to be said."""
         return bool(self) and (self._sifted or not self.owned(p))
 
     def lasting(self, batch: PunctuationBatch) -> bool:
-        """Whether some of a batch about one attribute may."""
+        """Whether `lasts` holds for some of a batch in columns."""
         owned = not batch.ranged and any(way in ([], [batch.place]) for way in self._ways)
         return bool(self) and (self._sifted or not owned)
 
 
 ONE_SHARD: Ways = ((),)
+"""The one way where there is one shard: by no attribute."""
 ANYTHING = Ownership(Schema.of(()))
-"""Of an operator that may leave unsaid what is implied."""
+"""An operator may leave unsaid whatever is implied."""

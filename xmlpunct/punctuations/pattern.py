@@ -16,7 +16,11 @@ from typing import Any
 from xmlpunct.types import DOUBLE, SPACE, Type, Value
 
 ENUMERABLE = 1000
-"""The most values a pattern may have for `enumerate_values` to list them."""
+"""The most values that `enumerate_values` lists of a pattern.
+
+An exchange sends a punctuation with at most so many values to their owners, and one with more to every shard. A
+checkpoint records the number, for it decides which shard hears what.
+"""
 
 
 class Pattern:
@@ -236,7 +240,7 @@ def bounds(pattern: Pattern) -> tuple[int, int] | None:
 
 
 def enumerate_values(pattern: Pattern, most: int = ENUMERABLE) -> Iterator[Value] | None:
-    """The values of a pattern one by one, or None if there are more than ``most`` or no telling."""
+    """The values of a pattern one by one; None if they are more than ``most``, or cannot be listed."""
     if isinstance(pattern, Constant):
         return iter((pattern.value,))
     if isinstance(pattern, Values):
@@ -279,7 +283,7 @@ def intersect(p: Pattern, q: Pattern) -> Pattern:
 def covers(p: Pattern, q: Pattern) -> bool:
     """Whether every value that ``q`` describes, ``p`` describes (exact on discrete types).
 
-    On dense types it is exact too but for lists of neighbouring values, which such types do not have.
+    On dense types it is exact too, since these have no neighbouring values.
     """
     if isinstance(p, Wildcard) or isinstance(q, Empty):
         return True

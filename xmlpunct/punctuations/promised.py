@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
 from itertools import islice
-from operator import or_
 
 import numpy as np
 import polars as pl
 
+from xmlpunct.frames import any_of
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.numbered import is_numbered
@@ -22,10 +21,11 @@ class Promised:
     """The tuples that any of the punctuations added so far matches.
 
     Punctuations that constrain one numbered attribute are fused into disjoint intervals, so a stream that closes
-    hour after hour, or item after item, is remembered in a few numbers. The others are kept one by one. There are
-    at most ``most`` intervals and punctuations; past that some are forgotten (and ``forgotten`` counts them), of
-    the attributes that have most of them: the lowest intervals, the oldest punctuations. A tuple they match is
-    late unseen.
+    hour after hour, or item after item, is remembered in a few numbers. The others are kept one by one.
+
+    ``most`` limits memory, not time. Beyond so many intervals and punctuations, those attributes forget that have
+    most: their lowest intervals, or their oldest punctuations. ``forgotten`` counts them; a late tuple that only they
+    match goes unnoticed.
     """
 
     def __init__(self, schema: Schema, most: int = 100_000) -> None:
@@ -40,7 +40,7 @@ class Promised:
             self._add_column(batch, batch.place)
         for p in batch if batch.place is None else ():
             places = p.constrained
-            if not places:  # there is nothing that it does not say, and its scheme comes before all others
+            if not places:  # the end says everything, and its scheme comes before all others
                 self._values, self._others = {}, {}
             elif self.complete:
                 continue
@@ -73,23 +73,22 @@ class Promised:
 
     @property
     def complete(self) -> bool:
-        """Whether no tuple at all was promised to come."""
+        """Whether the stream has promised its end."""
         return () in self._others
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether it was promised not to come."""
-        found = [late for _, late in self._masks(tuples)]
-        return reduce(or_, found) if found else pl.Series([False]).new_from_index(0, tuples.height)
+        return any_of([late for _, late in self._masks(tuples)], tuples.height)
 
     def schemes(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, the names of the attributes by which it was promised not to come, joined by commas.
 
         Null if it was not; where several schemes of punctuations match, the first in the order of strings.
         """
-        found = no_schemes(tuples.height)
+        schemes = no_schemes(tuples.height)
         for scheme, late in self._masks(tuples):
-            found = earliest(found, late, scheme)
-        return found
+            schemes = earliest(schemes, late, scheme)
+        return schemes
 
     def _masks(self, tuples: pl.DataFrame) -> Iterator[tuple[str, pl.Series]]:
         """For each scheme of punctuations, which tuples match one."""
@@ -108,12 +107,12 @@ class Promised:
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """The contents as data frames."""
         schema = {"place": pl.Int64(), "first": pl.Int64(), "last": pl.Int64()}
-        found = [pl.DataFrame(schema=schema)]
+        bounds = [pl.DataFrame(schema=schema)]
         for place, values in self._values.items():
             firsts, lasts = values.bounds
-            found.append(pl.DataFrame([np.full(len(firsts), place), firsts, lasts], schema=schema))
+            bounds.append(pl.DataFrame([np.full(len(firsts), place), firsts, lasts], schema=schema))
         return {
-            "intervals": pl.concat(found),
+            "intervals": pl.concat(bounds),
             "others": to_frame(self.schema, (p for others in self._others.values() for p in others)),
             "forgotten": pl.DataFrame({"forgotten": [self.forgotten]}),
         }
@@ -121,10 +120,10 @@ class Promised:
     def restore(self, snapshot: Mapping[str, pl.DataFrame]) -> None:
         """Take the contents of a snapshot."""
         self._values, self._others = {}, {}
-        for found in snapshot["intervals"].partition_by("place", maintain_order=True):
-            place = found["place"][0]
+        for bounds in snapshot["intervals"].partition_by("place", maintain_order=True):
+            place = bounds["place"][0]
             type_ = self.schema.attributes[place].type
-            self._values[place] = IntervalSet.of_bounds(type_, found["first"], found["last"])
+            self._values[place] = IntervalSet.of_bounds(type_, bounds["first"], bounds["last"])
         for p in from_frame(self.schema, snapshot["others"]):
             self._others.setdefault(p.constrained, PunctuationSet(self.schema)).add(p)
         self.forgotten = snapshot["forgotten"].item()
@@ -136,17 +135,17 @@ def scheme_of(schema: Schema, places: Iterable[int]) -> str:
 
 
 def no_schemes(count: int) -> pl.Series:
-    """So many nulls: of no tuple it is known that it is late."""
+    """A null for each tuple: none is known to be late."""
     return pl.Series([None], dtype=pl.String()).new_from_index(0, count)
 
 
-def earliest(found: pl.Series, late: pl.Series, scheme: str | pl.Series) -> pl.Series:
-    """``found``, with ``scheme`` at the tuples that are ``late`` unless what is there comes before it."""
+def earliest(known: pl.Series, late: pl.Series, scheme: str | pl.Series) -> pl.Series:
+    """The schemes ``known``, with ``scheme`` at the tuples that are ``late`` unless a known one comes before it."""
     if not late.any():
-        return found
-    frame = pl.DataFrame({"found": found, "late": late}).with_columns(scheme=scheme_column(scheme))
-    better = pl.col("late") & (pl.col("found").is_null() | (pl.col("scheme") < pl.col("found")))
-    return frame.select(pl.when(better).then("scheme").otherwise("found").alias("found"))["found"]
+        return known
+    frame = pl.DataFrame({"known": known, "late": late}).with_columns(scheme=scheme_column(scheme))
+    better = pl.col("late") & (pl.col("known").is_null() | (pl.col("scheme") < pl.col("known")))
+    return frame.select(pl.when(better).then("scheme").otherwise("known").alias("known"))["known"]
 
 
 def scheme_column(scheme: str | pl.Series) -> pl.Series | pl.Expr:

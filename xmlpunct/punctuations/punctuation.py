@@ -21,7 +21,10 @@ from xmlpunct.types import SPACE, Value
 Signature = tuple[int, ...]
 """The places of some attributes."""
 Form = tuple[int, Signature, int]
-"""0, and the places of constants; 1, these and the place of a range; 2: with lists; 3: all others."""
+"""0: the places of constants; 1: these, and the place of a range; 2: with lists; 3: all others.
+
+The place is -1 where there is no range.
+"""
 _UNKNOWN: Form = (-1, (), -1)
 
 
@@ -54,16 +57,16 @@ class Punctuation:
         pieces = split_patterns(body[1:-1])
         if len(pieces) != len(schema):
             raise PatternError(f"{len(pieces)} patterns for {len(schema)} attributes", text, lead)
-        found = []
+        patterns = []
         for attribute, (position, piece) in zip(schema, pieces, strict=True):
             try:
                 if not piece:
                     raise PatternError('nothing: write "" for the empty string', piece, 0, attribute.name)
-                found.append(parse_pattern(attribute.type, piece, attribute.name))
+                patterns.append(parse_pattern(attribute.type, piece, attribute.name))
             except PatternError as error:
                 place = lead + position + error.position
                 raise PatternError(error.reason, text, place, attribute.name) from None
-        return cls(schema, found)
+        return cls(schema, patterns)
 
     @classmethod
     def of(cls, schema: Schema, **patterns: object) -> Punctuation:
@@ -75,20 +78,20 @@ class Punctuation:
         >>> print(Punctuation.of(s, hour="[17,20)"), Punctuation.of(s, hour=5))
         <*, [17,19]> <*, 5>
         """
-        found: list[Pattern] = [WILDCARD] * len(schema)
+        whole: list[Pattern] = [WILDCARD] * len(schema)
         for name, given in patterns.items():
             place = schema.index(name)
             type_ = schema.attributes[place].type
             if isinstance(given, str):
-                found[place] = parse_pattern(type_, given, name)
+                whole[place] = parse_pattern(type_, given, name)
             elif isinstance(given, Pattern):
-                found[place] = given
+                whole[place] = given
             else:
                 try:
-                    found[place] = pt.constant(type_, given)
+                    whole[place] = pt.constant(type_, given)
                 except ValueError as error:
                     raise PatternError(str(error), str(given), 0, name) from None
-        return cls(schema, found)
+        return cls(schema, whole)
 
     @classmethod
     def everything(cls, schema: Schema) -> Punctuation:
@@ -114,7 +117,7 @@ class Punctuation:
 
     @property
     def constants(self) -> Tuple | None:
-        """What to compare the attributes constrained with, if all by constants and there are any; else None."""
+        """The keys of the constants, if they are all that constrains it and there are any; else None."""
         if self._constrained is None:
             self._look()
         return self._constants
@@ -204,12 +207,12 @@ def combine(p: Punctuation, q: Punctuation) -> Punctuation | None:
     """
     if p.is_empty:
         return None
-    found = list(p.patterns)
+    patterns = list(p.patterns)
     for i in q.constrained:
-        found[i] = pt.intersect(found[i], q.patterns[i])
-        if found[i] is EMPTY:
+        patterns[i] = pt.intersect(patterns[i], q.patterns[i])
+        if patterns[i] is EMPTY:
             return None
-    return Punctuation(p.schema, found)
+    return Punctuation(p.schema, patterns)
 
 
 def covers(p: Punctuation, q: Punctuation) -> bool:

@@ -1,4 +1,4 @@
-"""Punctuations with one range, and constants beside it, found and matched by sorting."""
+"""Punctuations with one range, and constants beside it, looked up in sorted order."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from xmlpunct.arrow import booleans
+from xmlpunct.arrow import Flags, booleans
 from xmlpunct.frames import join
 from xmlpunct.punctuations.batch import Key, PunctuationBatch, range_key
 from xmlpunct.punctuations.cuts import Cut, cuts
@@ -25,7 +24,7 @@ from xmlpunct.types import Type
 
 
 class Ranges(PunctuationIndex):
-    """Punctuations with a range in one attribute and constants in the others, found and matched by sorting.
+    """Punctuations with a range in one attribute and constants in the others, looked up in sorted order.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> closed = Ranges(s, [], 1)
@@ -136,9 +135,10 @@ class Ranges(PunctuationIndex):
 class Grid:
     """Some ranges as intervals of integers, ``firsts`` to ``lasts``, and how tuples get numbers like them.
 
-    Of a numbered type these are the ordinals. Of another one the ``bounds`` of all ranges, in order, number the values:
-    a bound has an odd number, what lies between two bounds the even one between theirs. So whether any of many ranges
-    has a value is one search. Each value of the constants (``keys``) has a stretch of numbers to itself.
+    Of a numbered type these are the ordinals. Of another type the ``bounds`` of all ranges, in order, number the
+    values: a bound has an odd number, what lies between two bounds the even one between theirs. So one search tells
+    whether any range has a value. Each row of ``keys``, the constants, has a stretch of numbers to itself;
+    ``stretches`` has that of each range.
     """
 
     name: str
@@ -153,8 +153,8 @@ class Grid:
         """The numbers of values; anything for nulls."""
         return ordinals_of(self.type, column) if self.bounds is None else _ranks(self.bounds, column)
 
-    def places(self, tuples: pl.DataFrame) -> tuple[Ordinals, NDArray[np.bool_] | None]:
-        """For each tuple its number, and whether it has one; None: all of them."""
+    def places(self, tuples: pl.DataFrame) -> tuple[Ordinals, Flags | None]:
+        """For each tuple its number, and a flag whether it has one; None if all have."""
         column = tuples[self.name]
         numbers = self.numbers(column)
         there = column.is_not_null().to_numpy() if column.null_count() else None
@@ -166,14 +166,14 @@ class Grid:
         numbers = stretches.fill_null(0).to_numpy() * self._width + numbers
         return numbers, known if there is None else known & there
 
-    def has(self, numbers: Ordinals, there: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    def has(self, numbers: Ordinals, there: Flags | None) -> Flags:
         """For each number, whether any of the ranges has it."""
         firsts, farthest = self._sorted
         at = np.searchsorted(firsts, numbers, side="right") - 1
-        hit: NDArray[np.bool_] = (at >= 0) & (farthest[np.maximum(at, 0)] >= numbers)
+        hit: Flags = (at >= 0) & (farthest[np.maximum(at, 0)] >= numbers)
         return hit if there is None else hit & there
 
-    def met(self, numbers: Ordinals, there: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    def met(self, numbers: Ordinals, there: Flags | None) -> Flags:
         """For each range, whether it has any of some numbers."""
         known = np.sort(numbers if there is None else numbers[there])
         if not len(known):
@@ -228,8 +228,8 @@ class Ends:
     def near(self, low: Cut, high: Cut) -> list[Punctuation]:
         """At least those that overlap an interval.
 
-        So many begin before its end as overlap it or end before it begins. Where no range is within another, those
-        that overlap it stand together. Else all are near that begin before its end, or end after its begin.
+        Where no range is within another, those that overlap the interval stand together. Otherwise these are all that
+        begin before its end, or all that end after its begin, whichever are fewer.
         """
         before = bisect_left(self._lows, (high, -1))
         after = bisect_left(self._highs, (low, math.inf))

@@ -1,19 +1,17 @@
 """The set of punctuations that an operator holds.
 
-Punctuations are kept by *form*, the attributes they constrain and how, each form in a `PunctuationIndex`. What it
-costs to match a slice, or to find what overlaps, then hardly depends on how many punctuations are held.
+Punctuations are kept by *form*: the attributes that they constrain, and how. Each form has a `PunctuationIndex`, so
+the cost of matching a slice, or of finding what overlaps, hardly depends on how many punctuations are held.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
 from itertools import chain, product
-from operator import or_
 
 import polars as pl
 
-from xmlpunct.frames import Snapshot
+from xmlpunct.frames import Snapshot, any_of
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.constants import Constants
 from xmlpunct.punctuations.index import PunctuationIndex
@@ -126,7 +124,7 @@ class PunctuationSet:
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether it matches any of them."""
         hits = [index.mask(tuples) for index in self.groups()] if tuples.height else []
-        return reduce(or_, hits) if hits else pl.Series([False]).new_from_index(0, tuples.height)
+        return any_of(hits, tuples.height)
 
     def unmatched(self, tuples: pl.DataFrame) -> PunctuationBatch:
         """Table 1's setNomatchPs: those that no tuple matches.
@@ -172,7 +170,7 @@ class PunctuationSet:
 
 
 class Lists(Others):
-    """Punctuations with lists. Where there are more than a few, they are found by their pieces, one for each value.
+    """Punctuations with lists. More than a few are looked up by their pieces, one for each value.
 
     >>> s = Schema.parse("hour INT")
     >>> lists = Lists(s)

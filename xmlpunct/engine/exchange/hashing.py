@@ -1,7 +1,7 @@
 """Which shard a tuple belongs to: a stable hash over typed values.
 
-The hash is our own, so that state written by one version of a library is found again by the next. Equal
-values of one type hash alike on every machine; null has one fixed hash.
+The hash is our own, so that a new version of a library does not send tuples to other shards than their state. Equal
+values of one type have one hash on every machine; null has a fixed one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ VERSION = 1
 """Recorded with the state; a checkpoint made under another version is not readable."""
 
 Hashes = NDArray[np.uint64]
+"""A word per row: shape (n,), uint64."""
 
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
 def shard_of(keys: pl.DataFrame, shards: int) -> NDArray[np.int64]:
-    """For each row of ``keys``, the shard (0 to ``shards`` - 1) that its values belong to.
+    """For each row of ``keys``, the shard (0 to ``shards`` - 1) that its values belong to: shape (n,), int64.
 
     >>> shard_of(pl.DataFrame({"a": [1, 2, 1]}), 7).tolist()
     [0, 4, 0]
@@ -55,10 +56,10 @@ def _hash(column: pl.Series) -> Hashes:
 
 
 def _words(column: pl.Series) -> Hashes:
-    """A 64-bit word per value, the same for equal values; whatever it is for nulls."""
+    """A 64-bit word per value, the same for equal values; anything for nulls."""
     dtype = column.dtype
     if dtype == pl.String:
-        # Few distinct strings are the rule, so each is hashed once.
+        # Mostly few strings are distinct, so each is hashed once.
         names = column.unique().drop_nulls()
         sums = pl.Series([zlib.crc32(name.encode()) for name in names], dtype=pl.UInt64)
         return column.replace_strict(names, sums, default=0, return_dtype=pl.UInt64).to_numpy()

@@ -25,10 +25,10 @@ def owners_of(schema: Schema, keys: Sequence[str], shards: int) -> Owners:
 
 
 def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dict[int, Slice]:
-    """Cut a slice into one per shard that has to hear of it.
+    """Cut a slice into one for each shard that has to hear of it.
 
-    Tuples go where their ``keys`` hash to; a punctuation goes to the shards that could hold tuples it
-    matches: the owners of its values where they can be listed, else every shard.
+    Tuples go where their ``keys`` hash to. A punctuation goes to the shards that could hold tuples it matches: the
+    owners of its values if these can be listed, otherwise every shard.
     """
     if shards == 1 or not keys:
         return {0: given}

@@ -1,4 +1,4 @@
-"""Joint covers across an exchange: what has to travel so that they are found behind it."""
+"""Joint covers across an exchange: the attributes that have to travel for them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from xmlpunct.engine.plan import Node
 
 
 def carry_domains(edge: Node, reader: Node) -> Node:
-    """A part that runs in the reader, with the attributes that ``reader``, behind an exchange, may have to join over.
+    """An edge that keeps the attributes over which ``reader``, behind an exchange, may need joint covers.
 
-    ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` close hour 5 together where S1 and S2 are all there is. They come
-    in different slices and tasks, so somebody has to remember them, and whoever projects sid away inside the
-    reader cannot. So attributes with a declared domain stay until behind the exchange, if they were dropped before
-    it and punctuations on anything else are of use there. Attributes that are only NOT NULL could be covered too,
-    by ranges that meet; but that is nearly all there are, and keeping them would undo that columns are pruned.
+    ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` close hour 5 together if S1 and S2 are all of sid's domain. They come
+    in different slices and tasks, so an operator with state has to remember them; a project inside the reader, which
+    drops sid, cannot. So attributes with a declared domain travel, if the edge would drop them and the reader can use
+    punctuations on others. Attributes that are only NOT NULL could be covered too, by ranges that meet. But these are
+    nearly all attributes, and keeping them would undo the pruning of columns.
     """
     if reader.ends_only:
         return edge

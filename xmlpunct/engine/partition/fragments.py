@@ -42,12 +42,12 @@ class Feed:
 class Fragment:
     """A stateful part. Port i of ``root`` (a `Receive` leaf) reads ``feeds[i]``.
 
-    ``single`` fragments run on one shard. ``keys`` are the ways to find the partition values in the output:
-    each names an attribute per value, in the order of the feeds' keys, that has it or is null. There is none if
-    the output has lost one.
+    ``single`` fragments run on one shard. ``keys`` are the ways to find the partition values in the output: each names
+    an attribute per value, in the order of the feeds' keys, that has it or is null. There is no way if the output has
+    lost a value.
 
-    ``sifts``: here or above it some operator says only what no tuple of its own matches. ``differs``: so what several
-    shards say differs. Where punctuations alone decide, all shards say the same at the same time.
+    ``sifts``: an operator here or above says only punctuations that none of its tuples match. ``differs``: shards
+    therefore say different punctuations. Where punctuations alone decide, all shards say the same at the same time.
     """
 
     root: Node
@@ -58,7 +58,7 @@ class Fragment:
     differs: bool = False
 
     def ways(self, port: int, shards: int) -> Ways:
-        """By what the merge of a port, on one of so many shards, must leave nothing unsaid; none if it may."""
+        """The ways by which a port's merge, on one of so many shards, must say what is implied; none if it need not."""
         if self.differs and shards > 1:
             return (self.feeds[port].keys,)
         return ONE_SHARD if self.sifts else ()
@@ -79,7 +79,7 @@ class Fragments:
 def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
     """Cut a plan over the streams of these names into edges and fragments.
 
-    ``on`` names the rules that apply of those that can be switched off.
+    ``on`` are the optional rules that are on.
     """
     edges: list[Edge] = []
     fragments: list[Fragment] = []
@@ -134,7 +134,7 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
 
 
 def _forgetful(node: Node) -> Node:
-    """A stateless part as it can run where it is rebuilt for every slice."""
+    """A stateless part in the form that is rebuilt for every slice."""
     return node.over([_forgetful(below) for below in node.inputs]).forgetful()
 
 
@@ -146,10 +146,10 @@ def _place(node: Node) -> Node:
         return node.over(children)
     kept = node.over([Exchange(c) if _available(c) is None else c for c in children])
     below = [_top_state(c) for c in children if _available(c) is not None]
-    # a guard goes by what is above it
+    # a guard may be partitioned as what is above it
     spread = [bool(_chosen(top)) for top in below if not isinstance(top, Guard)]
     if isinstance(node, Merge) and len(spread) == len(children) and not any(spread):
-        agree = True  # it has no tuples to hold that would be worth another fragment for each input
+        agree = True  # it holds no tuples, so a fragment for each input would gain nothing
     else:
         agree = bool(_chosen(kept)) if wanted else not any(spread)
     return kept if agree else node.over([Exchange(c) for c in children])
@@ -189,12 +189,12 @@ def _top_state(node: Node) -> Node:
 
 
 def _below(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """What partition attributes are called below a stateless node."""
+    """The names of partition attributes below a stateless node."""
     return tuple(source for key in keys for _, source in node.carries(key))
 
 
 def _heard(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
-    """The same fragments, which know who hears them, and what its operators must not leave unsaid for that."""
+    """The same fragments, told whether operators above them sift, and so what they must not leave unsaid."""
     told: dict[int, Fragment] = {}
     for number, fragment in reversed(list(enumerate(fragments))):
         above = [f for f in told.values() if (False, number) in [(x.from_edge, x.source) for x in f.feeds]]

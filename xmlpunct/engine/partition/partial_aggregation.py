@@ -1,7 +1,4 @@
-"""Partial aggregation at the source: what of a fragment's first operators is done at its edges.
-
-So less goes over the exchange.
-"""
+"""Partial aggregation at the source: edges do part of a fragment's work, so that less goes over the exchange."""
 
 from __future__ import annotations
 
@@ -14,11 +11,11 @@ from xmlpunct.operators import Aggregate
 
 
 def with_partial_aggregation(root: Node, numbers: Iterator[int], on: Rules) -> Node:
-    """The plan with partial operators on top of those of its edges where they are of use.
+    """The plan with partial operators on top of its edges where they are of use.
 
-    GroupBy(edge) -> GroupBy(PartialGroupBy(edge)), also through a merge and the upper halves of split projects; and a
-    PartialDupElim on an edge whose tuples go where duplicates make no difference. They keep nothing from slice to
-    slice, and let all punctuations pass that are of use behind the exchange, so nothing comes out later than without.
+    GroupBy(edge) -> GroupBy(PartialGroupBy(edge)), also through a merge and the upper halves of split projects. An edge
+    gets a PartialDupElim where duplicates make no difference behind it. Partial operators keep nothing from slice to
+    slice, and pass all punctuations that are of use behind the exchange, so no result comes later.
     """
 
     def work(node: Node, free: bool) -> Node:
@@ -40,7 +37,7 @@ def with_partial_aggregation(root: Node, numbers: Iterator[int], on: Rules) -> N
 
 
 def _sides(node: GroupBy) -> tuple[Node, ...]:
-    """The parts that a group-by reads, if it can go by partial aggregates that their edges make; else none."""
+    """The parts that a group-by reads, if their edges can make partial aggregates for it; else none."""
     below = node.input
     merged = isinstance(below, Merge) and bool(node.keys)  # without keys, an exchange stands above the merge
     sides = below.inputs if merged else (below,)
@@ -55,7 +52,7 @@ def _edge(side: Node) -> Node:
 
 def _aggregated(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) -> Node:
     below, whole = node.input, node.input.schema
-    # What a joint cover can be found over: null is closed by * alone.
+    # Joint covers are possible over these alone: only * closes null.
     kept = [a.name for a in whole if not a.nullable and a.name not in node.keys]
     parts = []
     for side in sides:
@@ -69,7 +66,7 @@ def _aggregated(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) 
 def _ahead(
     side: Node, keys: list[str], aggregates: tuple[Aggregate, ...], kept: list[str], number: int
 ) -> Node:
-    """A part with a partial group-by over its edge; the upper half of a split project goes by the sources yet."""
+    """A part with a partial group-by over its edge, which keeps the sources that a split project's upper half needs."""
     derived = side.derived if isinstance(side, Project) and side.derived else ()
     more = dict.fromkeys(name for _, e in derived for name in e.columns() if name not in (*keys, *kept))
     part = PartialGroupBy(_edge(side), tuple(keys), aggregates, (*kept, *more), number=number)

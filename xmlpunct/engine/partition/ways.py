@@ -1,4 +1,4 @@
-"""Where the values by which a fragment's tuples go to shards are found in what its operators give."""
+"""The ways to find, in an operator's output, the values by which its fragment's tuples go to shards."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def with_ways(root: Node, feeds: Sequence[Sequence[str]]) -> Node:
         else:
             below = [add(child) for child in node.inputs]
             node = node.over([child for child, _ in below])
-            holders = node.holders([found for _, found in below])
-        ordered = [sorted(found, key=node.schema.index) for found in holders]
+            holders = node.holders([of_input for _, of_input in below])
+        ordered = [sorted(names, key=node.schema.index) for names in holders]
         return replace(node, ways=tuple(product(*ordered)) if ordered else ()), holders
 
     return add(root)[0]

@@ -1,6 +1,6 @@
 """The plan: a tree of nodes, each of which knows the operator it stands for.
 
-A new operator is registered here: its node joins the family that it belongs to, and this list.
+To register a new operator, add its node to the module of its family, and to this list.
 """
 
 from xmlpunct.engine.plan.exchange import Exchange as Exchange

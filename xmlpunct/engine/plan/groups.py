@@ -1,4 +1,4 @@
-"""Groups and their aggregates; each tuple once; and what of both is done ahead of an exchange."""
+"""Grouping and duplicate elimination, and the parts of both that run ahead of an exchange."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xmlpunct.types import DOUBLE
 class GroupBy(Unary):
     """Groups by the columns ``keys`` (none: one group) and aggregates.
 
-    With ``whole``, its input are partial aggregates of tuples of that schema.
+    ``whole``: the input has partial aggregates of tuples of that schema.
     """
 
     keys: tuple[str, ...]
@@ -86,7 +86,7 @@ class GroupBy(Unary):
 class PartialGroupBy(Unary):
     """Aggregates slice by slice, for a `GroupBy` behind an exchange.
 
-    Punctuations may speak about the columns ``kept`` too, which tuples have no more.
+    Punctuations may speak about the columns ``kept`` too, though its tuples no longer have them.
     """
 
     keys: tuple[str, ...]
@@ -111,7 +111,7 @@ class PartialGroupBy(Unary):
 
 @dataclass(frozen=True)
 class DupElim(Unary):
-    """Drops tuples that were there before."""
+    """Drops tuples that came before."""
 
     repeats = True
 
@@ -135,7 +135,7 @@ class DupElim(Unary):
 
 @dataclass(frozen=True)
 class PartialDupElim(Unary):
-    """Drops what comes twice in a slice."""
+    """Drops tuples that came before in the same slice."""
 
     ahead = "each tuple once a slice"
 

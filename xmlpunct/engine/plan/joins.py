@@ -44,7 +44,7 @@ class Keyed(Binary):
         return _of_sides(self, {*used, *tested}.union(*self.keys))
 
     def forgotten(self, then: Sequence[str]) -> str:
-        """Each side's tuples go once the other side has closed their keys; ``then``: what becomes of them."""
+        """In words, when each side's tuples go; ``then`` says what becomes of them."""
         texts = []
         for side in (LEFT, RIGHT):
             other = self.inputs[1 - side]
@@ -115,7 +115,9 @@ class Join(Keyed):
         return super().places(name)
 
     def partition_choices(self) -> list[Choice]:
-        kept = {"inner": LEFT, "left": LEFT, "right": RIGHT}.get(self.kind)  # whose key no null replaces
+        kept = {"inner": LEFT, "left": LEFT, "right": RIGHT}.get(
+            self.kind
+        )  # the side whose key is never null-filled
         return [Choice(pair, None if kept is None else pair[kept]) for pair in self.keys]
 
     def holders(self, below: Sequence[Holders]) -> Holders:

@@ -1,7 +1,7 @@
 """What every node of a plan can be asked.
 
-Whoever plans, cuts, builds or explains asks the node, and need not know its kind. What a node does not override is
-right for any operator: it runs on one shard, reads whole tuples, and no rule moves it.
+Planning, partitioning, execution and `explain` ask the node, and need not know its kind. The defaults are safe for any
+operator: it runs on one shard, reads whole tuples, and no rule moves it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Place = tuple[str, str]
 """A stream and one of its attributes."""
 
 Holders = list[set[str]]
-"""For each partition value the attributes that have it or are null."""
+"""For each partition value the attributes that hold it or are null."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """An attribute by which a stateful node may be partitioned.
 
-    ``inputs`` is what each input calls it, ``output`` what the output does (None: after this node tuples of
-    one value may be on several shards).
+    ``inputs`` are its names in each input, ``output`` its name in the output (None: behind this node tuples of one
+    value may be on several shards).
     """
 
     inputs: tuple[str, ...]
@@ -40,25 +40,25 @@ class Choice:
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the plan. ``inputs`` are the nodes it reads from, by port; ``number`` is what people call it."""
+    """A node of the plan. ``inputs`` are the nodes it reads from, by port; users know it by its ``number``."""
 
     number: int = field(default=0, kw_only=True)
     ways: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, compare=False)
-    """On several shards, the ways to find the partition values in the output, if it matters to know."""
+    """On several shards, the ways to find the partition values in the output, where an operator needs them."""
     sifted: bool = field(default=False, kw_only=True, compare=False)
-    """Of a fragment's root: whether an operator above it may hold back what it says, since tuples match that."""
+    """Of a fragment's root: whether an operator above may hold back its punctuations, since tuples match them."""
 
     by_position: ClassVar[bool] = False
-    """Whether it matches its inputs' columns by position, so that these are exactly what it `needs`."""
+    """Whether it matches its inputs' columns by position, so that they are exactly those it `needs`."""
     by_name: ClassVar[bool] = False
-    """Whether it picks its input's columns by name, and lets go of the others."""
+    """Whether it picks its input's columns by name, and drops the others."""
     sifts: ClassVar[bool] = False
-    """Whether it says a punctuation only once no tuple that it retains matches it: one shard may say what another
-    cannot yet."""
+    """Whether it says a punctuation only once no retained tuple matches it, so that shards say it at different
+    times."""
     ends_only: ClassVar[bool] = False
     """Whether nothing but the end of an input releases anything."""
     ahead: ClassVar[str] = ""
-    """What it does ahead of an exchange, in words."""
+    """What it does ahead of an exchange, in words; empty if it is not there."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -77,7 +77,7 @@ class Node:
         """The schema of the node's output."""
         for below in self.walk():
             if below is not self:
-                _ = below.schema  # before an operator asks for it, and so on down
+                _ = below.schema  # inputs first, so that no deep recursion asks for them
         return self.operator().schema
 
     def walk(self) -> Iterator[Node]:
@@ -98,12 +98,12 @@ class Node:
 
     @property
     def name(self) -> str:
-        """What people call its operator."""
+        """The name of its operator."""
         return self.operator().name
 
     @property
     def parameters(self) -> str:
-        """What its operator is told, in words."""
+        """The parameters of its operator, in words."""
         return ""
 
     def describe(self) -> str:
@@ -129,41 +129,41 @@ class Node:
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
-        """Columns in which no two output tuples are alike, or None if nobody knows any.
+        """Columns in which no two output tuples are equal; None if none are known.
 
-        No column at all means that there is one tuple.
+        Without any column, there is one tuple.
         """
         return None
 
     @property
     def repeats(self) -> bool:
-        """Whether repeated input makes no more than repeated output: what fails rejects each tuple that comes."""
+        """Whether repeated input changes nothing but repeats output. What can fail rejects each tuple that comes."""
         return False
 
     def ignores_duplicates(self, port: int) -> bool:
-        """Whether the same comes out, however often a tuple comes in on a port."""
+        """Whether the output is the same however often a tuple comes in on a port."""
         return False
 
     def narrowed(self, used: Collection[str]) -> Node:
-        """The same node without columns that it computes and that are not ``used``; it keeps one at least."""
+        """The same node without those computed columns that are not ``used``; it keeps at least one column."""
         return self
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        """For each input the columns that these columns of the output take."""
+        """For each input the columns from which these columns of the output are made."""
         return [below.schema.names for below in self.inputs]
 
-    # What becomes of its inputs' columns, and of what punctuations say of them
+    # How its columns, and punctuations about them, follow from its inputs'
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         """The columns of its inputs, by port, that a column of the output is a copy of; none if it is computed."""
         return []
 
     def follows(self, name: str) -> list[tuple[int, str]]:
-        """The columns of its inputs that have to be closed, all of them, to close a value of this output column."""
+        """The columns of its inputs that must all be closed to close a value of this output column."""
         return self.carries(name)
 
     def is_constrained(self, name: str) -> bool:
-        """Whether a punctuation can speak about a column of the output: no aggregate's, nothing else computed."""
+        """Whether a punctuation can speak about a column of the output; not if it is computed."""
         followed = self.follows(name)
         return bool(followed) and all(self.inputs[port].is_constrained(column) for port, column in followed)
 
@@ -182,9 +182,9 @@ class Node:
     # How it runs
 
     def partition_choices(self) -> list[Choice] | None:
-        """By what its operator may be partitioned: any non-empty selection of these will do.
+        """By what its operator may be partitioned: any non-empty selection of these.
 
-        An empty list: by nothing, it runs on one shard. None: it has no state.
+        An empty list: it runs on one shard. None: it has no state.
         """
         return []
 
@@ -198,18 +198,18 @@ class Node:
         return self
 
     def with_domains(self) -> Node:
-        """The same node, whose output also has the attributes with a declared domain that it would leave out."""
+        """The same node, whose output keeps the attributes with a declared domain that it would drop."""
         return self
 
     def holders(self, below: Sequence[Holders]) -> Holders:
-        """The attributes of the output that have the partition values, given those of its inputs."""
+        """The attributes of the output that hold the partition values, given those of its inputs."""
         sources = {name: {c for port, c in self.carries(name) if port == 0} for name in self.schema.names}
-        return [{name for name, source in sources.items() if source & found} for found in below[0]]
+        return [{name for name, source in sources.items() if source & names} for names in below[0]]
 
 
 @dataclass(frozen=True)
 class Unary(Node):
-    """A node that reads from one other. Its columns are the input's, if it says nothing else."""
+    """A node that reads from one other. By default its columns are the input's."""
 
     input: Node
 
@@ -226,7 +226,7 @@ class Unary(Node):
 
 @dataclass(frozen=True)
 class Binary(Node):
-    """A node that reads from two others. A column is a copy of that of its name, if it says nothing else."""
+    """A node that reads from two others. By default a column is a copy of the input's of its name."""
 
     left: Node
     right: Node
@@ -265,7 +265,7 @@ def fresh(name: str, taken: Container[str]) -> str:
 
 
 def lost_domains(schema: Schema, kept: Iterable[str], taken: Iterable[str]) -> list[tuple[str, str]]:
-    """The attributes with a domain that are not kept, and what they can be called where names are taken."""
+    """The attributes with a domain that are not kept, each with a new name that is not taken."""
     kept, names = set(kept), set(taken)
     lost: list[tuple[str, str]] = []
     for attribute in schema:

@@ -14,8 +14,8 @@ from xmlpunct.engine.rule_options import USUAL, Rules
 class Query:
     """A whole query: its plan, whose nodes are numbered, and the streams it reads, in order of first use.
 
-    ``rules`` are those that are on, of those that can be off; ``reads`` are the sources and other files that its
-    statements name, each behind what it is, be it of use or not.
+    ``rules`` are the optional rules that are on. ``reads`` are the sources and other files that its statements name,
+    used or not: pairs of what it is, and its name.
     """
 
     root: Node
@@ -26,12 +26,12 @@ class Query:
 
     @property
     def guards(self) -> dict[int, str]:
-        """The numbers of the guards that say what they reject, each with the stream's declared name."""
+        """The numbers of the guards that report what they reject, each with the stream's declared name."""
         return {guard.number: guard.stream.declared for guard in self.root.find(Guard) if not guard.quiet}
 
     @property
     def ordered(self) -> bool:
-        """Whether results come in an order that the query asks for: a sort, under nothing that would break it."""
+        """Whether results come in an order that the query asks for: no operator above its sort breaks it."""
         return self.root.ordered
 
 

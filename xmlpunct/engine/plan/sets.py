@@ -17,7 +17,7 @@ class Matched(Node):
 
     by_position = True
     of_every: ClassVar[bool] = False
-    """Whether a tuple of the output is one of every input, and not of any."""
+    """Whether a tuple of the output is in every input; otherwise it is in one of them."""
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         place = self.schema.index(name)
@@ -38,7 +38,7 @@ class Matched(Node):
 
 @dataclass(frozen=True)
 class Distinct(Matched):
-    """One of them that gives each tuple once."""
+    """A `Matched` node that gives each tuple once."""
 
     @property
     def distinct_key(self) -> frozenset[str]:
@@ -50,7 +50,7 @@ class Distinct(Matched):
 
 @dataclass(frozen=True)
 class Poured(Matched):
-    """One of them that gives the tuples of all its inputs, of which there are any number."""
+    """A `Matched` node that gives the tuples of all its inputs, of which there may be any number."""
 
     sides: tuple[Node, ...]
 
@@ -98,7 +98,7 @@ class Union(Distinct, Poured):
 
 @dataclass(frozen=True)
 class Compared(Distinct, Binary):
-    """What one side has, compared with what the other has."""
+    """A `Distinct` node that compares the tuples of two sides."""
 
     sifts = True
     releases: ClassVar[str] = "forgotten"
@@ -125,7 +125,7 @@ class Intersect(Compared):
 
 @dataclass(frozen=True)
 class Difference(Compared):
-    """Each tuple that the left has and the right has not, once."""
+    """Each tuple that the left side has and the right side has not, once."""
 
     releases = "released, if the right side did not have it,"
 

@@ -1,4 +1,4 @@
-"""What is read: declared streams, their scans, and what says or judges who is late."""
+"""What is read: declared streams, their scans, and the nodes above a scan that promise, or reject late tuples."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from xmlpunct.slice import Slice
 class Stream:
     """A declared stream: ``source`` as written in WITH or given by ``-s``, relative to the current directory.
 
-    ``order`` is what PUNCTUATE says of its access order, if anything. ``sender`` says which of its source's
-    senders this is the stream of, counted from 1; 0 where there is one only, or they are yet to be told apart.
-    The tuples of a ``guarded`` one carry what a guard needs.
+    ``order`` is the access order that PUNCTUATE declares, if any. ``sender`` is the number, from 1, of the sender whose
+    stream this is; 0 if there is only one, or they are not told apart yet. Tuples of a ``guarded`` stream carry the
+    columns that a guard needs.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Stream:
     guarded: bool = False
 
     def of_sender(self, number: int) -> Stream:
-        """What one of several senders gives: ``bids#2``, of ``bids``."""
+        """The stream of one of several senders: ``bids#2``, of ``bids``."""
         return replace(self, name=f"{self.name}#{number}", sender=number)
 
     @property
@@ -51,9 +51,9 @@ class Stream:
 
 @dataclass(frozen=True)
 class Scan(Node):
-    """Reads a stream. ``columns`` are the attributes read, ``names`` what they are called from here on.
+    """Reads a stream. ``columns`` are the attributes read, ``names`` their names from here on.
 
-    Without ``memory`` punctuations pass one by one only: this scan is rebuilt for every slice.
+    Without ``memory`` it is rebuilt for every slice, so it passes punctuations only one by one.
     """
 
     stream: Stream
@@ -63,7 +63,7 @@ class Scan(Node):
 
     def operator(self) -> ops.Operator:
         scan = ops.Scan.rename(self.stream.layout, self.columns, self.names, self.memory)
-        scan.ends = not self.stream.guarded  # what comes too late is for the guard to say
+        scan.ends = not self.stream.guarded  # else the guard judges what comes after the end
         return scan
 
     @property
@@ -115,7 +115,7 @@ class Punctuate(Unary):
 
 @dataclass(frozen=True)
 class Guard(Unary):
-    """Rejects the late tuples of a guarded stream. A ``quiet`` one says nothing of them, for another one does."""
+    """Rejects the late tuples of a guarded stream. A ``quiet`` one does not report them, for another one does."""
 
     stream: Stream
     quiet: bool = False

@@ -1,4 +1,4 @@
-"""Tuple by tuple: selection, projection; and the order and the number of tuples that come out last."""
+"""Selection and projection, tuple by tuple; and ORDER BY and LIMIT."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Select(Unary):
 class Project(Unary):
     """Computes new tuples: for each column its name and its expression.
 
-    ``derived`` says of columns of the input which monotone expressions over other columns they are: this project
-    is the upper half of a split one, and has state. Without ``memory`` there is none.
+    ``derived`` maps columns of the input to the monotone expressions, over other columns, that they are. Such a
+    project is the upper half of a split one, and has state. Without ``memory`` it has none.
     """
 
     columns: tuple[tuple[str, Expression], ...]
@@ -126,7 +126,7 @@ class Project(Unary):
     def partition_choices(self) -> list[Choice] | None:
         if not self.derived:
             return None
-        # Not by a source: each shard has to hear of all of its values, for they are fused.
+        # Not by a source: its values are fused, so each shard has to hear of all of them.
         fused = {source for _, e in self.derived for source in e.columns()}
         return [Choice((source,), name) for name, source in self.copies.items() if source not in fused]
 
@@ -159,7 +159,7 @@ class Sort(Unary):
 
     @property
     def unblocked_by(self) -> str:
-        """What closes a prefix of the order: its first key, from the first value on."""
+        """A prefix of the order is released once its first key is closed, from the first value on."""
         key, end = self.keys[0], every_stream(self)
         nullable = self.schema[key.column].nullable
         if key.nulls_first and nullable:

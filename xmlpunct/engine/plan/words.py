@@ -9,7 +9,7 @@ from xmlpunct.engine.plan.streams import Scan
 
 
 def places(node: Node, names: Iterable[str]) -> dict[str, list[Place]]:
-    """For each of these columns of a node that punctuations speak about, by which attributes of streams they do."""
+    """For each of these columns that punctuations speak about, the attributes of streams by which they do."""
     return {name: found for name in names if (found := node.places(name))}
 
 

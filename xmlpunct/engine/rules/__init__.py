@@ -1,8 +1,7 @@
 """Rewrites of plans, as data: each rule is a plain function from a plan to one that means the same.
 
-"The same" includes which tuples are rejected: no rule makes a failing expression run on a tuple that it did
-not run on before, nor spares one that it did. Whether punctuations still get through is part of it too: a
-rule may let more through, never fewer.
+"The same" includes which tuples are rejected: no rule changes on which tuples an expression that can fail is evaluated.
+It also includes punctuations: a rule may let more of them through, never fewer.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 def optimize(root: Node, on: Rules = USUAL) -> Node:
     """Tell senders apart, apply all rules until none changes anything, then split what has to remember.
 
-    ``on`` names the rules that apply of those that can be switched off.
+    ``on`` are the optional rules that are on.
     """
     root = split_senders(root)
     rules = (*RULES, drop_ignored) if DROP_DUPELIMS in on else RULES

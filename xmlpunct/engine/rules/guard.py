@@ -1,4 +1,4 @@
-"""guard: judge who is late before anything else happens to a tuple."""
+"""guard: reject late tuples before any other operator sees them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from xmlpunct.operators.access_order import AccessOrder
 
 
 def with_guards(query: Query) -> Query:
-    """Scan(s) -> Project(Guard(Scan(s))), where the guard sees all attributes and the project is what the scan was.
+    """Scan(s) -> Project(Guard(Scan(s))): the guard sees all attributes, the project gives those that the scan gave.
 
-    What PUNCTUATE says of the stream stands right above the guard, so that it too can tell where that stood which it
-    rejects. Of several guards over one stream the first one speaks. Applied once and last, for other rules would
-    prune the columns that punctuations constrain.
+    A Punctuate stands right above the guard, so that it too can tell where a rejected tuple stood. Of several guards
+    over one stream the first one reports. Applied once and last, for other rules would prune the columns that
+    punctuations constrain.
     """
     numbers, heard = count(1 + max(node.number for node in query.root.walk())), set[str]()
 
@@ -43,12 +43,12 @@ def with_guards(query: Query) -> Query:
 
 
 def _by_origin(order: AccessOrder, origins: dict[str, str]) -> AccessOrder:
-    """The order of a stream in its own names."""
+    """An access order in the stream's own names."""
     by = None if order.by is None else origins[order.by]
     return replace(order, attribute=origins[order.attribute], by=by)
 
 
 def _columns(node: Node, scan: Scan) -> Iterator[tuple[str, Expression]]:
-    """What a scan reads, of a node that has all columns of its stream."""
+    """A scan's columns, read from a node that has all columns of the stream."""
     for name, (_, expression) in zip(scan.names, plain(node, scan.columns), strict=True):
         yield name, expression

@@ -11,7 +11,7 @@ from xmlpunct.expressions.program import can_fail
 def merge_selects(node: Node) -> Node:
     """Select(Select(x, p), q) -> Select(x, p AND q).
 
-    Not where q can fail and p can be null: AND evaluates q then, and the upper selection never saw the tuple.
+    Not where q can fail and p can be null: AND would evaluate q for tuples that the upper selection never saw.
     """
     match node:
         case Select(Select(x, p), q) if not (p.nullable and can_fail(q)):

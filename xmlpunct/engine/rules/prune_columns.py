@@ -8,12 +8,12 @@ from xmlpunct.engine.plan import Node, Project, plain
 
 
 def prune_columns(root: Node) -> Node:
-    """Columns that nothing above needs go, down to the scans. One that can fail stays: it rejects tuples."""
+    """Drop columns that nothing above needs, down to the scans. One that can fail stays, for it rejects tuples."""
     return _prune(root, root.schema.names)
 
 
 def _prune(node: Node, wanted: Sequence[str]) -> Node:
-    """The node with at least the columns ``wanted``, and never with none."""
+    """The node with at least the columns ``wanted``, and at least one."""
     used = set(wanted)
     node = node.narrowed(used)
     inputs = []

@@ -1,4 +1,4 @@
-"""push_projects: compute below a merge, where that can run inside the reader."""
+"""push_projects: compute below a merge, where the reader can do it."""
 
 from __future__ import annotations
 

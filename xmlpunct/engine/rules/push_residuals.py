@@ -1,4 +1,4 @@
-"""push_residuals: what ON says about one side drops that side's tuples before they are retained."""
+"""push_residuals: a condition of ON about one side drops that side's tuples before they are retained."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from xmlpunct.expressions.expression import Expression
 def push_residuals(node: Node) -> Node:
     """Join(x, y, ON p(x) AND q(y)) -> Join(Select(x, p), Select(y, q)).
 
-    Never on a side whose tuples come out without a partner too: a preserved one, the left of NOT EXISTS. Nor
-    where any of it can fail: it has to see the same pairs.
+    Never on a side whose tuples come out without a partner too: a preserved one, the left of NOT EXISTS. Nor where the
+    condition can fail: it has to see the same pairs.
     """
     match node:
         case Join() | SemiJoin() if not node.can_fail:

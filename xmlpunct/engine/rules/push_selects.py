@@ -1,4 +1,4 @@
-"""push_selects: drop tuples early, before they are computed with, compared and retained."""
+"""push_selects: drop tuples early, before operators compute, compare and retain."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from xmlpunct.operators.join_keys import LEFT, RIGHT
 
 
 def push_selects(root: Node) -> Node:
-    """Selections move below whatever they do not depend on.
+    """Move selections below operators that they do not depend on.
 
-    Below project, merge, union, dupelim, intersect and difference all of it, below group-by conditions on keys,
-    below joins those on one side: either of an inner join, the preserved one of an outer join, the left of
-    a semijoin.
+    All of a selection moves below project, merge, union, dupelim, intersect and difference. Conditions on keys move
+    below group-by. Conditions on one side move below joins: either side of an inner join, the preserved one of an outer
+    join, the left of a semijoin.
     """
     return everywhere(root, _push)
 
@@ -39,16 +39,16 @@ def _push(node: Node) -> Node:
             return below.over([_push(Select(x, substitute(p, dict(columns))))])
         case Select(Merge() as below, p):
             return _below_all(below, p)
-        # below, what can fail would reject every duplicate, and tuples that never come out
+        # below, one that can fail would also reject duplicates, and tuples that never come out
         case Select(DupElim() | Union() | Intersect() | Difference() as below, p) if not can_fail(p):
             return _below_all(below, p)
-        # its one test per left tuple can fail on nothing
+        # its test of a left tuple cannot fail
         case Select(NotIn(left, right) as below, p):
             return below.over([_push(Select(left, p)), right])
-        # one that can fail rejects pairs that would not be there
+        # a join that can fail has to see, and reject, the same pairs
         case Select(Join() | SemiJoin() as below, p) if not below.can_fail:
             return _below_join(node, below, p)
-        # without keys, the one group exists, whatever is dropped; one that can fail rejects groups, and silences none
+        # without keys there is one group, whatever is dropped; one that can fail has to reject the same groups
         case Select(GroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
             return _below_groups(node, below, p)
     return node
@@ -59,7 +59,7 @@ def _below_all(below: Node, predicate: Expression) -> Node:
 
 
 def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Node:
-    """Conditions on one side that no row of nulls is tested by; those on keys alone drop tuples of both."""
+    """Push conditions on a side that is never null-filled; those on keys alone drop tuples of both sides."""
     tested = join.without_nulls
     lower: tuple[list[Expression], list[Expression]] = ([], [])
     pushed = []
@@ -81,7 +81,7 @@ def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Nod
 
 
 def _below_groups(node: Node, group: GroupBy, predicate: Expression) -> Node:
-    """Conditions on keys alone drop whole groups."""
+    """Push conditions on keys alone, which drop whole groups."""
     parts = conjuncts(predicate)
     lower = [p for p in parts if set(p.columns()) <= set(group.keys)]
     if not lower:

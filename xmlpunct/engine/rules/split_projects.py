@@ -1,4 +1,4 @@
-"""split_projects: what a project remembers of punctuations is kept where it can be remembered."""
+"""split_projects: the part of a project that remembers punctuations runs where it has state."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from xmlpunct.expressions.monotone import Monotone
 
 
 def split_projects(root: Node) -> Node:
-    """Project(x, h = f(a)) -> Project(Project(x, h = f(a), a), h), which knows that h = f(a), for monotone f.
+    """Project(x, h = f(a)) -> Project(Project(x, h = f(a), a), h), for monotone f; the upper half knows that h = f(a).
 
-    The lower half is stateless: it computes, and keeps the sources, on which punctuations pass. The upper half
-    fuses these, and drops them. An exchange between the two goes by h, so that all shards hear of all of a.
-    Applied once and last, for other rules would put the halves together again.
+    The lower half is stateless: it computes h, and keeps a so that punctuations on it pass. The upper half fuses these
+    punctuations, and drops a. An exchange between the two goes by h, so that all shards hear of all of a. Applied once
+    and last, for other rules would merge the halves again.
     """
     return _split(root, None)
 
@@ -32,7 +32,7 @@ def _split(node: Node, wanted: Collection[str] | None) -> Node:
 
 
 def _halves(node: Project, wanted: Collection[str] | None) -> Node:
-    """A project split in two, if there is a column of use that follows another."""
+    """A project split in two, if a column of use follows another."""
     followed = {
         name: m
         for name, e in node.columns

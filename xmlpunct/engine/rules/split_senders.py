@@ -13,8 +13,8 @@ from xmlpunct.firehose.sources import senders_of
 def split_senders(node: Node) -> Node:
     """Scan(s) -> Merge(Scan(s#1), ..., Scan(s#n)) where the source of s has n senders.
 
-    Punctuate(Scan(s)) -> Merge(Punctuate(Scan(s#1)), ...): who is in order is each sender by itself, and one that
-    lags behind the others is not late. Applied once and first, so that all else treats them as it does any merge.
+    Punctuate(Scan(s)) -> Merge(Punctuate(Scan(s#1)), ...): each sender is in order by itself, and one that lags behind
+    the others is not late. Applied once and first, so that other rules see an ordinary merge.
     """
     match node:
         case Scan(stream) if not stream.sender and (count := senders_of(stream.source)) > 1:

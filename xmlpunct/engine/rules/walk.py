@@ -1,4 +1,4 @@
-"""What rules share: how to apply them everywhere, and conditions in parts."""
+"""What rules share: applying a change everywhere, and taking conditions apart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def everywhere(root: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def rule(change: Callable[[Node], Node]) -> Callable[[Node], Node]:
-    """The rule that makes a change everywhere; where its pattern does not match it returns the node."""
+    """The rule that makes a change everywhere. The change returns a node that it does not match."""
 
     @wraps(change)
     def apply(root: Node) -> Node:
@@ -29,7 +29,7 @@ def rule(change: Callable[[Node], Node]) -> Callable[[Node], Node]:
 
 
 def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
-    """The expression with what stands for its columns in their place."""
+    """The expression with ``columns`` in place of its columns."""
     return expression.rewrite(lambda e: columns[e.name] if isinstance(e, Column) else None)
 
 
@@ -51,7 +51,7 @@ def select(node: Node, parts: Sequence[Expression]) -> Node:
 
 
 def movable(predicate: Expression) -> list[Expression]:
-    """The parts of a condition that may be tested earlier, with the others rejecting the same tuples.
+    """The parts of a condition that may be tested earlier, so that the others still reject the same tuples.
 
     AND evaluates its right operand unless its left one is false.
     """
@@ -65,14 +65,14 @@ def movable(predicate: Expression) -> list[Expression]:
 
 
 def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | None:
-    """A condition on a join's pairs as one on a single side, whose keys equal the other's; None if it is none.
+    """A condition on a join's pairs as one on a single side, whose keys equal the other's; None if it is not.
 
-    A constant is none.
+    A constant is not.
     """
     schema, columns = join.inputs[side].schema, dict[str, Expression]()
     for pair in join.keys:
         mine, other = schema[pair[side]], join.inputs[1 - side].schema[pair[1 - side]]
-        if other.nullable or not mine.nullable:  # else what is said to be never null would be
+        if other.nullable or not mine.nullable:  # else a column that is NOT NULL would become nullable
             columns[other.name] = Column(mine.type, mine.nullable, mine.name)
     columns |= {name: column(join.inputs[side], name) for name in schema.names}
     names = set(part.columns())

@@ -24,7 +24,7 @@ SMALL_BYTES = 16 * 2**10
 PIECE_BYTES = 32 * 2**20
 """A large frame is stored in pieces of so many bytes, since Spark limits the size of a value."""
 CACHE_BYTES = 256 * 2**20
-"""A process keeps so many bytes of the states it worked on last (`benchmarks/retained.py --engine spark` tells what it saves)."""
+"""A process keeps so many bytes of the states it worked on last (`benchmarks/retained.py --engine spark`)."""
 
 Key = tuple[str, int]
 HEAD: Key = ("", 0)

@@ -19,15 +19,15 @@ from xmlpunct.names import is_xml_name
 __all__ = ["plan"]
 
 DEEPEST = 150
-"""So many operators can stand one above the other."""
+"""How many operators can follow each other. Plans are walked by recursion, and Python's stack ends at 1,000 calls."""
 
 
 def plan(sql: str, sources: Mapping[str, str] | None = None, rules: Rules = USUAL) -> Query:
     """Plan a query.
 
-    ``sql`` has CREATE STREAM statements and exactly one query; ``sources`` maps names of streams to sources
-    that replace the declared ones; ``rules`` are those that are on, of those that can be off. Raises `SqlError`,
-    with the place, for what cannot be read or cannot run, and `UsageError` for a source of an undeclared stream.
+    ``sql`` has CREATE STREAM statements and exactly one query. ``sources`` maps names of streams to sources that
+    replace the declared ones. ``rules`` are the optional rules that are on. Raises `SqlError`, with the place, for
+    what cannot be read or cannot run, and `UsageError` for a source of an undeclared stream.
 
     >>> query = plan("CREATE STREAM s (a INT, b INT) WITH (source = 's.xml'); SELECT b FROM s WHERE b > 0")
     >>> query.root.schema.names, query.streams[0].source
@@ -57,7 +57,7 @@ def _plan(sql: str, sources: Mapping[str, str], rules: Rules) -> Query:
 
 
 def _check_depth(root: Node) -> None:
-    """Refuse what would later take a deeper stack than there is."""
+    """Refuse a plan that later steps could not walk within Python's stack."""
     depth: dict[int, int] = {}
     for node in root.walk():
         depth[id(node)] = 1 + max((depth[id(below)] for below in node.inputs), default=0)

@@ -1,4 +1,4 @@
-"""Taking a syntax node apart so that nothing in it goes unread."""
+"""Taking a syntax node apart, so that nothing in it goes unread."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _SPELLING = {
 
 
 def take(node: exp.Expr, *names: str, unread: Collection[str] = ()) -> list[Any]:
-    """The arguments of those names (None where one is missing), if the node has no others.
+    """The arguments of those names (None where one is missing).
 
-    Whatever else is set is refused by name, so that nothing sqlglot reads is ever ignored. ``unread`` are
-    arguments that change nothing.
+    Any other argument that is set is refused by name, so that nothing sqlglot reads is ignored. ``unread`` are
+    arguments that change nothing, or that the caller reads elsewhere.
     """
     for name, value in node.args.items():
         if name not in names and name not in unread and value not in (None, False, [], ""):
@@ -54,7 +54,7 @@ def take(node: exp.Expr, *names: str, unread: Collection[str] = ()) -> list[Any]
 
 
 def only(node: exp.Expr, name: str, unread: Collection[str] = ()) -> Any:
-    """The one argument of a node that has that one alone."""
+    """The one argument that a node has."""
     return take(node, name, unread=unread)[0]
 
 

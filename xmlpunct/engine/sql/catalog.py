@@ -45,7 +45,7 @@ def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict
 
 
 def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:
-    """The sources and lists of senders that statements and options name, each behind what it is."""
+    """The sources and lists of senders that statements and options name: pairs of what it is, and its name."""
     for stream in streams.values():
         if stream.source is not None:
             yield f"the source of stream {stream.name}", stream.source
@@ -56,7 +56,7 @@ def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iter
 
 
 def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) -> str | None:
-    """Where a stream comes from; ``connections`` and ``follow`` go with the source that they stand beside."""
+    """Where a stream comes from. ``connections`` and ``follow`` apply to the source declared beside them."""
     source = options.get("source", given)
     if (count := options.get("connections")) is not None:
         if source is None or not source.startswith("tcp-listen://") or "?" in source:
@@ -77,7 +77,7 @@ def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) 
 
 
 def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
-    """What PUNCTUATE says. The list of senders is read now: a value per line, read as the column's type."""
+    """What PUNCTUATE says. The file of senders, read now, has a value of the column's type on each line."""
     parts = statement.meta.get("order")
     if parts is None:
         return None
@@ -97,7 +97,7 @@ def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
     by, file = schema[parts["by"].name], parts["file"]
     try:
         lines = Path(file.name).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, ValueError) as error:  # which not being UTF-8 is
+    except (OSError, ValueError) as error:  # a ValueError: it is not UTF-8
         refuse(f"cannot read {file.name}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}", file)
     with at(file):
         senders = tuple(dict.fromkeys(by.type.parse(line.strip()) for line in lines if line.strip()))
@@ -125,7 +125,7 @@ def _slack(type_: Type, node: exp.Expr) -> float:
 
 
 def _option(statement: exp.Expr, name: str) -> exp.Expr | None:
-    """What WITH (...) says of an option, if anything."""
+    """The option of that name in WITH (...), if there is one."""
     return next((o for o in statement.args["properties"].expressions if o.name == name), None)
 
 

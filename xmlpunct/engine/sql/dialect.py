@@ -32,7 +32,7 @@ UNQUOTED = ("connections", "follow")
 class PunctSQL(Dialect):
     """Standard SQL, CREATE STREAM, and PATH in column lists."""
 
-    # Else an ORDER BY without NULLS would read as NULLS FIRST, as some databases have it.
+    # Otherwise ORDER BY without NULLS would mean NULLS FIRST, as in some databases.
     NULL_ORDERING = "nulls_are_last"
 
     class Parser(InsideOut):
@@ -61,7 +61,7 @@ class PunctSQL(Dialect):
             """ORDER BY a [SLACK s] [FROM 'file' BY b] as its parts, by the names attribute, slack, file, by."""
             if not self._match(TokenType.ORDER_BY):
                 self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
-            found: dict[str, exp.Expr | None] = {"attribute": self._parse_id_var() or self._fail("a column")}
+            attribute = self._parse_id_var() or self._fail("a column")
             slack = self._parse_unary() if self._match_text_seq("SLACK") else None
             file = by = None
             if self._match(TokenType.FROM):
@@ -69,7 +69,7 @@ class PunctSQL(Dialect):
                 if not self._match_text_seq("BY"):
                     self._fail("BY and the column that names the sender")
                 by = self._parse_id_var() or self._fail("a column")
-            return {**found, "slack": slack, "file": file, "by": by}
+            return {"attribute": attribute, "slack": slack, "file": file, "by": by}
 
         def _parse_stream_option(self) -> exp.Expr:
             token = self._curr
@@ -114,21 +114,21 @@ class PunctSQL(Dialect):
                 self._fail("a column has NOT NULL, PATH '...' and CHECK (...), nothing else")
 
         def _parse_primary(self) -> exp.Expr | None:
-            """As sqlglot does; NULL, TRUE and FALSE too remember where they stand."""
+            """As sqlglot does; NULL, TRUE and FALSE also remember their place."""
             token = self._curr
-            found: exp.Expr | None = super()._parse_primary()
-            if isinstance(found, exp.Null | exp.Boolean):
-                found.meta.update(start=token.start, end=token.end)
-            return found
+            primary: exp.Expr | None = super()._parse_primary()
+            if isinstance(primary, exp.Null | exp.Boolean):
+                primary.meta.update(start=token.start, end=token.end)
+            return primary
 
         def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
-            """As sqlglot does; the join remembers where it stands and whether a comma made it."""
+            """As sqlglot does; the join remembers its place, and whether a comma made it."""
             token = self._curr
-            found: exp.Join | None = super()._parse_join(*args, **kwargs)
-            if found is not None:
+            join: exp.Join | None = super()._parse_join(*args, **kwargs)
+            if join is not None:
                 comma = token.token_type is TokenType.COMMA
-                found.meta.update(start=token.start, end=self._prev.end, comma=comma)
-            return found
+                join.meta.update(start=token.start, end=self._prev.end, comma=comma)
+            return join
 
         def _warn_unsupported(self) -> None:
             """Say nothing: what becomes a Command is refused later, with its place."""
@@ -147,15 +147,15 @@ def parse_statements(sql: str) -> list[exp.Expr]:
         check_depth(tokens, sql)
         return [s for s in dialect.parser().parse(tokens, sql) if s is not None]
     except ParseError as error:
-        found = error.errors[0]
-        line, column = found.get("line") or 1, found.get("col") or 1
+        first = error.errors[0]
+        line, column = first.get("line") or 1, first.get("col") or 1
         line_start = 0
         for _ in range(line - 1):
             line_start = sql.find("\n", line_start) + 1
         end = line_start + column  # sqlglot's column is that of the token's last character
-        start = max(line_start, end - len(found.get("highlight") or ""))
-        raise SqlError(_plain(str(found.get("description") or error)), sql, start, end) from None
-    except TokenError:  # its own place is 50 characters wide; all that ended before is in pairs
+        start = max(line_start, end - len(first.get("highlight") or ""))
+        raise SqlError(_plain(str(first.get("description") or error)), sql, start, end) from None
+    except TokenError:  # it gives 50 characters and no place; the last opening character is the one at fault
         start = max(sql.rfind(opening) for opening in ("'", '"', "/*", "$"))
         raise SqlError("a quotation or a comment does not end", sql, max(start, 0), len(sql)) from None
 
@@ -188,12 +188,12 @@ def _plain(message: str) -> str:
 
 
 def place(node: exp.Expr) -> tuple[int | None, int | None]:
-    """Where a node stands in its SQL: character offsets, end exclusive; (None, None) if nobody knows."""
+    """Where a node stands in its SQL: character offsets, end exclusive; (None, None) if that is not known."""
     at: exp.Expr | None = node
     while at is not None:
-        found = [n.meta for n in at.walk() if "start" in n.meta]
-        if found:
-            return min(m["start"] for m in found), max(m["end"] for m in found) + 1
+        metas = [n.meta for n in at.walk() if "start" in n.meta]
+        if metas:
+            return min(m["start"] for m in metas), max(m["end"] for m in metas) + 1
         at = at.parent
     return None, None
 
@@ -214,7 +214,7 @@ def at(node: exp.Expr) -> Iterator[None]:
 
 @contextmanager
 def about(sql: str) -> Iterator[None]:
-    """Give a `SqlError` raised inside the text its places refer to."""
+    """Add the text to a `SqlError` that is raised inside."""
     try:
         yield
     except SqlError as error:
@@ -317,10 +317,10 @@ def _domain(node: exp.Expr, name: str, type_: Type) -> Pattern:
             waiting += [part.right, part.left]
         else:
             with at(part):
-                found = _domain_of(part, name, type_)
-            if found is None:
+                pattern = _domain_of(part, name, type_)
+            if pattern is None:
                 refuse(f"CHECK is BETWEEN, IN or comparisons of {name} with literals, joined by AND", part)
-            domain = pt.intersect(domain, found)
+            domain = pt.intersect(domain, pattern)
     return domain
 
 

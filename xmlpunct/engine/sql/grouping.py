@@ -1,4 +1,4 @@
-"""GROUP BY: keys, the aggregates met on the way, and what SELECT and HAVING become above them."""
+"""GROUP BY: its keys and aggregates, and SELECT and HAVING rewritten over their results."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class Grouping:
         return GroupBy(below, keys, tuple(self.aggregates))
 
     def above(self, expression: Expression, places: dict[str, exp.Expr]) -> Expression:
-        """An expression of SELECT or HAVING over the group-by's output instead of its input.
+        """An expression of SELECT or HAVING, rewritten over the group-by's output.
 
-        Refuses a column that is neither a key nor inside an aggregate, at its place.
+        Refuses a column that is neither a key nor inside an aggregate.
         """
 
         def change(e: Expression) -> Expression | None:

@@ -51,7 +51,7 @@ def conditions(node: exp.Expr | None) -> list[exp.Expr]:
 def split(
     nodes: Iterable[exp.Expr], scalars: Scalars, left: Node, right: Node
 ) -> tuple[list[Equality], list[Expression]]:
-    """Conditions as equalities between the two sides, and the others. Constants that hold always are left out."""
+    """Conditions as equalities between the two sides, and the others but constants that are true."""
     equalities: list[Equality] = []
     others: list[Expression] = []
     for node in nodes:
@@ -78,8 +78,8 @@ def _side(expression: Expression, left: Node, right: Node) -> int | None:
 class Sides:
     """The two inputs of a join, and the keys that its equalities become.
 
-    A side that is not a plain column of the key's type is projected to a further column below the join. No
-    column is a key twice: such an equality goes to the residual.
+    A side that is no column of the key's type is computed as a further column below the join. No column is a key
+    twice: such an equality goes to the residual.
     """
 
     def __init__(self, left: Node, right: Node, equalities: Iterable[Equality]) -> None:
@@ -150,7 +150,7 @@ def joined(
     equalities: Iterable[Equality] = (),
     others: Sequence[Expression] = (),
 ) -> Relation:
-    """Two relations whose columns are called differently in the plan as one; ``kind`` may be semi or anti."""
+    """Two relations, whose columns in the plan have different names, as one; ``kind`` may be semi or anti."""
     sides = Sides(left.node, right.node, equalities)
     inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), sides.keys
     parts = [*sides.residual, *others]
@@ -175,7 +175,7 @@ def join_on(left: Relation, right: Relation, kind: str, nodes: Iterable[exp.Expr
 
 
 def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.Expr]) -> Relation:
-    """left kind JOIN right USING (names): each name is one column from here on, its tables' are hidden."""
+    """left kind JOIN right USING (names). Each name is one column from here on; the tables' own are hidden."""
     equalities, pairs = [], []
     for name in names:
         a, b = (side.find(name, None, name) for side in (left, right))

@@ -9,9 +9,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 from xmlpunct.errors import SqlError
 
 DEEPEST, MOST_QUERIES = 1500, 64
-"""So many operands can stand inside each other, and so many queries."""
+"""How many operands, and how many queries, can stand inside each other.
+
+No matter of speed: SQL that programs write stays below, and a hostile query is refused before it costs anything.
+"""
 SHALLOW = 10
-"""sqlglot reads so many levels as it always does. It takes some twenty calls a level, and Python allows 1,000."""
+"""How many levels sqlglot reads its own way. It takes some twenty calls a level, and Python's stack ends at 1,000."""
 
 _OPENING = (TokenType.L_PAREN, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.END)
@@ -51,7 +54,7 @@ class InsideOut(parser.Parser):
 
     _read: list[Token] | None = None
     _known: dict[int, tuple[exp.Expr, int]]
-    """What has been read of a statement: for the place of its first token an operand, and the place behind it."""
+    """The operands read so far: by the place of the first token, each with the place behind its last."""
 
     def _parse_statement(self) -> exp.Expr | None:
         if self._tokens is not self._read:  # else it is a statement inside one

@@ -19,7 +19,7 @@ from xmlpunct.expressions.expression import Expression
 class Ordering:
     """What a query's ORDER BY and LIMIT say.
 
-    ``places`` are, once resolved, the places of the sort keys among the columns that the query computes.
+    ``places``, once resolved, are those of the sort keys among the columns that the query computes.
     """
 
     items: list[exp.Expr]
@@ -42,10 +42,10 @@ class Ordering:
     def resolve(
         self, listed: list[tuple[str, exp.Expr]], columns: list[Expression], scalars: Scalars
     ) -> list[Expression]:
-        """Find each item among a query's columns; return what it has to compute besides.
+        """Find each item among a query's columns; return the further expressions that it has to compute.
 
-        A position or the name of an output column means that column; anything else is an expression over what
-        the query reads.
+        A position or the name of an output column means that column. Anything else is an expression over what the
+        query reads.
         """
         hidden: list[Expression] = []
         names = Names([name for name, _ in listed])
@@ -63,7 +63,7 @@ class Ordering:
         return hidden
 
     def over(self, relation: Relation) -> Relation:
-        """A query whose output is all there is to go by, with the columns that ORDER BY computes from it."""
+        """A query whose output alone ORDER BY can refer to, with the columns that it computes from it."""
         names = list(relation.node.schema.names)
         own = [column(relation.node, name) for name in names]
         reader = Scalars(relation, "ORDER BY")
@@ -76,7 +76,7 @@ class Ordering:
 
 
 def arranged(relation: Relation, ordering: Ordering) -> Relation:
-    """A query's output in order, cut off, and without the columns that only ORDER BY needs."""
+    """A query's output, sorted and limited, without the columns that only ORDER BY needs."""
     node: Node = relation.node
     names = node.schema.names
     if ordering.items:

@@ -46,7 +46,7 @@ def plan_query(node: exp.Expr, context: Context) -> Relation:
 
 
 def _with(node: exp.Expr | None, context: Context) -> Context:
-    """The context, and the queries of a WITH clause. Each is planned here once, to find its errors."""
+    """The context with the queries of a WITH clause. Each is planned once here, so that its errors are told."""
     if node is None:
         return context
     seen: set[str] = set()
@@ -96,7 +96,7 @@ def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
 
 
 def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> Relation:
-    """One SELECT. What ``ordering`` goes by and SELECT does not list becomes columns without fields."""
+    """One SELECT. What ``ordering`` needs and SELECT does not list becomes columns without fields."""
     items, group, having, distinct, with_ = take(
         node, "expressions", "group", "having", "distinct", "with_", unread=("from_", "joins", "where")
     )
@@ -186,7 +186,7 @@ def _keys(group: exp.Expr | None, listed: list[tuple[str, exp.Expr]], relation: 
 def _read(node: exp.Select, context: Context, correlated: bool) -> tuple[Relation, list[exp.Expr]]:
     """What SELECT reads: FROM, restricted by WHERE.
 
-    With ``correlated``, conditions that refer to the query around are left to do and returned.
+    ``correlated``: returns the conditions that refer to the query around, instead of refusing them.
     """
     items, from_, joins, where = take(
         node,
@@ -221,7 +221,7 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> tuple[Relatio
 
 
 def plan_inner(node: exp.Expr, context: Context) -> Inner:
-    """The query of IN or EXISTS. Its columns are called differently in the plan from those of the query around."""
+    """The query of IN or EXISTS. In the plan, none of its columns has the name of one of the query around."""
     while isinstance(node, exp.Subquery):
         node, with_ = take(node, "this", "with_")
         context = _with(with_, context)

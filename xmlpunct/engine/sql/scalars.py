@@ -30,20 +30,20 @@ AGGREGATES: dict[type[exp.Expr], str] = {
 SUBQUERY = "a subquery can stand in FROM, and as IN (...) or EXISTS (...) joined to the rest of WHERE by AND"
 
 FIELD = "field"
-"""Where a column's syntax carries the field it means, if that is known already."""
+"""The key under which a column's syntax carries its field, if that is known already."""
 
 AggregateHandler = Callable[[exp.Expr], Column]
 
 Reading = Generator[exp.Expr, Expression, Expression]
-"""Reads a node: yields those below, is sent their trees, returns its own."""
+"""Reads a node: yields those below it, is sent their trees, and returns its own."""
 
 
 class Scalars:
     """Reads expressions over one relation.
 
-    ``aggregate`` says what becomes of an aggregate; without it there is none here, and ``where`` says where
-    that is. With ``outer``, a column that the relation does not have may be one of the query around it.
-    ``places`` remembers where each column was first read, for what is found out later.
+    ``aggregate`` reads an aggregate; without it aggregates are refused, and ``where`` names the clause. ``outer``: a
+    column that the relation does not have may be one of the query around. ``places`` has the syntax that first read
+    each column, for errors that show later.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class Scalars:
 
     def condition(self, node: exp.Expr) -> Expression:
         """A BOOLEAN expression."""
-        found = self.read(node)
+        expression = self.read(node)
         with at(node):
-            return fn.of_type(self.where, found, BOOLEAN)
+            return fn.of_type(self.where, expression, BOOLEAN)
 
     def _function(self, node: exp.Expr, record: Function, *more: exp.Expr | None) -> Reading:
-        """A function whose node has the operands that its record names, and ``more`` that stand elsewhere."""
+        """A function: its operands are those that its record names in the node, then ``more``."""
         assert record.syntax is not None
         _, names, unread = record.syntax
         return (
@@ -92,13 +92,13 @@ class Scalars:
         )
 
     def _call(self, node: exp.Expr, record: Function, *operands: exp.Expr | list[exp.Expr] | None) -> Reading:
-        found = []
+        arguments = []
         for operand in operands:
             for part in operand if isinstance(operand, list) else [operand]:
                 if part is not None:
-                    found.append((yield part))
+                    arguments.append((yield part))
         with at(node):
-            return record(*found)
+            return record(*arguments)
 
     def _column(self, node: exp.Expr) -> Expression:
         name, table = take(node, "this", "table")
@@ -143,9 +143,9 @@ class Scalars:
 
     def _cast(self, node: exp.Expr) -> Reading:
         operand, to = take(node, "this", "to")
-        found = yield operand
+        expression = yield operand
         with at(node):
-            return fn.cast(found, type_of(to))
+            return fn.cast(expression, type_of(to))
 
     def _is(self, node: exp.Expr) -> Reading:
         operand, what = take(node, "this", "expression")
@@ -174,8 +174,8 @@ class Scalars:
         like, escape = take(node, "this", "expression") if isinstance(node, exp.Escape) else (node, None)
         if type(like) is not exp.Like:
             refuse("ESCAPE goes with LIKE", node)
-        found = yield from self._function(like, LIKE, escape)
-        return NOT(found) if like.args.get("negate") else found
+        test = yield from self._function(like, LIKE, escape)
+        return NOT(test) if like.args.get("negate") else test
 
     def _extract(self, node: exp.Expr) -> Reading:
         unit, operand = take(node, "this", "expression")

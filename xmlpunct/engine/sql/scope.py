@@ -17,8 +17,8 @@ from xmlpunct.expressions.expression import Column
 class Field:
     """A column of a relation: ``table.name`` to the query, ``column`` in the schema of the relation's node.
 
-    ``origin`` is where the query defines it. A ``hidden`` one goes by ``table.name`` only, because USING has
-    put another in its place.
+    ``origin`` is where the query defines it. A ``hidden`` one has only the name ``table.name``, for USING has put
+    another in its place.
     """
 
     table: str | None
@@ -30,9 +30,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Relation:
-    """A part of the plan and what its columns are called.
+    """A part of the plan, and the names that the query gives its columns.
 
-    ``outer`` is what the query around a subquery reads, for the conditions that may refer to it.
+    ``outer`` is the relation that the query around a subquery reads.
     """
 
     node: Node
@@ -57,7 +57,7 @@ class Relation:
         return bool(there) and self.find(name, table, node) is not None
 
     def listed(self) -> list[Field]:
-        """What ``*`` stands for: every column once, though an inner join's equated ones have two names."""
+        """What ``*`` stands for: every column once, even if an inner join gave it two names."""
         by_column: dict[str, Field] = {}
         for field in self.fields:
             if not field.hidden:
@@ -65,7 +65,7 @@ class Relation:
         return list(by_column.values())
 
     def apart(self, taken: Iterable[str]) -> Relation:
-        """The same with no column in the plan called as one of ``taken``."""
+        """The same relation, none of whose columns in the plan has a name in ``taken``."""
         names = self.node.schema.names
         there = set(taken)
         if there.isdisjoint(names):
@@ -114,7 +114,7 @@ class Relation:
 
 
 class Names:
-    """Names that identifiers mean: by their spelling, and by that in small letters."""
+    """Names by which identifiers are resolved, in their own spelling and in small letters."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
@@ -127,7 +127,7 @@ class Names:
     def places(self, name: exp.Expr) -> list[int]:
         """The places of the names that an identifier means.
 
-        A quoted one means its own spelling alone; an unquoted one that too, and failing that any letter case.
+        A quoted one means its own spelling alone. An unquoted one means any letter case if its own is not there.
         """
         text = name.name
         if text in self._exact or name.args.get("quoted"):
@@ -136,7 +136,7 @@ class Names:
 
 
 class Fields:
-    """Fields to be found by name."""
+    """Fields, looked up by name."""
 
     def __init__(self, fields: list[Field]) -> None:
         self.fields, self._names = fields, Names([f.name for f in fields])
@@ -146,15 +146,10 @@ class Fields:
         return [self.fields[i] for i in self._names.places(name)]
 
 
-def matches(name: exp.Expr, names: Sequence[str]) -> list[int]:
-    """The places of the names that an identifier means."""
-    return Names(names).places(name)
-
-
 class Unused:
     """Gives names that are not taken: the one wanted, or that with ``#2``, ``#3``... behind it.
 
-    None in which polars would see a pattern of several columns, and none that operators use.
+    It gives no name that polars would read as a pattern of several columns, and none that operators use.
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -177,7 +172,7 @@ class Unused:
 
 
 def unique(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Names that are `Unused`, for each of some.
+    """An `Unused` name for each of some names.
 
     >>> unique(["a", "b", "a", "*"])
     ['a', 'b', 'a#2', '*#2']

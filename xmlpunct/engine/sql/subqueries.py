@@ -20,7 +20,7 @@ from xmlpunct.operators.join_keys import LEFT, RIGHT
 
 @dataclass(frozen=True)
 class Inner:
-    """A query inside another: what it reads, what it selects, and the conditions about the query around."""
+    """A query inside another: what it reads, what it selects, and its conditions about the query around."""
 
     relation: Relation
     columns: list[Expression]
@@ -37,7 +37,7 @@ def is_subquery(node: exp.Expr) -> bool:
 
 
 def restrict(relation: Relation, node: exp.Expr, context: Context, plan: InnerPlanner) -> Relation:
-    """The tuples of a relation for which such a condition holds."""
+    """The tuples of a relation for which a condition that `is_subquery` holds."""
     negated, condition = _positive(node)
     values: list[exp.Expr] = []
     if isinstance(condition, exp.In):

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from xmlpunct.engine.plan import Node, Punctuate, Scan, Stream
-from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
 from xmlpunct.engine.sql.scalars import Scalars
-from xmlpunct.engine.sql.scope import Field, Relation, matches
+from xmlpunct.engine.sql.scope import Field, Names, Relation
 from xmlpunct.expressions.expression import Expression
 
 
@@ -40,7 +40,7 @@ Planner = Callable[[exp.Expr, Context], Relation]
 class Tables:
     """Reads the FROM clause of one query. ``plan`` plans the queries in it.
 
-    ``correlated``: conditions of WHERE may refer to the query around, so no column is called as one of its.
+    ``correlated``: conditions of WHERE may refer to the query around, so columns have other names than its own.
     """
 
     def __init__(self, context: Context, plan: Planner, correlated: bool) -> None:
@@ -50,22 +50,22 @@ class Tables:
     def read(
         self, first: exp.Expr, joins: Sequence[exp.Expr], where: list[exp.Expr]
     ) -> tuple[Relation, list[exp.Expr]]:
-        """What FROM reads, and the conditions of WHERE that are left to do.
+        """What FROM reads, and the remaining conditions of WHERE.
 
-        JOIN binds tighter than a comma. Equalities of WHERE between tables that commas separate become keys:
-        tables that have some are joined first, whatever their order.
+        JOIN binds tighter than a comma. Equalities of WHERE between tables that commas separate become keys. Tables
+        that have such keys are joined first, whatever their order.
         """
         groups: list[list[exp.Expr]] = [[first]]
         for join in joins:
             if join.meta.get("comma"):
-                groups.append([self._comma(join)])
+                groups.append([only(join, "this")])
             else:
                 groups[-1].append(join)
         groups = [part for group in groups for part in _crossed(group)]
         relations: list[Relation] = []
         for head, *rest in groups:
-            found = self._chain(self.table(head), rest)
-            relations.append(self._beside(relations, found, head))
+            chained = self._chain(self.table(head), rest)
+            relations.append(self._beside(relations, chained, head))
         relation, where = _pooled(relations, where, self._correlated)
         return relation.apart(self._around), where
 
@@ -89,13 +89,13 @@ class Tables:
         if not isinstance(table, exp.Identifier):
             refuse("FROM reads a stream, a query of WITH, or a subquery", node)
         label, columns = take(alias, "this", "columns") if alias else (None, None)
-        found = self._named(table, label.name if label else None)
-        return self._chain(relabel(*found, tuple(columns or ())), joins or ())
+        named = self._named(table, label.name if label else None)
+        return self._chain(relabel(*named, tuple(columns or ())), joins or ())
 
     def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
-        """A stream or a query of WITH, and what it is called."""
+        """A stream or a query of WITH, and its name here."""
         for names in (self.context.named, self.context.streams):
-            declared = [list(names)[i] for i in matches(table, list(names))]
+            declared = [list(names)[i] for i in Names(list(names)).places(table)]
             if len(declared) > 1:
                 refuse(f"{table.name} is ambiguous: {', '.join(declared)}", table)
             if declared:
@@ -115,7 +115,7 @@ class Tables:
 
     def _join(self, left: Relation, join: exp.Expr) -> Relation:
         if join.meta.get("comma"):
-            right = self._comma(join)
+            right = only(join, "this")
             return joined(left, self._beside([left], self.table(right), right), "inner")
         right, on, using, side, kind, method = take(
             join, "this", "on", "using", "side", "kind", "method", unread=("pivots",)
@@ -139,13 +139,8 @@ class Tables:
             refuse("a JOIN wants ON or USING; without a condition it is a CROSS JOIN", join)
         return join_on(left, relation, wanted, conditions(on))
 
-    @staticmethod
-    def _comma(join: exp.Expr) -> exp.Expr:
-        table: exp.Expr = take(join, "this")[0]
-        return table
-
     def _beside(self, others: Sequence[Relation], relation: Relation, node: exp.Expr) -> Relation:
-        """A further table, its columns called differently in the plan from those of the others."""
+        """A further table, whose columns in the plan have other names than those of the others."""
         for other in others:
             double = set(other.tables) & set(relation.tables)
             if double:
@@ -180,7 +175,7 @@ def _is_table(node: exp.Expr) -> bool:
 
 
 def _crossed(group: list[exp.Expr]) -> list[list[exp.Expr]]:
-    """A chain of CROSS JOINs alone is as good as commas."""
+    """A chain of CROSS JOINs alone, which means the same as commas, as separate tables."""
     first, *joins = group
     plain = all({k for k, v in j.args.items() if v} == {"this", "kind"} for j in joins)
     if plain and all(j.args["kind"] == "CROSS" for j in joins):
@@ -191,7 +186,7 @@ def _crossed(group: list[exp.Expr]) -> list[list[exp.Expr]]:
 def _pooled(
     relations: list[Relation], where: list[exp.Expr], correlated: bool
 ) -> tuple[Relation, list[exp.Expr]]:
-    """Tables that commas separate as one relation, joined by the equalities of WHERE between two of them."""
+    """Tables that commas separate, joined to one relation by the equalities of WHERE between two of them."""
     if len(relations) == 1:
         return relations[0], where
     whole = relations[0]
