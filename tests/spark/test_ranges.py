@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
+from xmlpunct import frames
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.ranges import Cursor, Range, advance, budgets, grouped
 from xmlpunct.engine.inputs.segments import end_of, finish, log_of
@@ -187,10 +188,8 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
         key = sorted(told, reverse=True)[number]
         shard = Shard(job, 0, number)
         shard.push([row for row in rows if row.stage == 0 and row.shard == key])
-        pages = (
-            f for name, f in shard.pipeline.operators[-2].snapshot().items() if name.startswith("groups.")
-        )
-        hours.update(*(page["sensor1.hour"].to_list() for page in pages))
+        groups = frames.grouped(shard.pipeline.operators[-2].snapshot())["groups"]
+        hours.update(*(page["sensor1.hour"].to_list() for page in groups.values()))
     assert hours == {0, 1}
 
 
