@@ -82,10 +82,13 @@ class Compiler:
                 self._keep(made[-1])
         self.compiled = [made[places[id(e)]] for e in expressions]
 
-    def _keep(self, found: Compiled) -> None:
+    def _keep(self, compiled: Compiled) -> None:
         """Put what an expression gives into columns."""
-        found.value, found.error = self.column(found.value), found.error and self.column(found.error)
-        found.depth = 0
+        compiled.value, compiled.error = (
+            self.column(compiled.value),
+            compiled.error and self.column(compiled.error),
+        )
+        compiled.depth = 0
 
     def _compile(self, e: Expression, args: list[Compiled]) -> Compiled:
         if isinstance(e, Column):
@@ -95,19 +98,21 @@ class Compiler:
         if not isinstance(e, Call):
             raise TypeError(f"{e!r} is no expression")
         compile_ = e.record.compile or _strict
-        found = self.sized(lambda: compile_(self, e, args), args)
-        return found if found.size else _constant(found)
+        compiled = self.sized(lambda: compile_(self, e, args), args)
+        return compiled if compiled.size else _constant(compiled)
 
     def sized(self, compile_: Callable[[], Compiled], args: Sequence[Compiled]) -> Compiled:
         """What is compiled of operands, which become columns first where they are too large or too deep."""
-        found = compile_()
-        found.depth = 1 + max((a.depth for a in args), default=0)
-        if (found.size > REPEATED and found.size > sum(a.size for a in args)) or found.depth > DEEPEST:
+        compiled = compile_()
+        compiled.depth = 1 + max((a.depth for a in args), default=0)
+        if (
+            compiled.size > REPEATED and compiled.size > sum(a.size for a in args)
+        ) or compiled.depth > DEEPEST:
             for a in args:
                 self._keep(a)
-            found = compile_()
-            found.depth = 1
-        return found
+            compiled = compile_()
+            compiled.depth = 1
+        return compiled
 
     def column(self, part: Part) -> Part:
         """A part as a column, if it is neither one nor a constant."""
@@ -150,10 +155,10 @@ def first(errors: Iterable[Part | None]) -> Part | None:
     return made(pl.coalesce([e.expr for e in known]), known) if len(known) > 1 else next(iter(known), None)
 
 
-def _constant(found: Compiled) -> Compiled:
+def _constant(compiled: Compiled) -> Compiled:
     """An expression without columns as its one result: polars does not broadcast all that gives one value."""
-    value = pl.select(found.value.expr.alias("value"))["value"]
-    error = None if found.error is None else pl.select(found.error.expr).item()
+    value = pl.select(compiled.value.expr.alias("value"))["value"]
+    error = None if compiled.error is None else pl.select(compiled.error.expr).item()
     if error is not None:
         return Compiled(Part(pl.lit(None, dtype=value.dtype)), Part(pl.lit(error, dtype=NUMBER)))
     return Compiled(Part(pl.lit(value[0], dtype=value.dtype)))
@@ -165,14 +170,14 @@ Compile = Callable[[Compiler, Call, Sequence[Compiled]], Compiled]
 
 def _strict(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
     """A function that evaluates all its operands, in their order."""
-    found = call.record.evaluate(call, *(a.value.expr for a in args))
+    outcome = call.record.evaluate(call, *(a.value.expr for a in args))
     # of null there is no failure, only null; where an operand failed, its own reason comes first
     known = [a.value.expr.is_not_null() for e, a in zip(call.operands, args, strict=True) if e.nullable]
     own = [
         made(compiler.failure(pl.all_horizontal(fails, *known), reason, call), args)
-        for fails, reason in found.failures
+        for fails, reason in outcome.failures
     ]
-    return Compiled(made(found.value, args), first([*(a.error for a in args), *own]))
+    return Compiled(made(outcome.value, args), first([*(a.error for a in args), *own]))
 
 
 def in_pairs(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
@@ -200,8 +205,8 @@ def until(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
     def compile_(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
         values = [a.value.expr for a in args]
         errors: list[Guarded] = [(a.error, place, False) for place, a in enumerate(args)]
-        found = call.record.evaluate(call, *values).value
-        return Compiled(made(found, args), _guarded(compiler, args, [*map(stop, values)], errors))
+        value = call.record.evaluate(call, *values).value
+        return Compiled(made(value, args), _guarded(compiler, args, [*map(stop, values)], errors))
 
     return compile_
 
@@ -213,8 +218,8 @@ def branches(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compil
     for place, (test, result) in enumerate(zip(tests, results, strict=True)):
         errors += [(test.error, place, False), (result.error, place, True)]
     errors.append((args[-1].error, len(tests), False))
-    found = call.record.evaluate(call, *(a.value.expr for a in args)).value
-    return Compiled(made(found, args), _guarded(compiler, tests, [t.value.expr for t in tests], errors))
+    value = call.record.evaluate(call, *(a.value.expr for a in args)).value
+    return Compiled(made(value, args), _guarded(compiler, tests, [t.value.expr for t in tests], errors))
 
 
 Guarded = tuple[Part | None, int, bool]
@@ -233,9 +238,9 @@ def _guarded(
     held = made(pl.coalesce(places).fill_null(count), tests[:count])
     if held.size * len(known) > REPEATED:
         held = compiler.column(held)
-    found = []
+    raised = []
     for error, place, exact in known:
         evaluated = held.expr == place if exact else held.expr >= place
         always = not (place or exact)
-        found.append(error if always else made(pl.when(evaluated).then(error.expr), [held, error]))
-    return first(found)
+        raised.append(error if always else made(pl.when(evaluated).then(error.expr), [held, error]))
+    return first(raised)

@@ -76,10 +76,10 @@ def _never(
     if record is IS_NULL:
         known = pt.interval(type_, None, None, False, False)
         return [Punctuation.of(schema, **{subject.name: known})] if truth else []
-    found = _described(predicate, type_, subject is args[0])
-    if found is None:
+    comparison = _described(predicate, type_, subject is args[0])
+    if comparison is None:
         return []
-    pattern, yes = found
+    pattern, yes = comparison
     if truth == yes:
         return outside(schema, subject.name, pattern)
     return [Punctuation.of(schema, **{subject.name: pattern})] if pattern is not EMPTY else []
@@ -89,8 +89,8 @@ def _both(some: list[Punctuation], others: list[Punctuation]) -> list[Punctuatio
     """What one of some and one of others say alike."""
     if len(some) * len(others) > COMBINATIONS:
         return []
-    found = (combine(p, q) for p in some for q in others)
-    return list(dict.fromkeys(c for c in found if c is not None))
+    combinations = (combine(p, q) for p in some for q in others)
+    return list(dict.fromkeys(c for c in combinations if c is not None))
 
 
 def _described(call: Call, type_: Type, forward: bool) -> tuple[Pattern, bool] | None:
@@ -122,8 +122,8 @@ def _places(type_: Type, constant: Expression) -> tuple[Cut, Cut] | None:
         return None
     value = constant.value
     if constant.type == type_:
-        (found,) = cuts(pt.constant(type_, value))
-        return found
+        (around,) = cuts(pt.constant(type_, value))
+        return around
     numbers = type_.numeric and constant.type.numeric
     if not numbers or type_ is DOUBLE or (constant.type is DOUBLE and not math.isfinite(value)):
         return None

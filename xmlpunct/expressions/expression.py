@@ -139,17 +139,17 @@ class Call(Expression):
         """
         if not self.record.associative:
             return self.args
-        found: list[Expression] = []
+        operands: list[Expression] = []
         waiting: list[Expression] = [self]
         entered = set[int]()
         while waiting:
             part = waiting.pop()
             if not (isinstance(part, Call) and part.function == self.function):
-                found.append(part)
+                operands.append(part)
             elif not self.record.idempotent or id(part) not in entered:
                 entered.add(id(part))
                 waiting += reversed(part.args)
-        return found
+        return operands
 
     def __hash__(self) -> int:
         return self._hash

@@ -48,11 +48,11 @@ class Monotone:
         results = dict(
             zip(map(attribute.type.key, values), self._results(attribute.type, values), strict=True)
         )
-        found = [None if v is None else results[attribute.type.key(v)] for v in outside]
-        failed = any(v is not None and at is None for v, at in zip(outside, found, strict=True))
+        bounds = [None if v is None else results[attribute.type.key(v)] for v in outside]
+        failed = any(v is not None and at is None for v, at in zip(outside, bounds, strict=True))
         if failed and not any(v is not None and results[attribute.type.key(v)] is not None for v in inside):
             return EMPTY  # on which side of this f works nobody knows
-        bottom, top = found if self.rises else reversed(found)
+        bottom, top = bounds if self.rises else reversed(bounds)
         type_ = self.expression.type
         if top is None and not self.rises and type_ is DOUBLE:
             return pt.interval(type_, bottom, float("inf"), False, True)  # NaN stays NaN

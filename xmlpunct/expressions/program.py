@@ -28,8 +28,8 @@ class Program:
     >>> from xmlpunct.expressions.functions import call, number
     >>> from xmlpunct.types import INT
     >>> ratio = Program([("ratio", call("/", number("7"), Column(INT, False, "n")))])
-    >>> found = ratio.run(pl.DataFrame({"n": [2, -2, 0]}))
-    >>> found.columns["ratio"].to_list(), found.reasons.to_list()
+    >>> results = ratio.run(pl.DataFrame({"n": [2, -2, 0]}))
+    >>> results.columns["ratio"].to_list(), results.reasons.to_list()
     ([3, -3, None], [None, None, 'division by zero: 7 / n'])
     """
 
@@ -37,8 +37,8 @@ class Program:
         given = dict(columns)
         compiler = Compiler(list(given.values()), given)
         self._names, self._reasons, self._error = list(given), compiler.reasons, ""
-        results = {name: found.value for name, found in zip(given, compiler.compiled, strict=True)}
-        error = first(found.error for found in compiler.compiled)
+        results = {name: column.value for name, column in zip(given, compiler.compiled, strict=True)}
+        error = first(column.error for column in compiler.compiled)
         if error is not None:
             self._error = compiler.fresh()
             results[self._error] = error
@@ -59,11 +59,11 @@ class Program:
         frame = tuples
         for stage in self._stages:
             frame = frame.select(stage)
-        found = [*self._direct, *frame] if self._stages else self._direct
+        computed = [*self._direct, *frame] if self._stages else self._direct
         if self._whole:
-            results = tuples.select(found)
+            results = tuples.select(computed)
         else:  # of constants alone select would make one row, whatever the number of tuples
-            results = tuples.with_columns(found).select([e.meta.output_name() for e in self._direct])
+            results = tuples.with_columns(computed).select([e.meta.output_name() for e in self._direct])
         if not self._error:
             return Results(results.select(self._names) if self._stages else results, None)
         errors, results = results[self._error], results.select(self._names)
@@ -91,12 +91,12 @@ def _read(stage: dict[str, Part]) -> dict[str, None]:
 
 def compiled(expression: Expression) -> Program:
     """The program of one expression, which is compiled once."""
-    found: Program | None = expression.__dict__.get("_program")
-    if found is None:
-        found = Program([("value", expression)])
+    program: Program | None = expression.__dict__.get("_program")
+    if program is None:
+        program = Program([("value", expression)])
         if isinstance(expression, Call):  # of which pickle takes no more than its fields
-            expression.__dict__["_program"] = found
-    return found
+            expression.__dict__["_program"] = program
+    return program
 
 
 class Facts(NamedTuple):
@@ -124,8 +124,8 @@ def can_fail(expression: Expression) -> bool:
 def _known(e: Expression) -> Facts:
     if isinstance(e, Column):
         return Facts(monotone=(e.name, True))
-    found: Facts = e.__dict__.get("_facts", Facts())
-    return found
+    known: Facts = e.__dict__.get("_facts", Facts())
+    return known
 
 
 def _facts(call: Call) -> Facts:

@@ -145,8 +145,8 @@ class Accumulator:
         result = total.cast(pl.Float64) / pl.col(self._name("count")) if function == "AVG" else total
         dtype = pl.Int64() if function == "SUM" and self.type is INT else pl.Float64()
         known = pl.when(pl.col(self._name("count")) > 0).then(result.cast(dtype, strict=False))
-        found = groups.select(known.alias("result"))["result"]
-        return canonical_column(found) if dtype == pl.Float64 else found
+        results = groups.select(known.alias("result"))["result"]
+        return canonical_column(results) if dtype == pl.Float64 else results
 
     def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
         """For each group whether its result does not fit."""

@@ -95,11 +95,11 @@ class Page:
 
     def _bounds_of(self, name: str, block: int | None = None) -> Bounds:
         """The least and the greatest value of an attribute, of the page or a block, gone rows included."""
-        found = self._bounds.get((name, block))
-        if found is None:
+        bounds = self._bounds.get((name, block))
+        if bounds is None:
             column = self.frame[name] if block is None else self.frame[name][block : block + BLOCK_ROWS]
-            found = self._bounds[name, block] = _bounds(column)
-        return found
+            bounds = self._bounds[name, block] = _bounds(column)
+        return bounds
 
     def mark(self, rows: Rows) -> None:
         """Let some live rows go."""
@@ -205,9 +205,9 @@ class Arrangement:
         """Add the tuples that are not there yet, each once; return them."""
         fresh = distinct(tuples)
         if self._pages:
-            found = np.zeros(fresh.height, np.bool_)
-            found[self._equal(fresh, self._index(tuple(fresh.columns)))[0]] = True
-            fresh = without(fresh, booleans(found))
+            is_known = np.zeros(fresh.height, np.bool_)
+            is_known[self._equal(fresh, self._index(tuple(fresh.columns)))[0]] = True
+            fresh = without(fresh, booleans(is_known))
         self.append(fresh)
         return fresh
 
@@ -258,9 +258,9 @@ class Arrangement:
 
     def has(self, tuples: pl.DataFrame, on: Sequence[str] | None = None) -> pl.Series:
         """For each tuple, whether one of the same key is retained."""
-        found = np.zeros(tuples.height, np.bool_)
-        found[self.probe(tuples, on)[0]] = True
-        return booleans(found)
+        is_known = np.zeros(tuples.height, np.bool_)
+        is_known[self.probe(tuples, on)[0]] = True
+        return booleans(is_known)
 
     def _equal(self, keys: pl.DataFrame, index: Index) -> tuple[Rows, Rows]:
         """The pairs of an index that are equal indeed."""
@@ -304,13 +304,13 @@ class Arrangement:
     def where(self, condition: pl.Expr) -> Rows:
         """The rows for which a condition is true, in order."""
         hit = condition.fill_null(False).alias("$hit")
-        found = [page.rows[page.alive.with_columns(hit)["$hit"].to_numpy()] for page in self._pages]
-        return np.concatenate(found) if found else _NONE
+        pieces = [page.rows[page.alive.with_columns(hit)["$hit"].to_numpy()] for page in self._pages]
+        return np.concatenate(pieces) if pieces else _NONE
 
     def matching(self, closed: PunctuationSet) -> Rows:
         """The rows that match any of some punctuations, in order."""
-        found = [rows for group in closed.groups() for rows in self._matching(group)]
-        return _NONE if not found else found[0] if len(found) == 1 else ascending(np.concatenate(found))
+        pieces = [rows for group in closed.groups() for rows in self._matching(group)]
+        return _NONE if not pieces else pieces[0] if len(pieces) == 1 else ascending(np.concatenate(pieces))
 
     def _matching(self, group: PunctuationIndex) -> list[Rows]:
         """The rows that match a group, in pieces."""
@@ -322,16 +322,16 @@ class Arrangement:
 
     def blocked(self, waiting: PunctuationSet) -> PunctuationSet:
         """Those of some punctuations that a tuple matches."""
-        found = PunctuationSet(waiting.schema)
+        blocked = PunctuationSet(waiting.schema)
         for group in waiting.groups():
             if isinstance(group, Constants) and (index := self._index_of(group)) is not None:
                 places, _ = self._equal(group.constants(), index)
-                found.update(group.all().take(ascending(places)))
+                blocked.update(group.all().take(ascending(places)))
             else:
                 for page in self._pages:
                     for tuples, _ in page.near(group):
-                        found.update(group.matched(tuples))
-        return found
+                        blocked.update(group.matched(tuples))
+        return blocked
 
     def _index_of(self, group: Constants) -> Index | None:
         """The index of the attributes that a group of constants constrains, made if it is worth it."""

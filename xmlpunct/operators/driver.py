@@ -72,14 +72,14 @@ class Pipeline:
 
     def open(self) -> Slice:
         """What comes out of that which the operators know before any input. Once in a life, and first."""
-        found = []
+        outputs = []
         for place, operator in enumerate(self.operators):
             if said := operator.opening():
                 self.counters[place].punctuations_out += len(said)
                 if PunctuationBatch.of(said).has_end:
                     self._end(place)
-                found.append(self._climb(self.targets[place], Slice(operator.schema.empty(), said)))
-        return concat(self.operators[-1].schema, found)
+                outputs.append(self._climb(self.targets[place], Slice(operator.schema.empty(), said)))
+        return concat(self.operators[-1].schema, outputs)
 
     def push(self, port: int, given: Slice) -> Slice:
         """Give a slice to input ``port``; return what comes out at the end."""
@@ -120,15 +120,15 @@ class Pipeline:
 
     def waits(self) -> list[int]:
         """For each input of the pipeline, how much that is retained waits for it."""
-        found = [0] * len(self.inputs)
+        amounts = [0] * len(self.inputs)
         for i, edges in enumerate(self.inputs):
             for edge in edges:
                 at: Edge | None = edge
                 while at is not None:
                     place, port = at
-                    found[i] += self.operators[place].waits()[port]
+                    amounts[i] += self.operators[place].waits()[port]
                     at = self.targets[place]
-        return found
+        return amounts
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """The state of all operators. A frame that is the same object as in an earlier one is the same."""

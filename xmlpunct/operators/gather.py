@@ -31,19 +31,19 @@ def split_by_owner(p: Punctuation, keys: list[int], owners: Owners) -> dict[int,
     by_owner: dict[int, list[Tuple]] = {}
     for point, owner in zip(points, owners([tuple(t[i] for i in order) for t in points]), strict=True):
         by_owner.setdefault(owner, []).append(point)
-    return {owner: _with_points(p, places, found) for owner, found in by_owner.items()}
+    return {owner: _with_points(p, places, own) for owner, own in by_owner.items()}
 
 
 def _with_points(p: Punctuation, places: list[int], points: list[Tuple]) -> list[Punctuation]:
     """``p`` at these values only: one punctuation for one attribute, else one for each combination."""
     groups = [points] if len(places) == 1 else [[point] for point in points]
-    found = []
+    parts = []
     for group in groups:
         patterns = list(p.patterns)
         for place, column in zip(places, zip(*group, strict=True), strict=True):
             patterns[place] = values(p.schema.attributes[place].type, column)
-        found.append(Punctuation(p.schema, patterns))
-    return found
+        parts.append(Punctuation(p.schema, patterns))
+    return parts
 
 
 class Gather(Merge):
@@ -90,14 +90,14 @@ class Gather(Merge):
         for way in self._ways:
             if set(way) == {batch.place} and not batch.ranged:
                 return self._own(port, batch, len(way))
-        found: dict[Punctuation, None] = {}
+        promises: dict[Punctuation, None] = {}
         for p in batch:
             split = [
                 parts for way in self._ways if (parts := split_by_owner(p, way, self._owners)) is not None
             ]
             promised = split[0].get(port, []) if split else self.alignment.update(port, PunctuationBatch([p]))
-            found.update(dict.fromkeys(promised))
-        return PunctuationBatch(found)
+            promises.update(dict.fromkeys(promised))
+        return PunctuationBatch(promises)
 
     def _own(self, port: int, batch: PunctuationBatch, times: int) -> PunctuationBatch:
         """Those of a batch whose values are a shard's own; they stand ``times`` in a way to find it."""

@@ -343,12 +343,12 @@ static PyObject *index_probe(Index *self, PyObject *args)
                 whole = push(&pairs, i, self->entries[entry].row);
     }
     PyBuffer_Release(&hashes);
-    PyObject *found = !whole ? PyErr_NoMemory()
+    PyObject *result = !whole ? PyErr_NoMemory()
                              : Py_BuildValue("(y#y#)", (char *)pairs.places, (Py_ssize_t)(8 * pairs.count),
                                              (char *)pairs.rows, (Py_ssize_t)(8 * pairs.count));
     free(pairs.places);
     free(pairs.rows);
-    return found;
+    return result;
 }
 
 static Py_ssize_t index_length(Index *self)
@@ -396,9 +396,9 @@ static PyObject *firsts(PyObject *module, PyObject *args)
     while (3 * count > 2 * seen.capacity)
         seen.capacity *= 2;
     seen.slots = malloc((size_t)seen.capacity * sizeof(Slot));
-    PyObject *found = seen.slots ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count)) : PyErr_NoMemory();
-    if (found) {
-        int64_t *first = (int64_t *)PyBytes_AsString(found);
+    PyObject *bytes = seen.slots ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count)) : PyErr_NoMemory();
+    if (bytes) {
+        int64_t *first = (int64_t *)PyBytes_AsString(bytes);
         for (int64_t i = 0; i < seen.capacity; i++)
             seen.slots[i].row = EMPTY;
         for (int64_t i = 0; i < count; i++) {
@@ -411,7 +411,7 @@ static PyObject *firsts(PyObject *module, PyObject *args)
     }
     free(seen.slots);
     PyBuffer_Release(&hashes);
-    return found;
+    return bytes;
 }
 
 static PyMethodDef index_methods[] = {

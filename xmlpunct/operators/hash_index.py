@@ -133,9 +133,9 @@ def firsts(hashes: Hashes) -> Rows:
         return np.frombuffer(_firsts(hashes), np.int64)
     order = np.argsort(hashes, kind="stable")
     begins = np.append(True, np.diff(hashes[order]) != 0)[: len(order)]
-    found = np.empty(len(order), np.int64)
-    found[order] = order[begins][np.cumsum(begins) - 1]
-    return found
+    places = np.empty(len(order), np.int64)
+    places[order] = order[begins][np.cumsum(begins) - 1]
+    return places
 
 
 def ascending(rows: Rows) -> Rows:

@@ -53,8 +53,8 @@ class JoinKeys:
     def closed(self, port: int, p: Punctuation) -> PunctuationBatch:
         """What an input has closed that overlaps a punctuation of the other one."""
         over = p.rebase(self.schema, self.places[1 - port])
-        found = self.alignment.inputs[port].overlapping(over)
-        return PunctuationBatch([*found, *self.alignment.past[port].overlapping(over)])
+        current = self.alignment.inputs[port].overlapping(over)
+        return PunctuationBatch([*current, *self.alignment.past[port].overlapping(over)])
 
     def closings(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """joinPs: those that close values of k, as punctuations over k."""

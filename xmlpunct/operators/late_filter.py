@@ -67,10 +67,10 @@ class LateFilter(Operator):
         tuples = tuples.drop(LATE)
         if not late.any():
             return tuples
-        found, marks = tuples.filter(late), marks.filter(late)
-        said = self._said.schemes(found)
+        rejected, marks = tuples.filter(late), marks.filter(late)
+        said = self._said.schemes(rejected)
         schemes = earliest(marks, said.is_not_null(), said)
-        for row, scheme in zip(found.iter_rows(named=True), schemes, strict=True):
+        for row, scheme in zip(rejected.iter_rows(named=True), schemes, strict=True):
             self.reject(row, reason(self.stream, row, scheme))
         return tuples.filter(~late)
 

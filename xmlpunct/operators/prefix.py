@@ -80,7 +80,7 @@ class Prefix:
 
         That null is closed cannot be said, and ends what can be.
         """
-        found = []
+        punctuations = []
         rest: dict[str, Pattern] = {}
         for depth, (key, level) in enumerate(zip(self.order, self.levels, strict=False)):
             if level.null:
@@ -90,11 +90,11 @@ class Prefix:
             if attribute.reach(level.closed) != attribute.reach(known):
                 p = Punctuation.of(self.schema, **rest, **{key.column: level.closed})
                 other.add([p])
-                found.append(p)
+                punctuations.append(p)
             if level.last or level.at is None:
                 break
             rest[key.column] = _constant(attribute, level.at)
-        return found
+        return punctuations
 
     def expression(self) -> pl.Expr:
         """Whether a tuple belongs to it."""
@@ -123,11 +123,11 @@ class Prefix:
     def _covers(self, row: Row) -> bool:
         """Whether it has all that a row of punctuations matches, so that the row has nothing to add."""
         for key, place, level in zip(self.order, self._places, self.levels, strict=False):
-            found = self._said.values(row).patterns() if row[0] == place else [row[1][place]]
+            patterns = self._said.values(row).patterns() if row[0] == place else [row[1][place]]
             attribute = self.schema[key.column]
-            if all(_has(level, attribute, pattern) for pattern in found):
+            if all(_has(level, attribute, pattern) for pattern in patterns):
                 return True
-            if level.last or level.at is None or found != [_constant(attribute, level.at)]:
+            if level.last or level.at is None or patterns != [_constant(attribute, level.at)]:
                 return False
         return False
 
@@ -155,12 +155,12 @@ class Prefix:
     def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot has."""
         restore({"said": self._said}, snapshot)
-        found = []
+        levels = []
         for key, (closed, null, at, last) in zip(self.order, snapshot["levels"].iter_rows(), strict=False):
             type_ = self.schema[key.column].type
             value = None if at is None else parse_pattern(type_, at).value  # type: ignore[attr-defined]
-            found.append(Level(parse_pattern(type_, closed), null, value, last))
-        self.levels = tuple(found)
+            levels.append(Level(parse_pattern(type_, closed), null, value, last))
+        self.levels = tuple(levels)
 
 
 def _levels(axes: Sequence[Axis], path: list[int] | None) -> Iterable[Level]:

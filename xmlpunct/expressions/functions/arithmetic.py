@@ -33,11 +33,11 @@ def _numbers(name: str, args: Sequence[Expression]) -> list[Expression]:
     """Numeric arguments, as DOUBLE if one of them is."""
     types = [a.type for a in args]
     type_ = DOUBLE if DOUBLE in types else next((t for t in types if t.numeric), INT)
-    found = [literal(type_, None) if is_null(a) else a for a in args]
-    for a in found:
+    numbers = [literal(type_, None) if is_null(a) else a for a in args]
+    for a in numbers:
         if not a.type.numeric:
             raise ValueError(f"{name} wants numbers, not {a.type}")
-    return [cast(a, DOUBLE) for a in found] if type_ is DOUBLE else found
+    return [cast(a, DOUBLE) for a in numbers] if type_ is DOUBLE else numbers
 
 
 def _typed(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None = None) -> Typing:

@@ -54,8 +54,8 @@ def _typed_case(record: Function, args: tuple[Expression, ...]) -> Expression:
 
 def _typed_together(record: Function, args: tuple[Expression, ...]) -> Expression:
     """Typing of functions of any arguments of one type."""
-    found = unify(args)
-    return record.call(found[0].type, *found)
+    unified = unify(args)
+    return record.call(unified[0].type, *unified)
 
 
 def _chosen(call: Call, *operands: pl.Expr) -> Outcome:
@@ -173,11 +173,11 @@ def _parts(mine: Type, other: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return wide // unit, (wide % unit) * int128(10 ** (max(scales) - scales[0]))
 
 
-def _found(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
+def _is_member(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
     members = [a.value for a in call.args[1:] if isinstance(a, Literal)]
     known = pl.Series([m for m in members if m is not None], dtype=call.args[0].type.dtype)
-    found = subject.is_in(known.implode())
-    return Outcome(found if len(known) == len(members) else pl.when(found).then(True))
+    is_member = subject.is_in(known.implode())
+    return Outcome(is_member if len(known) == len(members) else pl.when(is_member).then(True))
 
 
 def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome]:
@@ -228,7 +228,7 @@ DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", _distinct, (True, Fals
 NOT_DISTINCT = _comparison(
     "IS NOT DISTINCT FROM", "NullSafeEQ", lambda s, t, a, b: ~_distinct(s, t, a, b), (False, True, False))
 IN = Function(
-    "IN", _typed_in, _found, Syntax("In", "this expressions"), arity=(0, maxsize),
+    "IN", _typed_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize),
     notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5))
 BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"), arity=(3, 3))
 NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this expression"))
