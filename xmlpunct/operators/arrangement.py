@@ -29,15 +29,13 @@ from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.slice import without
 
 PAGE_ROWS = 2**17
-"""How many rows a page has at most, so that writing one anew takes some milliseconds."""
+"""A page has at most so many rows: writing one anew takes milliseconds (`benchmarks/retained.py`)."""
 BLOCK_ROWS = 2**12
-"""How many rows of a page are compared with ranges if any of them may match."""
-SCANNED_ROWS = 4096
-"""With so few rows, comparing all of them costs less than an index (`benchmarks/scaling.py --only state`)."""
-FEW = 512
-"""So few rows are all merged with those that come: no index is worth its time (`benchmarks/latency.py`)."""
+"""A range is compared with so many rows of a page at a time (`benchmarks/scaling.py --only state forms`)."""
+UNINDEXED_ROWS = 512
+"""An index is not worth its time for so few rows: all are compared, or merged (`benchmarks/latency.py`)."""
 _SEED = secrets.randbits(63)
-"""Of the hashes, which are never stored: nobody can choose keys that collide."""
+"""The seed of the hashes. It differs from process to process, so nobody can choose keys that collide."""
 _NONE = np.empty(0, np.int64)
 
 Bounds = tuple[Any, Any]
@@ -222,7 +220,7 @@ class Arrangement:
         >>> sums.frame.rows()
         [(1, 2), (2, 1)]
         """
-        if 0 < self.height <= FEW:
+        if 0 < self.height <= UNINDEXED_ROWS:
             known = self.frame
             self.clear()
         else:
@@ -336,7 +334,7 @@ class Arrangement:
     def _index_of(self, group: Constants) -> Index | None:
         """The index of the attributes that a group of constants constrains, made if it is worth it."""
         names = group.names
-        if names not in self._indexes and self.height <= SCANNED_ROWS:
+        if names not in self._indexes and self.height <= UNINDEXED_ROWS:
             return None
         return self._index(names)
 
