@@ -141,7 +141,7 @@ class Pipeline:
             state = states.get(str(place), {})
             if FINISHED in grouped(state):
                 self._end(place)
-            self.operators[place].restore(state)
+            self.operators[place].state.restore(state)
 
 
 def dump(frame: pl.DataFrame) -> bytes:

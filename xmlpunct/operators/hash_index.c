@@ -344,8 +344,8 @@ static PyObject *index_probe(Index *self, PyObject *args)
     }
     PyBuffer_Release(&hashes);
     PyObject *result = !whole ? PyErr_NoMemory()
-                             : Py_BuildValue("(y#y#)", (char *)pairs.places, (Py_ssize_t)(8 * pairs.count),
-                                             (char *)pairs.rows, (Py_ssize_t)(8 * pairs.count));
+                              : Py_BuildValue("(y#y#)", (char *)pairs.places, (Py_ssize_t)(8 * pairs.count),
+                                              (char *)pairs.rows, (Py_ssize_t)(8 * pairs.count));
     free(pairs.places);
     free(pairs.rows);
     return result;

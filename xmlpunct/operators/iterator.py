@@ -21,7 +21,6 @@ import polars as pl
 
 from xmlpunct.errors import Reject
 from xmlpunct.expressions.program import Program
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.state import State
 from xmlpunct.provenance import BYTE, LINE, SOURCE, is_attribute
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -84,16 +83,6 @@ class Operator(ABC):
         """Take the punctuations of a slice; return what they let out."""
 
     @property
-    def rows(self) -> int:
-        """How many tuples (or groups) are retained."""
-        return self.state.rows
-
-    @property
-    def held(self) -> int:
-        """How many punctuations are retained."""
-        return self.state.held
-
-    @property
     def forgotten(self) -> int:
         """How many punctuations it has dropped that it should have retained."""
         return 0
@@ -130,14 +119,6 @@ class Operator(ABC):
             told = {name: _told(value) for name, value in row.items() if is_attribute(name)}
             text = json.dumps(told, default=str)
             self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, text))
-
-    def snapshot(self) -> Snapshot:
-        """The state, for a checkpoint."""
-        return self.state.snapshot()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Take the state of a snapshot instead of this operator's own."""
-        self.state.restore(snapshot)
 
 
 def _told(value: Any) -> Any:
