@@ -169,7 +169,7 @@ def asked_by_signals(stop: Stop) -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let the collector of garbage leave alone what is loaded by now: to look through that keeps results waiting."""
+    """Keep the garbage collector off what is loaded by now: looking through that delays results."""
     gc.freeze()
     try:
         yield
@@ -178,7 +178,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def report_stop(stats: RunStats, checkpoint: str | None) -> None:
-    """Say on standard error how far a run came that was stopped."""
+    """Say on standard error how far a run came before it was stopped."""
     where = f"{stats.tuples_out:,} tuples, {stats.bytes_out:,} bytes"
     further = "" if checkpoint is None else f"; the same command goes on from {checkpoint}"
     say(f"stopped after {where}{further}")

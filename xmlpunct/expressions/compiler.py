@@ -1,12 +1,12 @@
 """Expressions as polars expressions over columns, each operand computed once.
 
-What an expression gives is two columns: its results, and the numbers of the reasons why a tuple has none (null
-where it has one). Results of failing tuples are arbitrary; nothing raises. An operand that SQL does not evaluate (a
-branch not taken, the right of AND where the left is false) cannot fail.
+An expression gives two columns: its results, and for a tuple that fails the number of the reason (else null). The
+result of a failing tuple is arbitrary; nothing raises. An operand that SQL does not evaluate (a branch not taken, the
+right of AND where the left is false) cannot fail.
 
-A small expression becomes one polars expression. But a function may name an operand several times, and what is
-computed with its result may name that several times. So an operand that is too large to be repeated, or too deep for
-polars, is put into a column of its own first: in *stages*, each of which computes columns that later ones read.
+A small expression becomes one polars expression. But a function may name an operand several times, and what reads its
+result may do so too. So an operand that is too large to repeat, or too deep for polars, first gets a column of its own.
+*Stages* compute such columns, and later stages read them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ import polars as pl
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal, inside_out
 
 REPEATED = 32
-"""What reads more columns than that is not repeated."""
+"""An operand that reads more columns than that is not repeated. Others are: a stage costs a slice of 20 tuples some
+50 us, and latency counts (`benchmarks/latency.py`)."""
 DEEPEST = 8
-"""No more calls than that stand inside each other in a polars expression."""
+"""No more calls than that stand inside each other in a polars expression. Deeper ones take polars longer for each call
+(`tests/engine/test_large_expressions.py` has thousands)."""
 NUMBER = pl.Int32()
 """The type of the numbers of reasons."""
 
@@ -38,7 +40,7 @@ class Part:
 
 @dataclass
 class Compiled:
-    """The results of an expression in which ``depth`` calls stand inside each other, and its errors.
+    """The results and the errors of an expression in which ``depth`` calls stand inside each other.
 
     ``error`` is None where the expression cannot fail.
     """
@@ -57,7 +59,7 @@ class Compiled:
 
 
 class Compiler:
-    """Compiles expressions: ``stages`` have the columns to compute by name, ``reasons`` what numbers stand for."""
+    """Compiles expressions to ``stages`` of columns by name. ``reasons`` has what the numbers of reasons stand for."""
 
     def __init__(self, expressions: Sequence[Expression], taken: Iterable[str]) -> None:
         self.stages: list[dict[str, Part]] = []
@@ -102,7 +104,7 @@ class Compiler:
         return compiled if compiled.size else _constant(compiled)
 
     def sized(self, compile_: Callable[[], Compiled], args: Sequence[Compiled]) -> Compiled:
-        """What is compiled of operands, which become columns first where they are too large or too deep."""
+        """What is compiled of operands. They become columns first if they are too large or too deep."""
         compiled = compile_()
         compiled.depth = 1 + max((a.depth for a in args), default=0)
         if (
@@ -115,7 +117,7 @@ class Compiler:
         return compiled
 
     def column(self, part: Part) -> Part:
-        """A part as a column, if it is neither one nor a constant."""
+        """A part as a column, unless it is one or a constant."""
         if not part.size or part.expr.meta.is_column():
             return part
         if part not in self._columns:
@@ -156,7 +158,7 @@ def first(errors: Iterable[Part | None]) -> Part | None:
 
 
 def _constant(compiled: Compiled) -> Compiled:
-    """An expression without columns as its one result: polars does not broadcast all that gives one value."""
+    """An expression without columns as its one result, since polars does not broadcast every single value."""
     value = pl.select(compiled.value.expr.alias("value"))["value"]
     error = None if compiled.error is None else pl.select(compiled.error.expr).item()
     if error is not None:
@@ -171,7 +173,7 @@ Compile = Callable[[Compiler, Call, Sequence[Compiled]], Compiled]
 def _strict(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
     """A function that evaluates all its operands, in their order."""
     outcome = call.record.evaluate(call, *(a.value.expr for a in args))
-    # of null there is no failure, only null; where an operand failed, its own reason comes first
+    # a null operand gives null and never fails; the reason of an operand that failed comes first
     known = [a.value.expr.is_not_null() for e, a in zip(call.operands, args, strict=True) if e.nullable]
     own = [
         made(compiler.failure(pl.all_horizontal(fails, *known), reason, call), args)
@@ -181,9 +183,9 @@ def _strict(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compile
 
 
 def in_pairs(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    """A function that evaluates all its operands: it is applied to each pair, and then to each pair of these.
+    """A function that evaluates all its operands. It is applied to pairs, then to pairs of the results.
 
-    (It names its two operands several times, so a chain would grow with every level.)
+    It names its two operands several times, so a chain would grow with every level.
     """
 
     def of(a: Compiled, b: Compiled) -> Compiled:
@@ -212,7 +214,7 @@ def until(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
 
 
 def branches(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    """CASE: it evaluates tests until one holds, and that one's result."""
+    """CASE: it evaluates tests until one holds, then the result of that one."""
     tests, results = args[:-1:2], args[1::2]
     errors: list[Guarded] = []
     for place, (test, result) in enumerate(zip(tests, results, strict=True)):
@@ -223,7 +225,7 @@ def branches(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compil
 
 
 Guarded = tuple[Part | None, int, bool]
-"""The errors of an operand, which is evaluated if none of so many tests holds; and, if True, the next one does."""
+"""The errors of an operand. It is evaluated if none of so many tests holds, and if True, the next one does."""
 
 
 def _guarded(

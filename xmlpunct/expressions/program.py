@@ -12,17 +12,14 @@ from xmlpunct.expressions.expression import Call, Column, Expression, inside_out
 
 
 class Results(NamedTuple):
-    """What a program gives for each tuple: a column for each expression, and the reason if one of them fails.
-
-    ``reasons`` is None where none does.
-    """
+    """A column for each expression, and each tuple's reason if one of them fails; None if no tuple fails."""
 
     columns: pl.DataFrame
     reasons: pl.Series | None
 
 
 class Program:
-    """Computes named expressions over the columns of data frames. A tuple's reason is that of the first that fails.
+    """Computes named expressions over data frames. A tuple's reason is that of the first expression that fails.
 
     >>> from xmlpunct.expressions.expression import Column
     >>> from xmlpunct.expressions.functions import call, number
@@ -47,7 +44,7 @@ class Program:
         staged = {name: part for name, part in results.items() if part.stage}
         self._stages = _planned([*compiler.stages, staged]) if staged else []
         self.simple = self._direct[0] if len(results) == 1 and not staged else None
-        """Its one expression as polars', if it is no more than that."""
+        """The program as one polars expression, if that is all it is."""
 
     @property
     def can_fail(self) -> bool:
@@ -74,7 +71,7 @@ class Program:
 
 
 def _planned(stages: list[dict[str, Part]]) -> list[list[pl.Expr]]:
-    """For each stage what it computes of what is read later, and what it passes on to later ones."""
+    """For each stage, what it computes and what it passes on to later ones."""
     *before, last = stages
     plan, read = [[part.expr.alias(name) for name, part in last.items()]], _read(last)
     for stage in reversed(before):
@@ -94,7 +91,7 @@ def compiled(expression: Expression) -> Program:
     program: Program | None = expression.__dict__.get("_program")
     if program is None:
         program = Program([("value", expression)])
-        if isinstance(expression, Call):  # of which pickle takes no more than its fields
+        if isinstance(expression, Call):  # which pickles no more than its fields
             expression.__dict__["_program"] = program
     return program
 
@@ -103,7 +100,7 @@ class Facts(NamedTuple):
     """What is known of an expression beside its type and whether it can be null."""
 
     can_fail: bool = False
-    """Whether evaluation can fail on some tuple (true also where nobody can tell)."""
+    """Whether evaluation can fail on some tuple, or may."""
     monotone: tuple[str, bool] | None = None
     """The one column it depends on, and whether it never falls (or else never rises) as that grows."""
 
@@ -117,7 +114,7 @@ def facts(expression: Expression) -> Facts:
 
 
 def can_fail(expression: Expression) -> bool:
-    """Whether evaluation can fail on some tuple (true also where nobody can tell)."""
+    """Whether evaluation can fail on some tuple, or may."""
     return facts(expression).can_fail
 
 
@@ -129,7 +126,7 @@ def _known(e: Expression) -> Facts:
 
 
 def _facts(call: Call) -> Facts:
-    """The same of a call of whose arguments it is known."""
+    """The facts of a call, of whose arguments they are known."""
     if call.constant:
         return Facts(compiled(call).can_fail)
     arguments, step = [_known(a) for a in call.args], call.record.monotone(call)

@@ -1,12 +1,11 @@
 """The arrangement: the tuples that an operator retains, indexed by key and by what punctuations close.
 
-Rows are numbered as they come and lie in *pages*, data frames that do not change. An index finds the rows of a key;
-further ones, made when the first punctuation of constants asks for them, the rows of the attributes that it
-constrains. Each page knows the least and the greatest value of an attribute that ranges constrain. So a slice costs
-what it holds, not what is retained.
+Rows are numbered as they come. They lie in *pages*: data frames that do not change. An index finds the rows of a key.
+The first punctuation of constants makes one more, for the attributes that it constrains. For ranges, each page knows
+the least and the greatest value of an attribute. So a slice costs what it holds, not what is retained.
 
-A row that goes is only marked; a page is written anew once most of its rows are gone, so what is done for one slice
-is never more than a few pages. Pages that did not change are the same objects in the next snapshot.
+A row that goes is only marked. A page is written anew when most of its rows are gone, so a slice writes a few pages at
+most. A page that did not change is the same object in the next snapshot.
 """
 
 from __future__ import annotations
@@ -53,6 +52,7 @@ class Page:
         self.last = first + frame.height - 1 if numbers is None else int(numbers[-1])
         self.live = frame.height
         self.dead: NDArray[np.bool_] | None = None
+        """Which rows are gone, if any; shape (frame.height,)."""
         self._bounds: dict[tuple[str, int | None], Bounds] = {}
         self._marks: pl.DataFrame | None = None
 
@@ -72,7 +72,7 @@ class Page:
         return self.frame if self.dead is None else self.frame.filter(booleans(~self.dead))
 
     def near(self, group: PunctuationIndex) -> Iterator[tuple[pl.DataFrame, Rows]]:
-        """The blocks of which a row may match a group, without what is gone, and the numbers of their rows."""
+        """For each block in which a row may match a group, the live tuples and the numbers of their rows."""
         if not group.may_match(self._bounds_of):
             return
         is_one = self.frame.height <= BLOCK_ROWS
@@ -164,7 +164,7 @@ class Arrangement:
         self._pages: list[Page] = []
         self._next = 0
         self._indexes: dict[tuple[str, ...], Index] = {}
-        """Those that somebody has asked for."""
+        """The indexes in use, by the names of their columns."""
         self._whole: pl.DataFrame | None = empty
 
     def __len__(self) -> int:
@@ -203,16 +203,13 @@ class Arrangement:
         """Add the tuples that are not there yet, each once; return them."""
         fresh = distinct(tuples)
         if self._pages:
-            is_known = np.zeros(fresh.height, np.bool_)
-            is_known[self._equal(fresh, self._index(tuple(fresh.columns)))[0]] = True
-            fresh = without(fresh, booleans(is_known))
+            known, _ = self._equal(fresh, self._index(tuple(fresh.columns)))
+            fresh = without(fresh, marked(known, fresh.height))
         self.append(fresh)
         return fresh
 
     def merge(self, fresh: pl.DataFrame, aggregations: Sequence[pl.Expr], apart: bool = False) -> None:
-        """Add rows, and make one row of all of a key: its other columns by ``aggregations`` over theirs.
-
-        ``apart`` says that each of the fresh ones has a key to itself.
+        """Add rows, and aggregate all rows of a key into one. ``apart``: no two fresh rows share a key.
 
         >>> sums = Arrangement(pl.DataFrame(schema={"k": pl.Int64, "n": pl.Int64}), ["k"])
         >>> for k in (1, 2, 1):
@@ -256,12 +253,10 @@ class Arrangement:
 
     def has(self, tuples: pl.DataFrame, on: Sequence[str] | None = None) -> pl.Series:
         """For each tuple, whether one of the same key is retained."""
-        is_known = np.zeros(tuples.height, np.bool_)
-        is_known[self.probe(tuples, on)[0]] = True
-        return booleans(is_known)
+        return marked(self.probe(tuples, on)[0], tuples.height)
 
     def _equal(self, keys: pl.DataFrame, index: Index) -> tuple[Rows, Rows]:
-        """The pairs of an index that are equal indeed."""
+        """The pairs of an index's candidates whose keys are equal."""
         places, rows = index.candidates(keys)
         if not len(rows) or not index.names:
             return places, rows
@@ -389,6 +384,17 @@ class Arrangement:
             self._pages.append(page)
             self._next = page.last + 1
         self._whole = None
+
+
+def marked(places: Rows, height: int) -> pl.Series:
+    """For each of so many tuples, whether its place is among some.
+
+    >>> marked(np.array([0, 0]), 2).to_list()
+    [True, False]
+    """
+    flags = np.zeros(height, np.bool_)
+    flags[places] = True
+    return booleans(flags)
 
 
 def distinct(tuples: pl.DataFrame) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from xmlpunct.slice import Slice, concat
 
 @dataclass(slots=True)
 class Counters:
-    """What went through an operator; state, and punctuations held and ``forgotten``, are counted after keep."""
+    """What went through an operator, and what it retains after keep."""
 
     tuples_in: int = 0
     tuples_out: int = 0
@@ -58,7 +58,7 @@ class Pipeline:
     pipeline's. ``inputs[i]`` lists the (operator, port) pairs that the pipeline's own input i feeds, and
     ``targets[o]`` the one pair that operator o's output feeds (None for the last).
 
-    An operator's output ends once: when it has, a `Finished` takes its place, and its tuples are gone.
+    When an operator's output ends, a `Finished` takes its place and its tuples go.
     """
 
     operators: list[Operator]
@@ -71,7 +71,7 @@ class Pipeline:
         self.recount()
 
     def open(self) -> Slice:
-        """What comes out of that which the operators know before any input. Once in a life, and first."""
+        """The output of what the operators know before any input. Call it once, and first."""
         outputs = []
         for place, operator in enumerate(self.operators):
             if said := operator.opening():
@@ -111,7 +111,7 @@ class Pipeline:
         return given
 
     def recount(self) -> None:
-        """Count from nothing again, and tell no reject twice."""
+        """Reset the counters and drop the rejects."""
         self.counters = [Counters() for _ in self.operators]
         self.rejects = []
 
@@ -119,7 +119,7 @@ class Pipeline:
         self.operators[place] = Finished(self.operators[place])
 
     def waits(self) -> list[int]:
-        """For each input of the pipeline, how much that is retained waits for it."""
+        """For each input of the pipeline, how much of what is retained waits for it."""
         amounts = [0] * len(self.inputs)
         for i, edges in enumerate(self.inputs):
             for edge in edges:
@@ -131,7 +131,7 @@ class Pipeline:
         return amounts
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
-        """The state of all operators. A frame that is the same object as in an earlier one is the same."""
+        """The state of all operators. A frame that did not change is the same object as before."""
         return snapshot_of({str(i): operator.state for i, operator in enumerate(self.operators)})
 
     def restore(self, snapshot: Snapshot) -> None:

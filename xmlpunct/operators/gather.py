@@ -14,7 +14,7 @@ from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 
 Owners = Callable[[list[Tuple]], list[int]]
-"""For value tuples of the partition attributes, the shard that each belongs to."""
+"""Gives for each tuple of partition values the shard that it belongs to."""
 
 
 def split_by_owner(p: Punctuation, keys: list[int], owners: Owners) -> dict[int, list[Punctuation]] | None:
@@ -49,14 +49,13 @@ def _with_points(p: Punctuation, places: list[int], points: list[Tuple]) -> list
 class Gather(Merge):
     """`Merge` over the shards of one fragment; port i is shard i.
 
-    Each shard asserts, from the start, that it holds no tuple whose partition values belong elsewhere. So
-    what a shard promises about values of its own is combined with those assertions at once and needs no
-    other shard; what it promises about others' values says nothing new. Punctuations about too many values to
-    list, and all of them where the output has lost a partition attribute, need every shard's word.
+    Each shard promises from the start that it has no tuple whose partition values belong elsewhere. So what it promises
+    about its own values needs no other shard, and what it promises about others' values is nothing new. Every shard
+    has to promise a punctuation about too many values to list; and any, if the output has lost a partition attribute.
 
-    ``keys`` are the ways to find the partition values in the output (a null matches no pattern that can be listed);
-    none if they were lost. ``onward`` are the ways of whoever receives, if what is implied is sifted there
-    (`Operator.spread`). Else there is nothing to say behind the end.
+    ``keys`` are the ways to find the partition values in the output; none if they were lost. (A null matches no
+    pattern that can be listed.) ``onward`` are the receiver's ways, if it sifts what is implied (`Operator.spread`).
+    Otherwise nothing is said after the end.
 
     >>> from xmlpunct.operators.notation import show
     >>> x = Schema.parse("x INT")
@@ -100,6 +99,6 @@ class Gather(Merge):
         return PunctuationBatch(promises)
 
     def _own(self, port: int, batch: PunctuationBatch, times: int) -> PunctuationBatch:
-        """Those of a batch whose values are a shard's own; they stand ``times`` in a way to find it."""
+        """The punctuations of a batch about a shard's own values, which stand in a way ``times`` times."""
         owners = self._owners([(key,) * times for key in batch.keys])
         return batch.of_some(key for key, owner in zip(batch.keys, owners, strict=True) if owner == port)

@@ -33,10 +33,10 @@ class SortKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What is closed of one sort column, where the earlier ones have the values at which theirs go on.
+    """What is closed of one sort column, where each earlier column has the value ``at`` of its level.
 
-    ``closed`` are the values, ``null`` says whether null is among what is closed. ``at`` is the value at which
-    the next level goes on (None: null); ``last``: there is no next level.
+    ``closed`` are the closed values; ``null``: null is closed too. ``at`` is the value at which the next level goes on
+    (None: null); ``last``: there is no next level.
     """
 
     closed: Pattern
@@ -48,8 +48,8 @@ class Level:
 class Prefix:
     """The largest set of tuples that some punctuations close, such that no tuple outside sorts before one inside.
 
-    The values of the first key are in it as long as they are closed; at its first open value the second key's
-    are, and so on (``levels``). The order starts where the type or the declared domain does.
+    It has the values of the first key up to its first open one. At that one it has the values of the second key up to
+    its first open one, and so on (``levels``). The order starts where the type or the declared domain does.
     """
 
     def __init__(self, schema: Schema, order: Sequence[SortKey]) -> None:
@@ -59,7 +59,7 @@ class Prefix:
         self._said = Fused(schema)
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
-        """Let it grow."""
+        """Add what punctuations close."""
         for p in punctuations:
             if not p.is_empty:
                 constrained = set(p.constrained)
@@ -76,9 +76,9 @@ class Prefix:
         self._said.discard([row for row in self._said if self._covers(row)])
 
     def beyond(self, other: Prefix) -> list[Punctuation]:
-        """What this one has more than another, which is part of it and has that too from then on.
+        """What this prefix has and ``other``, a part of it, has not; it is added there.
 
-        That null is closed cannot be said, and ends what can be.
+        No punctuation says that null is closed, so nothing is said from there on.
         """
         punctuations = []
         rest: dict[str, Pattern] = {}
@@ -121,7 +121,7 @@ class Prefix:
                 at.append(NULL if level.at is None else Part.of(attribute, _constant(attribute, level.at)))
 
     def _covers(self, row: Row) -> bool:
-        """Whether it has all that a row of punctuations matches, so that the row has nothing to add."""
+        """Whether it has all that a row of punctuations matches."""
         for key, place, level in zip(self.order, self._places, self.levels, strict=False):
             patterns = self._said.values(row).patterns() if row[0] == place else [row[1][place]]
             attribute = self.schema[key.column]
@@ -136,7 +136,7 @@ class Prefix:
         return len(self._said)
 
     def snapshot(self) -> Snapshot:
-        """What it has and what it retains, for a checkpoint."""
+        """The levels and what is retained, for a checkpoint."""
         levels = pl.DataFrame(
             [
                 (
