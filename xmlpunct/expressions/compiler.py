@@ -84,13 +84,10 @@ class Compiler:
                 self._keep(made[-1])
         self.compiled = [made[places[id(e)]] for e in expressions]
 
-    def _keep(self, compiled: Compiled) -> None:
+    def _keep(self, code: Compiled) -> None:
         """Put what an expression gives into columns."""
-        compiled.value, compiled.error = (
-            self.column(compiled.value),
-            compiled.error and self.column(compiled.error),
-        )
-        compiled.depth = 0
+        code.value, code.error = self.column(code.value), code.error and self.column(code.error)
+        code.depth = 0
 
     def _compile(self, e: Expression, args: list[Compiled]) -> Compiled:
         if isinstance(e, Column):
@@ -100,21 +97,19 @@ class Compiler:
         if not isinstance(e, Call):
             raise TypeError(f"{e!r} is no expression")
         compile_ = e.record.compile or _strict
-        compiled = self.sized(lambda: compile_(self, e, args), args)
-        return compiled if compiled.size else _constant(compiled)
+        code = self.sized(lambda: compile_(self, e, args), args)
+        return code if code.size else _constant(code)
 
     def sized(self, compile_: Callable[[], Compiled], args: Sequence[Compiled]) -> Compiled:
         """What is compiled of operands. They become columns first if they are too large or too deep."""
-        compiled = compile_()
-        compiled.depth = 1 + max((a.depth for a in args), default=0)
-        if (
-            compiled.size > REPEATED and compiled.size > sum(a.size for a in args)
-        ) or compiled.depth > DEEPEST:
+        code = compile_()
+        code.depth = 1 + max((a.depth for a in args), default=0)
+        if (code.size > REPEATED and code.size > sum(a.size for a in args)) or code.depth > DEEPEST:
             for a in args:
                 self._keep(a)
-            compiled = compile_()
-            compiled.depth = 1
-        return compiled
+            code = compile_()
+            code.depth = 1
+        return code
 
     def column(self, part: Part) -> Part:
         """A part as a column, unless it is one or a constant."""
@@ -157,10 +152,10 @@ def first(errors: Iterable[Part | None]) -> Part | None:
     return made(pl.coalesce([e.expr for e in known]), known) if len(known) > 1 else next(iter(known), None)
 
 
-def _constant(compiled: Compiled) -> Compiled:
+def _constant(code: Compiled) -> Compiled:
     """An expression without columns as its one result, since polars does not broadcast every single value."""
-    value = pl.select(compiled.value.expr.alias("value"))["value"]
-    error = None if compiled.error is None else pl.select(compiled.error.expr).item()
+    value = pl.select(code.value.expr.alias("value"))["value"]
+    error = None if code.error is None else pl.select(code.error.expr).item()
     if error is not None:
         return Compiled(Part(pl.lit(None, dtype=value.dtype)), Part(pl.lit(error, dtype=NUMBER)))
     return Compiled(Part(pl.lit(value[0], dtype=value.dtype)))

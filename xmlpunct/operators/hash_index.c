@@ -13,7 +13,7 @@
 
 #define EMPTY INT64_MIN
 #define FIRST_ROOM 64
-#define AHEAD 12 /* so many hashes ahead their slots are fetched: most time is waiting for memory */
+#define AHEAD 12 /* fetch slots so many hashes ahead, not to wait for memory (scaling.py --only large) */
 
 #if defined(__GNUC__)
 #define FETCH(slot) __builtin_prefetch(slot)
@@ -78,7 +78,7 @@ static int resize(Index *self, int64_t capacity)
     return 1;
 }
 
-/* Take out a slot, and shift back those behind it that would not be found any more. */
+/* Take out a slot, and shift back those behind it that could no longer be found. */
 static void take_out(Index *self, int64_t at)
 {
     int64_t mask = self->capacity - 1, next = at;

@@ -1,4 +1,4 @@
-"""Conditions, in the logic of three values, and what depends on them.
+"""Conditions in three-valued logic, and what depends on them.
 
 Comparisons are exact across numeric types: 2^53 + 1 is greater than 9007199254740992e0, as INT.
 """
@@ -62,7 +62,7 @@ def _chosen(call: Call, *operands: pl.Expr) -> Outcome:
     tests, results = operands[:-1:2], [*operands[1::2], operands[-1]]
 
     def chosen(low: int, high: int) -> pl.Expr:
-        """The result of one of these branches, by halves, which are not deep."""
+        """The result of one of these branches. It halves them, so that calls do not stand deep."""
         if high - low == 1:
             return results[low]
         middle = (low + high) // 2
@@ -98,7 +98,7 @@ def _comparable(name: str, a: Expression, b: Expression) -> tuple[Expression, Ex
 
 
 def _read_as(type_: Type, argument: Expression) -> Expression:
-    """A literal as a value of the other operand's type, where it is one."""
+    """A literal as one of the other operand's type, if it has such a value."""
     if not isinstance(argument, Literal) or argument.type == type_:
         return argument
     if argument.value is None or (argument.type is STRING and type_ in (DATE, TIMESTAMP)):
@@ -181,7 +181,7 @@ def _is_member(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
 
 
 def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome]:
-    """The better one of some operands; null is none."""
+    """The best of the operands that are not null."""
 
     def better(a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return pl.when(a.is_null() | worse(a, b)).then(b).otherwise(a)
