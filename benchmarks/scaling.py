@@ -227,7 +227,7 @@ def state(given: Any) -> dict[str, Any]:
                     run(operator, port, part)
                 times.append(time.process_time() - began)
             points.append(
-                {"n": n, "cpu_ms": round(1000 * statistics.median(times), 3), "rows": operator.rows}
+                {"n": n, "cpu_ms": round(1000 * statistics.median(times), 3), "rows": operator.state.rows}
             )
         smallest, largest = points[0]["cpu_ms"], points[-1]["cpu_ms"]
         found[name] = {"points": points, "largest_against_smallest": round(largest / smallest, 2)}

@@ -46,7 +46,7 @@ def test_a_joint_cover_closes_an_hour(name: str, shards: int) -> None:
             push(0, (f"S{part}", part, hour, hour), Punctuation.of(schema, hour=f"(,{hour}]", part=part))
     assert len(closed) >= HOURS - 1
     assert len(closed) > early, "the last part makes the cover"
-    assert all(o.rows == 0 for o in engine.operators) or name == "of a derived column"
+    assert all(o.state.rows == 0 for o in engine.operators) or name == "of a derived column"
 
 
 @pytest.mark.parametrize(

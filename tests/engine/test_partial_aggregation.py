@@ -302,7 +302,7 @@ def test_nothing_comes_out_later(sql: str, shards: int) -> None:
         assert sorted(map(str, promised)) == sorted(map(str, other_promised))
         most += len(rows) + len(promised)
     assert most > 0
-    assert [sum(o.rows for o in engine.operators) for engine in engines] == [0, 0]
+    assert [sum(o.state.rows for o in engine.operators) for engine in engines] == [0, 0]
     assert engines[0].rows < engines[1].rows or "DISTINCT" in sql
 
 

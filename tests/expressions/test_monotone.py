@@ -250,7 +250,7 @@ def test_derived_columns_of_a_project_below() -> None:
     check_table(operator, "2 5; P(*, 4) -> 2\n P(*, 5) -> P(2)\n P(7, *) -> P(7)")
     lower = Project(AB, [("h", half), ("a", A)], (), memory=False)
     check_table(lower, "5 1; P([2,5], *) -> 2 5; P(*, [2,5])")
-    assert lower.held == 0
+    assert lower.state.held == 0
 
 
 def test_without_memory_nothing_is_held() -> None:
@@ -258,7 +258,7 @@ def test_without_memory_nothing_is_held() -> None:
     for memory, expected in ((True, "P(1)"), (False, "")):
         operator = Project(schema, [("a", A)], (), memory)
         check_table(operator, f"P(true, 1) ->\n P(false, 1) -> {expected}\n P((,), 2) -> P(2)")
-        assert operator.held == 0
+        assert operator.state.held == 0
 
 
 SPACE = Space.of(a=SMALL, b=SMALL)
@@ -309,4 +309,4 @@ def test_state_is_what_has_gaps() -> None:
     operator = project(AB, h=fn.call("/", A, n("60")))
     for second in range(300):
         give(operator, 0, [(second, 0), Punctuation.of(AB, a=second)])
-        assert operator.held <= 2
+        assert operator.state.held <= 2

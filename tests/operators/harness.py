@@ -41,8 +41,8 @@ FEWER = settings(max_examples=settings.default.max_examples // 2)  # type: ignor
 def restart(make: Make, operator: Operator) -> Operator:
     """A new operator with the state of the old one, which has gone through bytes."""
     fresh = make()
-    fresh.restore(unpack(pack(dict(operator.snapshot()))))
-    assert (fresh.rows, fresh.held) == (operator.rows, operator.held)
+    fresh.state.restore(unpack(pack(operator.state.snapshot())))
+    assert (fresh.state.rows, fresh.state.held) == (operator.state.rows, operator.state.held)
     return fresh
 
 
@@ -120,8 +120,8 @@ def drive(
             arrived = sum(len(port.ts) for port in ports)
             happened = {"released": fresh, "promised": output.punctuations, "purged": kept < arrived}
             outcome.seen.update(what for what, yes in happened.items() if yes)
-        assert operator.rows <= kept + spare_rows, (
-            f"keeps {operator.rows} rows after slice {number}, may keep {kept}"
+        assert operator.state.rows <= kept + spare_rows, (
+            f"keeps {operator.state.rows} rows after slice {number}, may keep {kept}"
         )
         if number in restarts:
             operator = restart(make, operator)

@@ -30,8 +30,7 @@ def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(hash_index, "USE_COMPILED", compiled)
     monkeypatch.setattr(arrangement, "PAGE_ROWS", 40)
     monkeypatch.setattr(arrangement, "BLOCK_ROWS", 8)
-    monkeypatch.setattr(arrangement, "SCANNED_ROWS", 10)
-    monkeypatch.setattr(arrangement, "FEW", 5)
+    monkeypatch.setattr(arrangement, "UNINDEXED_ROWS", 5)
     assert isinstance(new_index(), hash_index.HashIndex) is compiled
 
 

@@ -22,14 +22,14 @@ def test_table() -> None:
         1: P(*)              -> P(*)
         """,
     )
-    assert (operator.rows, operator.held) == (0, 0)
+    assert (operator.state.rows, operator.state.held) == (0, 0)
 
 
 def test_a_duplicate_after_a_purge_is_not_given_again() -> None:
     """The paper's Table 4 forgets 5 once the right has closed it; dupelim remembers that it went out."""
     operator = Difference(X, X)
     check_table(operator, "2: P(5) -> \n 1: 5 -> 5 \n 1: 5 -> \n 1: P(5) -> P(5)")
-    assert operator.rows == 0
+    assert operator.state.rows == 0
 
 
 def test_only_left_punctuations_count_by_themselves() -> None:

@@ -127,7 +127,12 @@ def test_an_output_ends_once_and_nothing_is_retained_behind_it() -> None:
     again.restore(query.snapshot())
     for pipeline_ in (query, again):
         (operator,) = pipeline_.operators
-        assert (operator.name, operator.rows, operator.held, pipeline_.waits()) == ("join", 0, 0, [0, 0])
+        assert (operator.name, operator.state.rows, operator.state.held, pipeline_.waits()) == (
+            "join",
+            0,
+            0,
+            [0, 0],
+        )
         assert not pipeline_.push(1, Slice(y.frame([(3,)]), [Punctuation.everything(y)]))
 
 
@@ -160,7 +165,7 @@ def test_on_several_shards_an_output_that_has_ended_still_speaks(kind: str) -> N
         assert not output.tuples.height
         assert [str(p.patterns[0]) for p in output.punctuations].count("5") == 1
         (operator,) = pipeline_.operators
-        assert (operator.name, operator.rows, operator.held) == ("join", 0, 0)
+        assert (operator.name, operator.state.rows, operator.state.held) == ("join", 0, 0)
         assert pipeline_.counters[0].state_rows == 0
         end = pipeline_.push(1, Slice(Y.empty(), [Punctuation.everything(Y)]))
         assert not end.punctuations.has_end, "that it has ended it says once"

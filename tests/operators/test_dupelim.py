@@ -29,13 +29,13 @@ def test_the_paper_s_example() -> None:
     """Section 4.2. A tuple the punctuation has closed is no longer held: the state after it is [5]."""
     operator = DupElim(Schema.parse("x INT"))
     check_table(operator, "1; 5 -> 1; 5\n 3 -> 3")
-    assert operator.rows == 3
+    assert operator.state.rows == 3
     check_table(operator, "P([0,4]) -> P([0,4])")
-    assert operator.rows == 1
+    assert operator.state.rows == 1
     check_table(operator, "5; 6; 7 -> 6; 7")
-    assert operator.rows == 3
+    assert operator.state.rows == 3
     check_table(operator, "P(*) -> P(*)")
-    assert operator.rows == 0
+    assert operator.state.rows == 0
 
 
 def test_nulls_nans_and_zeros_are_equal_to_themselves() -> None:
@@ -58,4 +58,4 @@ def test_a_punctuation_with_a_pattern_other_than_star_does_not_let_go_of_nulls()
         P(*)      -> P(*)
         """,
     )
-    assert operator.rows == 0
+    assert operator.state.rows == 0

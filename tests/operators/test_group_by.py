@@ -99,7 +99,7 @@ def test_releases_a_group_when_it_is_closed_not_before_not_after() -> None:
         S1 8 60; P(*, 8, *)         -> 8 60; P(8, *)
         """,
     )
-    assert operator.rows == 0
+    assert operator.state.rows == 0
 
 
 def test_a_half_closed_group_is_open() -> None:
@@ -171,7 +171,7 @@ def test_without_keys_one_result_once() -> None:
         P(*, *, *)                            -> P(*, *, *, *)
         """,
     )
-    assert operator.rows == 0
+    assert operator.state.rows == 0
 
 
 def test_without_keys_empty_input_gives_one_row() -> None:
@@ -322,7 +322,7 @@ def test_state_is_what_is_open() -> None:
         output = give(operator, 0, [*given, Punctuation.of(TEMP, hour=hour)])
         assert output.tuples.rows() == [(hour, 3, 15)]
         assert [str(p) for p in output.punctuations] == [f"<{hour}, *, *>"]
-        assert operator.rows == 0
+        assert operator.state.rows == 0
 
 
 def test_several_punctuations_close_a_group_together() -> None:
@@ -355,7 +355,7 @@ def test_complements_close_a_not_null_attribute() -> None:
         P(2, *, (20,))       ->
         """,
     )
-    assert operator.held == 0
+    assert operator.state.held == 0
 
 
 def test_items_that_close_one_by_one_take_one_interval() -> None:
@@ -363,4 +363,4 @@ def test_items_that_close_one_by_one_take_one_interval() -> None:
     operator = GroupBy(schema, ("hour",), [Aggregate("COUNT", None, False, "n")])
     for item in range(200):
         give(operator, 0, [Punctuation.of(schema, item=item)])
-        assert operator.held == 1
+        assert operator.state.held == 1

@@ -70,7 +70,7 @@ def test_full_table() -> None:
         1: P(*, *)           -> P(*, *, *, *)
         """,
     )
-    assert (operator.rows, operator.held) == (0, 0)
+    assert (operator.state.rows, operator.state.held) == (0, 0)
 
 
 def test_right_table() -> None:

@@ -89,7 +89,7 @@ def test_whatever_comes_behind_a_punctuation_that_matches_it_is_rejected(
         assert match(t, about)
         assert ",".join(about.as_dict()) == scheme
         assert list(json.loads(reject.text)) == list(SPACE.schema.names)
-    assert guard.held <= len(set(punctuations_of(elements)))
+    assert guard.state.held <= len(set(punctuations_of(elements)))
 
 
 def test_what_is_forgotten_is_counted_and_passes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_what_is_forgotten_is_counted_and_passes(monkeypatch: pytest.MonkeyPatch
     guard = LateFilter(schema)
     said = [Punctuation.of(schema, s=f"s{n}") for n in range(5)]
     run(guard, 0, marked(Slice(placed(schema.empty(), "x", [], []), said, [0] * 5), schema))
-    assert (guard.held, guard.forgotten) == (3, 2)
+    assert (guard.state.held, guard.forgotten) == (3, 2)
     rows = placed(schema.frame([(f"s{n}",) for n in range(6)]), "x", [1] * 6, [0] * 6)
     output = run(guard, 0, marked(Slice(rows), schema))
     assert output.tuples["s"].to_list() == ["s0", "s1", "s5"]

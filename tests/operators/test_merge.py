@@ -77,13 +77,13 @@ def test_forgets_what_can_say_nothing_new() -> None:
     operator = Merge([X, X])
     for item in range(50):
         give(operator, 0, notation(operator, 0, f"P({item})"))
-        assert operator.held == 1
+        assert operator.state.held == 1
         give(operator, 1, notation(operator, 1, f"P({item})"))
-        assert operator.held == 0
+        assert operator.state.held == 0
     for hour in range(50):
         give(operator, 0, notation(operator, 0, f"P((,{100 + 3 * hour}))"))
         give(operator, 1, notation(operator, 1, f"P((,{101 + 3 * hour}))"))
-        assert operator.held <= 2
+        assert operator.state.held <= 2
 
 
 def test_repeats_nothing() -> None:

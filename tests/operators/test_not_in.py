@@ -96,9 +96,9 @@ def test_values_are_kept_until_the_left_side_has_closed_them() -> None:
     check_table(
         operator, "2: 1 10; 2 10; 3 10; P(*, *) ->\n 1: 1 ann; 4 dan; P([1,2], *) -> 4 dan; P([1,2], *)"
     )
-    assert operator.rows == 1
+    assert operator.state.rows == 1
     check_table(operator, "1: P(*, *) -> P(*, *)")
-    assert (operator.rows, operator.held) == (0, 0)
+    assert (operator.state.rows, operator.state.held) == (0, 0)
     operator = NotIn(ITEM, BID, "id", "item")
     check_table(operator, "2: 1 10; null 10; 2 10 ->")
-    assert operator.rows == 1
+    assert operator.state.rows == 1

@@ -59,7 +59,7 @@ def test_against_the_definition(
         rejected += len(operator.rejects)
         if end in restarts:
             again = Punctuate(SCHEMA, order)
-            again.restore(operator.snapshot())
+            again.state.restore(operator.state.snapshot())
             operator = again
         operator.rejects = []
         start = end

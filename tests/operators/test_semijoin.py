@@ -64,7 +64,7 @@ def test_semi_table() -> None:
         2: P(*, *)            -> P(*, *)
         """,
     )
-    assert operator.rows == 0
+    assert operator.state.rows == 0
 
 
 def test_anti_table() -> None:
@@ -83,4 +83,4 @@ def test_anti_table() -> None:
         1: P(*, *)                 -> P(*, *)
         """,
     )
-    assert (operator.rows, operator.held) == (0, 0)
+    assert (operator.state.rows, operator.state.held) == (0, 0)

@@ -217,5 +217,5 @@ def test_state_is_what_is_open() -> None:
         found = give(operator, 0, elements)
         assert found.tuples.rows() == [(hour, hour)]
         assert len(found.punctuations) == 2
-        assert operator.rows == 0
-        assert operator.held <= 2
+        assert operator.state.rows == 0
+        assert operator.state.held <= 2

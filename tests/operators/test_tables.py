@@ -84,7 +84,7 @@ def test_table(entry: Entry) -> None:
     for line in entry.slices:
         slices, _, rows = line.partition("=>")
         check_table(operator, slices)
-        assert not rows or operator.rows == int(rows), line
+        assert not rows or operator.state.rows == int(rows), line
 
 
 # Mistakes others made

@@ -43,7 +43,7 @@ def test_is_merge_then_dupelim(data: st.DataObject) -> None:
         if data.draw(st.booleans()):
             state, two = two.snapshot(), pipeline()
             two.restore(unpack(pack(state)))
-        assert two.operators[1].rows == one.rows
+        assert two.operators[1].state.rows == one.state.rows
 
 
 def test_table() -> None:
@@ -59,9 +59,9 @@ def test_table() -> None:
         2: P([10,20])        -> P([10,15])
         """,
     )
-    assert operator.rows == 2
+    assert operator.state.rows == 2
     check_table(operator, "1: P(*) -> P([10,20])\n 2: 5 ->\n 2: P(*) -> P([5,15]); P(*)")
-    assert (operator.rows, operator.held) == (0, 0)
+    assert (operator.state.rows, operator.state.held) == (0, 0)
 
 
 def test_punctuations_received_one_by_one_are_released_though_they_fuse() -> None:

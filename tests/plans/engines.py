@@ -120,7 +120,11 @@ def watch(
         seen.closed.append(frozenset(range(len(asked))) - open_)
     assert sum(p.is_everything for p in promised) == 1, "the output ends once"
     assert all(p.schema.names == schema.names for p in promised)
-    retained = {f"{o.name} #{o.number}": (o.rows, o.held) for o in running.operators if o.rows or o.held}
+    retained = {
+        f"{o.name} #{o.number}": (o.state.rows, o.state.held)
+        for o in running.operators
+        if o.state.rows or o.state.held
+    }
     assert not retained, f"rows and punctuations are retained after the end: {retained}"
     return seen
 

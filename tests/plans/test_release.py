@@ -98,7 +98,7 @@ def test_most_is_out_before_the_last_tenth(name: str, shards: int) -> None:
             for output in engine.push(port, slice_of(STREAMS[port].schema, elements)):
                 found += output.tuples.rows()
                 promised += len(output.punctuations)
-        rows.append(sum(o.rows for o in engine.operators))
+        rows.append(sum(o.state.rows for o in engine.operators))
     tables = {
         NAMES[port]: (
             STREAMS[port].schema,
@@ -179,7 +179,7 @@ def test_what_is_closed_in_order_is_out(name: str, shards: int) -> None:
     for n in range(ITEMS // 2):
         for output in engine.push(stream, slice_of(schema, of(stream, n))):
             found += output.tuples.rows()
-        assert sum(o.rows for o in engine.operators) <= 3 * (
+        assert sum(o.state.rows for o in engine.operators) <= 3 * (
             open_items + (n % 10 != 9) * ("monotone" in name)
         )
     closed = [

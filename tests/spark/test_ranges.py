@@ -188,7 +188,7 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
         key = sorted(told, reverse=True)[number]
         shard = Shard(job, 0, number)
         shard.push([row for row in rows if row.stage == 0 and row.shard == key])
-        groups = frames.grouped(shard.pipeline.operators[-2].snapshot())["groups"]
+        groups = frames.grouped(shard.pipeline.operators[-2].state.snapshot())["groups"]
         hours.update(*(page["sensor1.hour"].to_list() for page in groups.values()))
     assert hours == {0, 1}
 

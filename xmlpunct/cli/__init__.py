@@ -23,15 +23,16 @@ from xmlpunct.cli.terminal import hold_places, say
 from xmlpunct.errors import XmlPunctError
 
 INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
 
 class _Commands(click.Group):
-    """Commands whose output somebody may stop to read, as ``head`` does: that is a quiet end, and no failure."""
+    """Commands whose reader may stop early, as ``head`` does. That is no failure."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # of which click would make a failure
+        except BrokenPipeError:  # which click would take for a failure
             return 0
 
 
@@ -73,7 +74,7 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
             error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.exceptions.Abort):
-        _drop_output()  # nobody waits any more for who may not read it
+        _drop_output()  # do not wait for a reader that may have stopped
         return INTERRUPTED
     except XmlPunctError as error:
         say(str(error))
@@ -88,7 +89,7 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
 
 
 def _log_to_terminal() -> None:
-    """Show what xmlpunct logs, and nothing of what the libraries below do: py4j logs whole tracebacks."""
+    """Show what xmlpunct logs, and not what its libraries do: py4j logs whole tracebacks."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("xmlpunct: %(message)s"))
     logging.getLogger("xmlpunct").handlers = [handler]
@@ -96,7 +97,7 @@ def _log_to_terminal() -> None:
 
 
 def _give_up_output() -> None:
-    """Drop what standard output does not take, lest Python complain once more when it closes it."""
+    """Drop what standard output does not take, so that Python does not complain again when it closes it."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -110,7 +111,7 @@ def _drop_output() -> None:
 
 
 def _unforeseen(error: Exception) -> str:
-    """What to say of an error that nobody expected: of the system, what it says, and else that it is ours."""
+    """The message for an unexpected error: the system's own, or that it is a fault of xmlpunct."""
     if isinstance(error, MemoryError):
         return "out of memory: a smaller --slice takes less"
     if isinstance(error, OSError) and error.strerror:

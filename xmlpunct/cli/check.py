@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import click
 
-from xmlpunct.cli.terminal import TEXT, put_line, say
+from xmlpunct.cli.options import element_option, namespace_option, open_stream, schema_option
+from xmlpunct.cli.terminal import put_line, say
 from xmlpunct.engine.files import standard_output
-from xmlpunct.firehose import PUNCT_NAMESPACE, open_source
 from xmlpunct.firehose.check import Report, check
-from xmlpunct.firehose.sniff import sniff
-from xmlpunct.schema import Schema
 
 
 @click.command("check")
 @click.argument("source")
-@click.option(
-    "--element", type=TEXT, required=True, metavar="NAME", help="The tuples' element: name, or {uri}name."
-)
-@click.option(
-    "--schema",
-    "columns",
-    type=TEXT,
-    metavar="COLUMNS",
-    help="A column list (default: children as STRINGs).",
-)
-@click.option(
-    "--punct-namespace",
-    type=TEXT,
-    default=PUNCT_NAMESPACE,
-    metavar="URI",
-    help="The namespace of punctuations.",
-)
+@element_option
+@schema_option
+@namespace_option
 def check_command(source: str, element: str, columns: str | None, punct_namespace: str) -> int:
     """Is SOURCE well formed and grammatical, and what do its punctuations say?
 
@@ -38,11 +22,7 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
     all that and every tuple fits the schema, else 1.
     """
     standard_output()  # before reading on for hours
-    opened = open_source(source)
-    if columns is not None:
-        schema = Schema.parse(columns)
-    else:
-        schema, opened = sniff(opened, element, punct_namespace)
+    schema, opened = open_stream(source, columns, element, punct_namespace)
     report = check(opened, schema, element, punct_namespace, guessed=columns is None)
     for line in describe(source, report):
         put_line(line)

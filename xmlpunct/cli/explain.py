@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import click
 
-from xmlpunct.cli.run import read_query, rule_option
-from xmlpunct.cli.terminal import PLACE, TEXT, put_line
+from xmlpunct.cli.options import query_argument, read_query, rule_option, sql_option
+from xmlpunct.cli.terminal import put_line
 from xmlpunct.engine.rule_options import read_rules
 
 
 @click.command("explain")
-@click.argument("query", type=PLACE, required=False, metavar="[QUERY.sql]")
-@click.option(
-    "-q",
-    "--sql",
-    type=TEXT,
-    metavar="SQL",
-    help="The query itself, instead of a file; or after one, its last part.",
-)
+@query_argument
+@sql_option
 @rule_option
 def explain_command(query: str | None, sql: str | None, rules: tuple[str, ...]) -> None:
     """Show the plan of a query: operators, fragments, partitioning, and what unblocks what."""

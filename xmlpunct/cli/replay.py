@@ -6,9 +6,10 @@ import math
 
 import click
 
-from xmlpunct.cli.terminal import TEXT, say
+from xmlpunct.cli.options import namespace_option
+from xmlpunct.cli.terminal import say
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE, open_source
+from xmlpunct.firehose import open_source
 from xmlpunct.firehose.replay import Replay
 from xmlpunct.firehose.tcp import Address
 
@@ -22,13 +23,7 @@ from xmlpunct.firehose.tcp import Address
     metavar="N",
     help="Tuples a second (default: as fast as they are taken).",
 )
-@click.option(
-    "--punct-namespace",
-    type=TEXT,
-    default=PUNCT_NAMESPACE,
-    metavar="URI",
-    help="The namespace of punctuations.",
-)
+@namespace_option
 def replay_command(file: str, where: str, rate: float | None, punct_namespace: str) -> None:
     """Serve FILE as a live firehose to the first peer that connects, and exit when it has all.
 

@@ -12,35 +12,26 @@ from pathlib import Path
 
 import click
 
+from xmlpunct.cli.options import (
+    format_option,
+    namespace_option,
+    query_argument,
+    read_query,
+    rule_option,
+    sql_option,
+)
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import PLACE, TEXT, say
 from xmlpunct.engine.options import RunOptions, parse_size
-from xmlpunct.engine.rule_options import RULE_OPTIONS, read_rules
+from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import StrictError, UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE
-
-rule_option = click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    metavar="NAME=on|off",
-    help="Switch a rule, which changes no result: "
-    + ", ".join(f"{name} (default: {'on' if on else 'off'})" for name, on in RULE_OPTIONS.items())
-    + ".",
-)
 
 
 @click.command("run")
-@click.argument("query", type=PLACE, required=False, metavar="[QUERY.sql]")
-@click.option(
-    "-q",
-    "--sql",
-    type=TEXT,
-    metavar="SQL",
-    help="The query itself, instead of a file; or after one, its last part.",
-)
+@query_argument
+@sql_option
 @click.option(
     "-s",
     "--source",
@@ -64,9 +55,7 @@ rule_option = click.option(
 @click.option(
     "--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: it adapts)."
 )
-@click.option(
-    "--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True
-)
+@format_option
 @click.option(
     "--checkpoint",
     type=PLACE,
@@ -78,13 +67,7 @@ rule_option = click.option(
 @click.option(
     "--strict", is_flag=True, help="Stop at the first rejected tuple, and where tuples are overlooked."
 )
-@click.option(
-    "--punct-namespace",
-    type=TEXT,
-    default=PUNCT_NAMESPACE,
-    metavar="URI",
-    help="The namespace of punctuations.",
-)
+@namespace_option
 @rule_option
 def run_command(
     query: str | None,
@@ -147,21 +130,6 @@ def run_command(
     report(counted, rejects)
 
 
-def read_query(path: str | None, sql: str | None) -> str:
-    """The text of the query: of a file, of ``-q``, or of both. Raises `UsageError`."""
-    if path is None and sql is None:
-        raise UsageError("no query: name a file with one, or give it with -q")
-    parts = []
-    if path is not None:
-        try:
-            parts.append(Path(path).read_text(encoding="utf-8-sig"))
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise UsageError(f"cannot read {path}: it is not UTF-8") from None
-    return "\n".join([*parts, *([sql] if sql is not None else [])])
-
-
 def read_sources(given: tuple[str, ...]) -> dict[str, str]:
     """``NAME=SOURCE`` options as a mapping. Raises `UsageError`."""
     sources: dict[str, str] = {}
@@ -201,7 +169,7 @@ def asked_by_signals(stop: Stop) -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let the collector of garbage leave alone what is loaded by now: to look through that keeps results waiting."""
+    """Keep the garbage collector off what is loaded by now: looking through that delays results."""
     gc.freeze()
     try:
         yield
@@ -210,7 +178,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def report_stop(stats: RunStats, checkpoint: str | None) -> None:
-    """Say on standard error how far a run came that was stopped."""
+    """Say on standard error how far a run came before it was stopped."""
     where = f"{stats.tuples_out:,} tuples, {stats.bytes_out:,} bytes"
     further = "" if checkpoint is None else f"; the same command goes on from {checkpoint}"
     say(f"stopped after {where}{further}")

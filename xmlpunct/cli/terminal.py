@@ -1,4 +1,4 @@
-"""Standard output and standard error, be they full or closed, and what an option's text may be."""
+"""Standard output and standard error, even full or closed; and the texts that options take."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def put_line(line: str) -> None:
 
 
 def say(message: str) -> None:
-    """Say something on standard error. Where nobody can be told, the exit code still tells."""
+    """Say something on standard error. If that fails, the exit code still tells."""
     with suppress(OSError):
         click.echo(f"xmlpunct: {message}", err=True)
 
 
 def hold_places() -> None:
-    """Keep the numbers of closed standard streams taken, lest a file that is opened become standard output."""
+    """Occupy the numbers of closed standard streams, so that no file that is opened becomes standard output."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
     os.close(number)

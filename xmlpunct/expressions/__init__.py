@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from xmlpunct.expressions import functions
 
-__all__ = ["functions"]  # whoever has an expression has what is known of its functions
+__all__ = ["functions"]  # with an expression come the records of its functions

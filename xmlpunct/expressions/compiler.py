@@ -1,12 +1,12 @@
 """Expressions as polars expressions over columns, each operand computed once.
 
-What an expression gives is two columns: its results, and the numbers of the reasons why a tuple has none (null
-where it has one). Results of failing tuples are arbitrary; nothing raises. An operand that SQL does not evaluate (a
-branch not taken, the right of AND where the left is false) cannot fail.
+An expression gives two columns: its results, and for a tuple that fails the number of the reason (else null). The
+result of a failing tuple is arbitrary; nothing raises. An operand that SQL does not evaluate (a branch not taken, the
+right of AND where the left is false) cannot fail.
 
-A small expression becomes one polars expression. But a function may name an operand several times, and what is
-computed with its result may name that several times. So an operand that is too large to be repeated, or too deep for
-polars, is put into a column of its own first: in *stages*, each of which computes columns that later ones read.
+A small expression becomes one polars expression. But a function may name an operand several times, and what reads its
+result may do so too. So an operand that is too large to repeat, or too deep for polars, first gets a column of its own.
+*Stages* compute such columns, and later stages read them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ import polars as pl
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal, inside_out
 
 REPEATED = 32
-"""What reads more columns than that is not repeated."""
+"""An operand that reads more columns than that is not repeated. Others are: a stage costs a slice of 20 tuples some
+50 us, and latency counts (`benchmarks/latency.py`)."""
 DEEPEST = 8
-"""No more calls than that stand inside each other in a polars expression."""
+"""No more calls than that stand inside each other in a polars expression. Deeper ones take polars longer for each call
+(`tests/engine/test_large_expressions.py` has thousands)."""
 NUMBER = pl.Int32()
 """The type of the numbers of reasons."""
 
@@ -38,7 +40,7 @@ class Part:
 
 @dataclass
 class Compiled:
-    """The results of an expression in which ``depth`` calls stand inside each other, and its errors.
+    """The results and the errors of an expression in which ``depth`` calls stand inside each other.
 
     ``error`` is None where the expression cannot fail.
     """
@@ -57,7 +59,7 @@ class Compiled:
 
 
 class Compiler:
-    """Compiles expressions: ``stages`` have the columns to compute by name, ``reasons`` what numbers stand for."""
+    """Compiles expressions to ``stages`` of columns by name. ``reasons`` has what the numbers of reasons stand for."""
 
     def __init__(self, expressions: Sequence[Expression], taken: Iterable[str]) -> None:
         self.stages: list[dict[str, Part]] = []
@@ -82,10 +84,10 @@ class Compiler:
                 self._keep(made[-1])
         self.compiled = [made[places[id(e)]] for e in expressions]
 
-    def _keep(self, found: Compiled) -> None:
+    def _keep(self, code: Compiled) -> None:
         """Put what an expression gives into columns."""
-        found.value, found.error = self.column(found.value), found.error and self.column(found.error)
-        found.depth = 0
+        code.value, code.error = self.column(code.value), code.error and self.column(code.error)
+        code.depth = 0
 
     def _compile(self, e: Expression, args: list[Compiled]) -> Compiled:
         if isinstance(e, Column):
@@ -95,22 +97,22 @@ class Compiler:
         if not isinstance(e, Call):
             raise TypeError(f"{e!r} is no expression")
         compile_ = e.record.compile or _strict
-        found = self.sized(lambda: compile_(self, e, args), args)
-        return found if found.size else _constant(found)
+        code = self.sized(lambda: compile_(self, e, args), args)
+        return code if code.size else _constant(code)
 
     def sized(self, compile_: Callable[[], Compiled], args: Sequence[Compiled]) -> Compiled:
-        """What is compiled of operands, which become columns first where they are too large or too deep."""
-        found = compile_()
-        found.depth = 1 + max((a.depth for a in args), default=0)
-        if (found.size > REPEATED and found.size > sum(a.size for a in args)) or found.depth > DEEPEST:
+        """What is compiled of operands. They become columns first if they are too large or too deep."""
+        code = compile_()
+        code.depth = 1 + max((a.depth for a in args), default=0)
+        if (code.size > REPEATED and code.size > sum(a.size for a in args)) or code.depth > DEEPEST:
             for a in args:
                 self._keep(a)
-            found = compile_()
-            found.depth = 1
-        return found
+            code = compile_()
+            code.depth = 1
+        return code
 
     def column(self, part: Part) -> Part:
-        """A part as a column, if it is neither one nor a constant."""
+        """A part as a column, unless it is one or a constant."""
         if not part.size or part.expr.meta.is_column():
             return part
         if part not in self._columns:
@@ -150,10 +152,10 @@ def first(errors: Iterable[Part | None]) -> Part | None:
     return made(pl.coalesce([e.expr for e in known]), known) if len(known) > 1 else next(iter(known), None)
 
 
-def _constant(found: Compiled) -> Compiled:
-    """An expression without columns as its one result: polars does not broadcast all that gives one value."""
-    value = pl.select(found.value.expr.alias("value"))["value"]
-    error = None if found.error is None else pl.select(found.error.expr).item()
+def _constant(code: Compiled) -> Compiled:
+    """An expression without columns as its one result, since polars does not broadcast every single value."""
+    value = pl.select(code.value.expr.alias("value"))["value"]
+    error = None if code.error is None else pl.select(code.error.expr).item()
     if error is not None:
         return Compiled(Part(pl.lit(None, dtype=value.dtype)), Part(pl.lit(error, dtype=NUMBER)))
     return Compiled(Part(pl.lit(value[0], dtype=value.dtype)))
@@ -165,20 +167,20 @@ Compile = Callable[[Compiler, Call, Sequence[Compiled]], Compiled]
 
 def _strict(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
     """A function that evaluates all its operands, in their order."""
-    found = call.record.evaluate(call, *(a.value.expr for a in args))
-    # of null there is no failure, only null; where an operand failed, its own reason comes first
+    outcome = call.record.evaluate(call, *(a.value.expr for a in args))
+    # a null operand gives null and never fails; the reason of an operand that failed comes first
     known = [a.value.expr.is_not_null() for e, a in zip(call.operands, args, strict=True) if e.nullable]
     own = [
         made(compiler.failure(pl.all_horizontal(fails, *known), reason, call), args)
-        for fails, reason in found.failures
+        for fails, reason in outcome.failures
     ]
-    return Compiled(made(found.value, args), first([*(a.error for a in args), *own]))
+    return Compiled(made(outcome.value, args), first([*(a.error for a in args), *own]))
 
 
 def in_pairs(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    """A function that evaluates all its operands: it is applied to each pair, and then to each pair of these.
+    """A function that evaluates all its operands. It is applied to pairs, then to pairs of the results.
 
-    (It names its two operands several times, so a chain would grow with every level.)
+    It names its two operands several times, so a chain would grow with every level.
     """
 
     def of(a: Compiled, b: Compiled) -> Compiled:
@@ -200,25 +202,25 @@ def until(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
     def compile_(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
         values = [a.value.expr for a in args]
         errors: list[Guarded] = [(a.error, place, False) for place, a in enumerate(args)]
-        found = call.record.evaluate(call, *values).value
-        return Compiled(made(found, args), _guarded(compiler, args, [*map(stop, values)], errors))
+        value = call.record.evaluate(call, *values).value
+        return Compiled(made(value, args), _guarded(compiler, args, [*map(stop, values)], errors))
 
     return compile_
 
 
 def branches(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
-    """CASE: it evaluates tests until one holds, and that one's result."""
+    """CASE: it evaluates tests until one holds, then the result of that one."""
     tests, results = args[:-1:2], args[1::2]
     errors: list[Guarded] = []
     for place, (test, result) in enumerate(zip(tests, results, strict=True)):
         errors += [(test.error, place, False), (result.error, place, True)]
     errors.append((args[-1].error, len(tests), False))
-    found = call.record.evaluate(call, *(a.value.expr for a in args)).value
-    return Compiled(made(found, args), _guarded(compiler, tests, [t.value.expr for t in tests], errors))
+    value = call.record.evaluate(call, *(a.value.expr for a in args)).value
+    return Compiled(made(value, args), _guarded(compiler, tests, [t.value.expr for t in tests], errors))
 
 
 Guarded = tuple[Part | None, int, bool]
-"""The errors of an operand, which is evaluated if none of so many tests holds; and, if True, the next one does."""
+"""The errors of an operand. It is evaluated if none of so many tests holds, and if True, the next one does."""
 
 
 def _guarded(
@@ -233,9 +235,9 @@ def _guarded(
     held = made(pl.coalesce(places).fill_null(count), tests[:count])
     if held.size * len(known) > REPEATED:
         held = compiler.column(held)
-    found = []
+    raised = []
     for error, place, exact in known:
         evaluated = held.expr == place if exact else held.expr >= place
         always = not (place or exact)
-        found.append(error if always else made(pl.when(evaluated).then(error.expr), [held, error]))
-    return first(found)
+        raised.append(error if always else made(pl.when(evaluated).then(error.expr), [held, error]))
+    return first(raised)

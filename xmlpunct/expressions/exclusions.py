@@ -18,12 +18,14 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DOUBLE, DecimalType, Type
 from xmlpunct.unrolled import unrolled
 
-GAPS, COMBINATIONS = 64, 256
-"""Of more gaps between values only the outermost are told; of more combinations nothing is."""
+GAPS = 64
+"""Of a pattern with more gaps only the outermost two are said: who reads the stream has to hold them all."""
+COMBINATIONS = 256
+"""Alternatives with more combinations say nothing. Neither limit is a matter of speed."""
 
 
 def outside(schema: Schema, name: str, pattern: Pattern) -> list[Punctuation]:
-    """That no value of an attribute comes but null and those of a pattern."""
+    """Punctuations that leave an attribute nothing but null and the values of a pattern."""
     if pattern is WILDCARD:
         return []
     gaps = (~IntervalSet(schema[name].type, [pattern])).patterns()
@@ -44,7 +46,7 @@ def news(schema: Schema, punctuations: Iterable[Punctuation]) -> list[Punctuatio
 def never(schema: Schema, predicate: Expression, truth: bool = True) -> list[Punctuation]:
     """Punctuations that match no tuple for which a predicate is true (or, without ``truth``, false).
 
-    What is compared with a constant says something, joined by AND, OR and NOT in whatever way; all else nothing.
+    Comparisons with constants say something, however AND, OR and NOT join them. Nothing else does.
     """
     return unrolled(lambda way: _never(schema, *way), (predicate, truth))
 
@@ -76,27 +78,27 @@ def _never(
     if record is IS_NULL:
         known = pt.interval(type_, None, None, False, False)
         return [Punctuation.of(schema, **{subject.name: known})] if truth else []
-    found = _described(predicate, type_, subject is args[0])
-    if found is None:
+    comparison = _described(predicate, type_, subject is args[0])
+    if comparison is None:
         return []
-    pattern, yes = found
+    pattern, yes = comparison
     if truth == yes:
         return outside(schema, subject.name, pattern)
     return [Punctuation.of(schema, **{subject.name: pattern})] if pattern is not EMPTY else []
 
 
 def _both(some: list[Punctuation], others: list[Punctuation]) -> list[Punctuation]:
-    """What one of some and one of others say alike."""
+    """What each pair of some and others says in common."""
     if len(some) * len(others) > COMBINATIONS:
         return []
-    found = (combine(p, q) for p in some for q in others)
-    return list(dict.fromkeys(c for c in found if c is not None))
+    combinations = (combine(p, q) for p in some for q in others)
+    return list(dict.fromkeys(c for c in combinations if c is not None))
 
 
 def _described(call: Call, type_: Type, forward: bool) -> tuple[Pattern, bool] | None:
-    """A comparison with constants as a pattern of values and whether it is true of these, or of the others.
+    """A comparison with constants as a pattern, and whether it is true of its values or of all others.
 
-    None if it is no comparison, or not with constants whose places are known.
+    None if it is no comparison, or if the place of a constant is not known.
     """
     holds = call.record.holds
     if call.record is not IN and holds is None:
@@ -117,13 +119,13 @@ def _described(call: Call, type_: Type, forward: bool) -> tuple[Pattern, bool] |
 
 
 def _places(type_: Type, constant: Expression) -> tuple[Cut, Cut] | None:
-    """The places just before and just after a constant, among the values of a type. None: nobody can tell."""
+    """The places just before and just after a constant, among the values of a type. None: not known."""
     if not isinstance(constant, Literal) or constant.value is None:
         return None
     value = constant.value
     if constant.type == type_:
-        (found,) = cuts(pt.constant(type_, value))
-        return found
+        (around,) = cuts(pt.constant(type_, value))
+        return around
     numbers = type_.numeric and constant.type.numeric
     if not numbers or type_ is DOUBLE or (constant.type is DOUBLE and not math.isfinite(value)):
         return None

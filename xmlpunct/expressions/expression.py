@@ -30,14 +30,14 @@ class Expression:
         return ()
 
     def columns(self) -> Iterator[str]:
-        """The names of the columns it reads, one for each call's argument that is one."""
+        """The names of the columns that it reads, each as often as it is an argument."""
         if isinstance(self, Column):
             yield self.name
         for part in inside_out([self]):
             yield from (a.name for a in part.arguments if isinstance(a, Column))
 
     def rewrite(self, change: Callable[[Expression], Expression | None]) -> Expression:
-        """The tree with every part for which ``change`` gives another one replaced, topmost parts first."""
+        """The tree with every part replaced for which ``change`` gives another one, topmost parts first."""
         changed: dict[int, Expression] = {}
 
         def unchanged(e: Expression) -> Sequence[Expression]:
@@ -100,7 +100,7 @@ class Literal(Expression):
 
 
 LONGEST = 1_000_000
-"""Of an expression with a longer text the rest is left out: calls that share arguments have no end of text."""
+"""A longer text of an expression is cut, because calls that share arguments can make it endless."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,21 +135,21 @@ class Call(Expression):
     def operands(self) -> Sequence[Expression]:
         """The arguments; of an associative function those of the whole chain.
 
-        Of an AND that stands in another one twice, the second time changes nothing; nor of an OR.
+        An AND that stands in another one twice counts once, and so does an OR.
         """
         if not self.record.associative:
             return self.args
-        found: list[Expression] = []
+        operands: list[Expression] = []
         waiting: list[Expression] = [self]
         entered = set[int]()
         while waiting:
             part = waiting.pop()
             if not (isinstance(part, Call) and part.function == self.function):
-                found.append(part)
+                operands.append(part)
             elif not self.record.idempotent or id(part) not in entered:
                 entered.add(id(part))
                 waiting += reversed(part.args)
-        return found
+        return operands
 
     def __hash__(self) -> int:
         return self._hash
@@ -204,7 +204,7 @@ class Call(Expression):
         return "".join([*texts, "..."] if waiting else texts)
 
     def operand(self, place: int) -> Pieces:
-        """An argument as an operator has it: in parentheses where the tree would read otherwise without."""
+        """An argument of an operator, in parentheses where another tree would be read without them."""
         argument = self.args[place]
         if not isinstance(argument, Call):
             return [argument]
@@ -248,8 +248,8 @@ def _as_infix(call: Call) -> Pieces:
 class Notation:
     """How a call is printed.
 
-    ``binding`` says how tightly an operator binds its operands. With ``joins``, the left operand may be the
-    same operator, or one that binds alike, without parentheses.
+    ``binding`` says how tightly an operator binds its operands. With ``joins``, a left operand that binds alike needs
+    no parentheses.
     """
 
     write: Callable[[Call], Pieces] = _as_call
@@ -263,9 +263,9 @@ def infix(binding: int, joins: bool = True) -> Notation:
 
 
 class Syntax(NamedTuple):
-    """How SQL is read: the class of sqlglot's node, and its arguments, in order, that are operands (or lists of them).
+    """How SQL is read: the class of sqlglot's node, and those of its arguments that are operands or lists of them.
 
-    Those that are ``unread`` change nothing. All three are words with spaces between them.
+    Arguments that are ``unread`` change nothing. All three are words with spaces between them.
     """
 
     node: str
@@ -298,11 +298,10 @@ class Function:
 
     - ``typing`` makes the call, or what stands for it, of arguments. It casts them as the function needs them, and
       raises ValueError where it has no type for them.
-    - ``evaluate`` takes a call and the results of its operands. What it gives has the ways in which it can fail. Of a
-      null operand there is no failure.
+    - ``evaluate`` takes a call and the results of its operands. A null operand never fails.
     - ``nullable``: whether the result can be null, by the arguments.
-    - ``monotone``: the place of the argument that a call never falls with (True) or never rises with (False), if there
-      is one: the others are constants.
+    - ``monotone``: the place of the one argument that is no constant, and whether the call never falls as that grows
+      (True) or never rises (False). Otherwise None.
     - ``arity``: how many arguments there are at least and at most.
     - ``syntax`` and ``notation``: how SQL is read and printed. Where syntax needs more than a `Syntax`, the planner has
       a reader.
@@ -340,7 +339,7 @@ class Function:
 
 
 MANY = (1, 1000)
-"""The arity of functions of any number of arguments."""
+"""The arity of functions of any number of arguments: more than people write, and as many as tests try."""
 
 FUNCTIONS: dict[str, Function] = {}
 """Every function there is, by name."""

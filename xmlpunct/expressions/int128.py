@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import polars as pl
 
 from xmlpunct.types import DecimalType
 
 
-@lru_cache(maxsize=256)
+@cache
 def int128(value: int) -> pl.Expr:
-    """A 128-bit constant. polars takes its time to make one."""
+    """A 128-bit constant: a bound or a power of ten. polars takes its time to make one."""
     return pl.lit(value, dtype=pl.Int128)
 
 
@@ -31,7 +31,7 @@ def to_decimal(wide: pl.Expr, type_: DecimalType) -> pl.Expr:
 
 
 def rescale(wide: pl.Expr, type_: DecimalType, scale: int) -> tuple[pl.Expr, pl.Expr | None]:
-    """Unscaled decimals in units of another, not larger, last place; and where that leaves 38 digits."""
+    """Unscaled decimals in units of another, not larger, last place; and where these have more than 38 digits."""
     factor = 10 ** (scale - type_.scale)
     fits = type_.precision + scale - type_.scale <= 38
     if factor == 1:

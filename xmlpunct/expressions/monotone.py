@@ -35,8 +35,8 @@ class Monotone:
         """The results that only values of ``attribute`` from one place to another can give.
 
         A rising f maps [a,b] to the open interval (f(a-1), f(b+1)) of discrete values, to (f(a), f(b)) of dense
-        ones: what lies beyond may give the bound itself. A falling f maps it to the mirror image. What is
-        unbounded stays so; so is a bound where f fails, for all tuples beyond it are rejects.
+        ones: what lies beyond may give the bound itself. A falling f maps it to the mirror image. An end without
+        bound has none in the image. Nor has one where f fails, because all tuples beyond it are rejected.
         """
         allowed = whole(attribute).intervals
         outside = [
@@ -48,11 +48,11 @@ class Monotone:
         results = dict(
             zip(map(attribute.type.key, values), self._results(attribute.type, values), strict=True)
         )
-        found = [None if v is None else results[attribute.type.key(v)] for v in outside]
-        failed = any(v is not None and at is None for v, at in zip(outside, found, strict=True))
+        bounds = [None if v is None else results[attribute.type.key(v)] for v in outside]
+        failed = any(v is not None and at is None for v, at in zip(outside, bounds, strict=True))
         if failed and not any(v is not None and results[attribute.type.key(v)] is not None for v in inside):
-            return EMPTY  # on which side of this f works nobody knows
-        bottom, top = found if self.rises else reversed(found)
+            return EMPTY  # it is not known on which side of this f works
+        bottom, top = bounds if self.rises else reversed(bounds)
         type_ = self.expression.type
         if top is None and not self.rises and type_ is DOUBLE:
             return pt.interval(type_, bottom, float("inf"), False, True)  # NaN stays NaN

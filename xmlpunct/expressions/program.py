@@ -12,24 +12,21 @@ from xmlpunct.expressions.expression import Call, Column, Expression, inside_out
 
 
 class Results(NamedTuple):
-    """What a program gives for each tuple: a column for each expression, and the reason if one of them fails.
-
-    ``reasons`` is None where none does.
-    """
+    """A column for each expression, and each tuple's reason if one of them fails; None if no tuple fails."""
 
     columns: pl.DataFrame
     reasons: pl.Series | None
 
 
 class Program:
-    """Computes named expressions over the columns of data frames. A tuple's reason is that of the first that fails.
+    """Computes named expressions over data frames. A tuple's reason is that of the first expression that fails.
 
     >>> from xmlpunct.expressions.expression import Column
     >>> from xmlpunct.expressions.functions import call, number
     >>> from xmlpunct.types import INT
     >>> ratio = Program([("ratio", call("/", number("7"), Column(INT, False, "n")))])
-    >>> found = ratio.run(pl.DataFrame({"n": [2, -2, 0]}))
-    >>> found.columns["ratio"].to_list(), found.reasons.to_list()
+    >>> results = ratio.run(pl.DataFrame({"n": [2, -2, 0]}))
+    >>> results.columns["ratio"].to_list(), results.reasons.to_list()
     ([3, -3, None], [None, None, 'division by zero: 7 / n'])
     """
 
@@ -37,8 +34,8 @@ class Program:
         given = dict(columns)
         compiler = Compiler(list(given.values()), given)
         self._names, self._reasons, self._error = list(given), compiler.reasons, ""
-        results = {name: found.value for name, found in zip(given, compiler.compiled, strict=True)}
-        error = first(found.error for found in compiler.compiled)
+        results = {name: column.value for name, column in zip(given, compiler.compiled, strict=True)}
+        error = first(column.error for column in compiler.compiled)
         if error is not None:
             self._error = compiler.fresh()
             results[self._error] = error
@@ -47,7 +44,7 @@ class Program:
         staged = {name: part for name, part in results.items() if part.stage}
         self._stages = _planned([*compiler.stages, staged]) if staged else []
         self.simple = self._direct[0] if len(results) == 1 and not staged else None
-        """Its one expression as polars', if it is no more than that."""
+        """The program as one polars expression, if that is all it is."""
 
     @property
     def can_fail(self) -> bool:
@@ -59,11 +56,11 @@ class Program:
         frame = tuples
         for stage in self._stages:
             frame = frame.select(stage)
-        found = [*self._direct, *frame] if self._stages else self._direct
+        computed = [*self._direct, *frame] if self._stages else self._direct
         if self._whole:
-            results = tuples.select(found)
+            results = tuples.select(computed)
         else:  # of constants alone select would make one row, whatever the number of tuples
-            results = tuples.with_columns(found).select([e.meta.output_name() for e in self._direct])
+            results = tuples.with_columns(computed).select([e.meta.output_name() for e in self._direct])
         if not self._error:
             return Results(results.select(self._names) if self._stages else results, None)
         errors, results = results[self._error], results.select(self._names)
@@ -74,7 +71,7 @@ class Program:
 
 
 def _planned(stages: list[dict[str, Part]]) -> list[list[pl.Expr]]:
-    """For each stage what it computes of what is read later, and what it passes on to later ones."""
+    """For each stage, what it computes and what it passes on to later ones."""
     *before, last = stages
     plan, read = [[part.expr.alias(name) for name, part in last.items()]], _read(last)
     for stage in reversed(before):
@@ -91,19 +88,19 @@ def _read(stage: dict[str, Part]) -> dict[str, None]:
 
 def compiled(expression: Expression) -> Program:
     """The program of one expression, which is compiled once."""
-    found: Program | None = expression.__dict__.get("_program")
-    if found is None:
-        found = Program([("value", expression)])
-        if isinstance(expression, Call):  # of which pickle takes no more than its fields
-            expression.__dict__["_program"] = found
-    return found
+    program: Program | None = expression.__dict__.get("_program")
+    if program is None:
+        program = Program([("value", expression)])
+        if isinstance(expression, Call):  # which pickles no more than its fields
+            expression.__dict__["_program"] = program
+    return program
 
 
 class Facts(NamedTuple):
     """What is known of an expression beside its type and whether it can be null."""
 
     can_fail: bool = False
-    """Whether evaluation can fail on some tuple (true also where nobody can tell)."""
+    """Whether evaluation can fail on some tuple, or may."""
     monotone: tuple[str, bool] | None = None
     """The one column it depends on, and whether it never falls (or else never rises) as that grows."""
 
@@ -117,19 +114,19 @@ def facts(expression: Expression) -> Facts:
 
 
 def can_fail(expression: Expression) -> bool:
-    """Whether evaluation can fail on some tuple (true also where nobody can tell)."""
+    """Whether evaluation can fail on some tuple, or may."""
     return facts(expression).can_fail
 
 
 def _known(e: Expression) -> Facts:
     if isinstance(e, Column):
         return Facts(monotone=(e.name, True))
-    found: Facts = e.__dict__.get("_facts", Facts())
-    return found
+    known: Facts = e.__dict__.get("_facts", Facts())
+    return known
 
 
 def _facts(call: Call) -> Facts:
-    """The same of a call of whose arguments it is known."""
+    """The facts of a call, of whose arguments they are known."""
     if call.constant:
         return Facts(compiled(call).can_fail)
     arguments, step = [_known(a) for a in call.args], call.record.monotone(call)

@@ -1,4 +1,4 @@
-"""The order in which a stream's tuples come, as PUNCTUATE declares it: how far each sender has come."""
+"""The order that PUNCTUATE declares for a stream, and how far each sender has come in it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from xmlpunct.types import DOUBLE, DecimalType, Type
 
 @dataclass(frozen=True)
 class AccessOrder:
-    """PUNCTUATE ORDER BY ``attribute`` SLACK ``slack`` [FROM ... BY ``by``, the list being ``senders``].
+    """PUNCTUATE ORDER BY ``attribute`` SLACK ``slack``, and FROM ``senders`` BY ``by`` if there are any.
 
-    ``slack`` is in steps of a discrete attribute (days, microseconds, units of the last decimal), and in the
-    attribute's own unit over DOUBLE; a STRING has none.
+    ``slack`` counts the steps of a discrete attribute: days, microseconds, units of the last decimal. Over DOUBLE it
+    is a difference. A STRING has none.
     """
 
     attribute: str
@@ -43,7 +43,7 @@ class AccessOrder:
         return frame.select((value < limit).fill_null(False))["value"]
 
     def lowest(self, type_: Type, bounds: Mapping[Any, Any]) -> Any:
-        """Up to where all senders have come; None as long as one has said nothing."""
+        """The bound that all senders have reached; None while one has said nothing."""
         complete = len(bounds) == len(self.senders)
         return min(bounds.values(), key=type_.key) if bounds and complete else None
 
@@ -62,7 +62,7 @@ def slack_of(type_: Type, text: str) -> float:
 
 
 def advance(reached: pl.DataFrame, seen: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
-    """For each (sender, value) seen, the sender's maximum before it; and the maximum that each has reached behind all.
+    """The sender's maximum before each (sender, value) seen, and each sender's maximum after all of them.
 
     >>> nobody = pl.DataFrame(schema={"sender": pl.String, "value": pl.Int64})
     >>> seen = pl.DataFrame({"sender": ["a", "b", "a", "a"], "value": [5, 1, 3, 7]})

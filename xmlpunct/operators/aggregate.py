@@ -20,10 +20,10 @@ from xmlpunct.types import DOUBLE, INT, DecimalType, Type, decimal
 FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 SUMS = decimal(38, 0)
-"""What holds the sum of 2^63 numbers of 64 bits, or of parts of decimals."""
+"""The type that holds a sum of 2^63 numbers of 64 bits, or of parts of decimals."""
 
 HALF = 10**19
-"""Unscaled decimals are summed in two parts, quotient and rest by this, so that no sum overflows 128 bits."""
+"""Unscaled decimals are divided by this. Quotients and rests are summed apart, so no sum overflows 128 bits."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Aggregate:
 
     @property
     def needs_values(self) -> bool:
-        """Whether a group's distinct values have to be known until it is closed."""
+        """Whether it needs a group's distinct values until the group is closed."""
         return self.distinct and self.function not in ("MIN", "MAX")
 
     @property
@@ -101,11 +101,11 @@ class Accumulator:
         return [count, exact.sum().alias(self._name("sum"))]
 
     def attributes(self) -> list[Attribute]:
-        """The partial columns as attributes, to travel in a slice: 128-bit sums as decimals, which are as wide."""
+        """The partial columns as attributes of a slice, in which a sum of 128 bits travels as a decimal."""
         return [Attribute(name, type_) for name, type_ in self._columns().items()]
 
     def sent(self) -> list[pl.Expr]:
-        """Expressions that make such attributes of the partial columns."""
+        """Expressions that turn the partial columns into `attributes`."""
         return [to_decimal(pl.col(n), SUMS) if self._is_wide(n) else pl.col(n) for n in self._columns()]
 
     def received(self) -> list[pl.Expr]:
@@ -145,8 +145,8 @@ class Accumulator:
         result = total.cast(pl.Float64) / pl.col(self._name("count")) if function == "AVG" else total
         dtype = pl.Int64() if function == "SUM" and self.type is INT else pl.Float64()
         known = pl.when(pl.col(self._name("count")) > 0).then(result.cast(dtype, strict=False))
-        found = groups.select(known.alias("result"))["result"]
-        return canonical_column(found) if dtype == pl.Float64 else found
+        results = groups.select(known.alias("result"))["result"]
+        return canonical_column(results) if dtype == pl.Float64 else results
 
     def failed(self, groups: pl.DataFrame, results: pl.Series) -> pl.Series:
         """For each group whether its result does not fit."""
@@ -179,7 +179,7 @@ class Accumulator:
 
 
 def accumulators(schema: Schema, aggregates: Sequence[Aggregate]) -> list[Accumulator]:
-    """Those of aggregates over tuples of a schema, each with its place in its columns' names."""
+    """The accumulators of some aggregates over tuples of a schema."""
     types = [INT if a.argument is None else schema[a.argument].type for a in aggregates]
     return [
         Accumulator(a, type_, f"${i}") for i, (a, type_) in enumerate(zip(aggregates, types, strict=True))

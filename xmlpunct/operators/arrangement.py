@@ -1,12 +1,11 @@
 """The arrangement: the tuples that an operator retains, indexed by key and by what punctuations close.
 
-Rows are numbered as they come and lie in *pages*, data frames that do not change. An index finds the rows of a key;
-further ones, made when the first punctuation of constants asks for them, the rows of the attributes that it
-constrains. Each page knows the least and the greatest value of an attribute that ranges constrain. So a slice costs
-what it holds, not what is retained.
+Rows are numbered as they come. They lie in *pages*: data frames that do not change. An index finds the rows of a key.
+The first punctuation of constants makes one more, for the attributes that it constrains. For ranges, each page knows
+the least and the greatest value of an attribute. So a slice costs what it holds, not what is retained.
 
-A row that goes is only marked; a page is written anew once most of its rows are gone, so what is done for one slice
-is never more than a few pages. Pages that did not change are the same objects in the next snapshot.
+A row that goes is only marked. A page is written anew when most of its rows are gone, so a slice writes a few pages at
+most. A page that did not change is the same object in the next snapshot.
 """
 
 from __future__ import annotations
@@ -29,15 +28,13 @@ from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.slice import without
 
 PAGE_ROWS = 2**17
-"""How many rows a page has at most, so that writing one anew takes some milliseconds."""
+"""A page has at most so many rows: writing one anew takes milliseconds (`benchmarks/retained.py`)."""
 BLOCK_ROWS = 2**12
-"""How many rows of a page are compared with ranges if any of them may match."""
-SCANNED_ROWS = 4096
-"""With so few rows, comparing all of them costs less than an index (`benchmarks/scaling.py --only state`)."""
-FEW = 512
-"""So few rows are all merged with those that come: no index is worth its time (`benchmarks/latency.py`)."""
+"""A range is compared with so many rows of a page at a time (`benchmarks/scaling.py --only state forms`)."""
+UNINDEXED_ROWS = 512
+"""An index is not worth its time for so few rows: all are compared, or merged (`benchmarks/latency.py`)."""
 _SEED = secrets.randbits(63)
-"""Of the hashes, which are never stored: nobody can choose keys that collide."""
+"""The seed of the hashes. It differs from process to process, so nobody can choose keys that collide."""
 _NONE = np.empty(0, np.int64)
 
 Bounds = tuple[Any, Any]
@@ -55,6 +52,7 @@ class Page:
         self.last = first + frame.height - 1 if numbers is None else int(numbers[-1])
         self.live = frame.height
         self.dead: NDArray[np.bool_] | None = None
+        """Which rows are gone, if any; shape (frame.height,)."""
         self._bounds: dict[tuple[str, int | None], Bounds] = {}
         self._marks: pl.DataFrame | None = None
 
@@ -74,7 +72,7 @@ class Page:
         return self.frame if self.dead is None else self.frame.filter(booleans(~self.dead))
 
     def near(self, group: PunctuationIndex) -> Iterator[tuple[pl.DataFrame, Rows]]:
-        """The blocks of which a row may match a group, without what is gone, and the numbers of their rows."""
+        """For each block in which a row may match a group, the live tuples and the numbers of their rows."""
         if not group.may_match(self._bounds_of):
             return
         is_one = self.frame.height <= BLOCK_ROWS
@@ -95,11 +93,11 @@ class Page:
 
     def _bounds_of(self, name: str, block: int | None = None) -> Bounds:
         """The least and the greatest value of an attribute, of the page or a block, gone rows included."""
-        found = self._bounds.get((name, block))
-        if found is None:
+        bounds = self._bounds.get((name, block))
+        if bounds is None:
             column = self.frame[name] if block is None else self.frame[name][block : block + BLOCK_ROWS]
-            found = self._bounds[name, block] = _bounds(column)
-        return found
+            bounds = self._bounds[name, block] = _bounds(column)
+        return bounds
 
     def mark(self, rows: Rows) -> None:
         """Let some live rows go."""
@@ -166,7 +164,7 @@ class Arrangement:
         self._pages: list[Page] = []
         self._next = 0
         self._indexes: dict[tuple[str, ...], Index] = {}
-        """Those that somebody has asked for."""
+        """The indexes in use, by the names of their columns."""
         self._whole: pl.DataFrame | None = empty
 
     def __len__(self) -> int:
@@ -205,16 +203,13 @@ class Arrangement:
         """Add the tuples that are not there yet, each once; return them."""
         fresh = distinct(tuples)
         if self._pages:
-            found = np.zeros(fresh.height, np.bool_)
-            found[self._equal(fresh, self._index(tuple(fresh.columns)))[0]] = True
-            fresh = without(fresh, booleans(found))
+            known, _ = self._equal(fresh, self._index(tuple(fresh.columns)))
+            fresh = without(fresh, marked(known, fresh.height))
         self.append(fresh)
         return fresh
 
     def merge(self, fresh: pl.DataFrame, aggregations: Sequence[pl.Expr], apart: bool = False) -> None:
-        """Add rows, and make one row of all of a key: its other columns by ``aggregations`` over theirs.
-
-        ``apart`` says that each of the fresh ones has a key to itself.
+        """Add rows, and aggregate all rows of a key into one. ``apart``: no two fresh rows share a key.
 
         >>> sums = Arrangement(pl.DataFrame(schema={"k": pl.Int64, "n": pl.Int64}), ["k"])
         >>> for k in (1, 2, 1):
@@ -222,7 +217,7 @@ class Arrangement:
         >>> sums.frame.rows()
         [(1, 2), (2, 1)]
         """
-        if 0 < self.height <= FEW:
+        if 0 < self.height <= UNINDEXED_ROWS:
             known = self.frame
             self.clear()
         else:
@@ -258,12 +253,10 @@ class Arrangement:
 
     def has(self, tuples: pl.DataFrame, on: Sequence[str] | None = None) -> pl.Series:
         """For each tuple, whether one of the same key is retained."""
-        found = np.zeros(tuples.height, np.bool_)
-        found[self.probe(tuples, on)[0]] = True
-        return booleans(found)
+        return marked(self.probe(tuples, on)[0], tuples.height)
 
     def _equal(self, keys: pl.DataFrame, index: Index) -> tuple[Rows, Rows]:
-        """The pairs of an index that are equal indeed."""
+        """The pairs of an index's candidates whose keys are equal."""
         places, rows = index.candidates(keys)
         if not len(rows) or not index.names:
             return places, rows
@@ -304,13 +297,13 @@ class Arrangement:
     def where(self, condition: pl.Expr) -> Rows:
         """The rows for which a condition is true, in order."""
         hit = condition.fill_null(False).alias("$hit")
-        found = [page.rows[page.alive.with_columns(hit)["$hit"].to_numpy()] for page in self._pages]
-        return np.concatenate(found) if found else _NONE
+        pieces = [page.rows[page.alive.with_columns(hit)["$hit"].to_numpy()] for page in self._pages]
+        return np.concatenate(pieces) if pieces else _NONE
 
     def matching(self, closed: PunctuationSet) -> Rows:
         """The rows that match any of some punctuations, in order."""
-        found = [rows for group in closed.groups() for rows in self._matching(group)]
-        return _NONE if not found else found[0] if len(found) == 1 else ascending(np.concatenate(found))
+        pieces = [rows for group in closed.groups() for rows in self._matching(group)]
+        return _NONE if not pieces else pieces[0] if len(pieces) == 1 else ascending(np.concatenate(pieces))
 
     def _matching(self, group: PunctuationIndex) -> list[Rows]:
         """The rows that match a group, in pieces."""
@@ -322,21 +315,21 @@ class Arrangement:
 
     def blocked(self, waiting: PunctuationSet) -> PunctuationSet:
         """Those of some punctuations that a tuple matches."""
-        found = PunctuationSet(waiting.schema)
+        blocked = PunctuationSet(waiting.schema)
         for group in waiting.groups():
             if isinstance(group, Constants) and (index := self._index_of(group)) is not None:
                 places, _ = self._equal(group.constants(), index)
-                found.update(group.all().take(ascending(places)))
+                blocked.update(group.all().take(ascending(places)))
             else:
                 for page in self._pages:
                     for tuples, _ in page.near(group):
-                        found.update(group.matched(tuples))
-        return found
+                        blocked.update(group.matched(tuples))
+        return blocked
 
     def _index_of(self, group: Constants) -> Index | None:
         """The index of the attributes that a group of constants constrains, made if it is worth it."""
         names = group.names
-        if names not in self._indexes and self.height <= SCANNED_ROWS:
+        if names not in self._indexes and self.height <= UNINDEXED_ROWS:
             return None
         return self._index(names)
 
@@ -391,6 +384,17 @@ class Arrangement:
             self._pages.append(page)
             self._next = page.last + 1
         self._whole = None
+
+
+def marked(places: Rows, height: int) -> pl.Series:
+    """For each of so many tuples, whether its place is among some.
+
+    >>> marked(np.array([0, 0]), 2).to_list()
+    [True, False]
+    """
+    flags = np.zeros(height, np.bool_)
+    flags[places] = True
+    return booleans(flags)
 
 
 def distinct(tuples: pl.DataFrame) -> pl.DataFrame:

@@ -13,14 +13,14 @@ from xmlpunct.schema import Schema
 Carrier = tuple[int, Monotone | None]
 """An output column that tells an attribute's value: the attribute itself, or a monotone expression of it."""
 Choice = dict[int, Carrier]
-"""For each attribute that a punctuation constrains the column that is to carry it."""
+"""For each attribute that a punctuation constrains, the column to carry it."""
 
 
 class Carriers:
-    """For each attribute of ``schema`` its carriers among some columns.
+    """The carriers of each attribute of ``schema`` among some columns.
 
-    A plain column carries its attribute, a monotone expression its one attribute: without ``monotone`` these are
-    left out. ``derived`` names columns that were computed before.
+    A plain column carries its attribute. So does a monotone expression of one attribute, if ``monotone``. ``derived``
+    names columns that a project below has computed.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class Carriers:
         self.carried = [i for i, carriers in enumerate(self.by_attribute) if carriers]
         self.dropped = [i for i, carriers in enumerate(self.by_attribute) if not carriers]
         self.places: list[int | None] | None = None
-        """For each output attribute the one it carries, where that is all there is to carrying."""
+        """For each output attribute the one that it carries, if no punctuation needs more than that."""
         all_plain = not any(m for carriers in self.by_attribute for _, m in carriers)
         if all_plain and all(len(carriers) <= 1 for carriers in self.by_attribute):
             origins = {place: i for i, carriers in enumerate(self.by_attribute) for place, _ in carriers}
             self.places = [origins.get(place) for place in range(len(columns))]
 
     def choices(self, p: Punctuation) -> Iterator[Choice]:
-        """All ways to carry a punctuation, of which what it says of the dropped attributes is closed."""
+        """All ways to carry a punctuation that closes all values of the dropped attributes."""
         constrained = [i for i in p.constrained if self.by_attribute[i]]
         for choice in product(*(self.by_attribute[i] for i in constrained)):
             yield dict(zip(constrained, choice, strict=True))

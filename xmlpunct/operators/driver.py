@@ -17,7 +17,7 @@ from xmlpunct.slice import Slice, concat
 
 @dataclass(slots=True)
 class Counters:
-    """What went through an operator; state, and punctuations held and ``forgotten``, are counted after keep."""
+    """What went through an operator, and what it retains after keep."""
 
     tuples_in: int = 0
     tuples_out: int = 0
@@ -57,7 +57,7 @@ class Pipeline:
     pipeline's. ``inputs[i]`` lists the (operator, port) pairs that the pipeline's own input i feeds, and
     ``targets[o]`` the one pair that operator o's output feeds (None for the last).
 
-    An operator's output ends once: when it has, a `Finished` takes its place, and its tuples are gone.
+    When an operator's output ends, a `Finished` takes its place and its tuples go.
     """
 
     operators: list[Operator]
@@ -70,15 +70,15 @@ class Pipeline:
         self.recount()
 
     def open(self) -> Slice:
-        """What comes out of that which the operators know before any input. Once in a life, and first."""
-        found = []
+        """The output of what the operators know before any input. Call it once, and first."""
+        outputs = []
         for place, operator in enumerate(self.operators):
             if said := operator.opening():
                 self.counters[place].punctuations_out += len(said)
                 if PunctuationBatch.of(said).has_end:
                     self._end(place)
-                found.append(self._climb(self.targets[place], Slice(operator.schema.empty(), said)))
-        return concat(self.operators[-1].schema, found)
+                outputs.append(self._climb(self.targets[place], Slice(operator.schema.empty(), said)))
+        return concat(self.operators[-1].schema, outputs)
 
     def push(self, port: int, given: Slice) -> Slice:
         """Give a slice to input ``port``; return what comes out at the end."""
@@ -110,7 +110,7 @@ class Pipeline:
         return given
 
     def recount(self) -> None:
-        """Count from nothing again, and tell no reject twice."""
+        """Reset the counters and drop the rejects."""
         self.counters = [Counters() for _ in self.operators]
         self.rejects = []
 
@@ -118,19 +118,19 @@ class Pipeline:
         self.operators[place] = Finished(self.operators[place])
 
     def waits(self) -> list[int]:
-        """For each input of the pipeline, how much that is retained waits for it."""
-        found = [0] * len(self.inputs)
+        """For each input of the pipeline, how much of what is retained waits for it."""
+        amounts = [0] * len(self.inputs)
         for i, edges in enumerate(self.inputs):
             for edge in edges:
                 at: Edge | None = edge
                 while at is not None:
                     place, port = at
-                    found[i] += self.operators[place].waits()[port]
+                    amounts[i] += self.operators[place].waits()[port]
                     at = self.targets[place]
-        return found
+        return amounts
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
-        """The state of all operators. A frame that is the same object as in an earlier one is the same."""
+        """The state of all operators. A frame that did not change is the same object as before."""
         return snapshot_of({str(i): operator.state for i, operator in enumerate(self.operators)})
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -140,4 +140,4 @@ class Pipeline:
             state = states.get(str(place), {})
             if FINISHED in grouped(state):
                 self._end(place)
-            self.operators[place].restore(state)
+            self.operators[place].state.restore(state)

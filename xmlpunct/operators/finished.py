@@ -1,4 +1,4 @@
-"""finished: what is left of an operator that has promised that nothing will come from it any more."""
+"""finished: what is left of an operator whose output has ended."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from xmlpunct.operators.state import State
 from xmlpunct.punctuations.batch import PunctuationBatch
 
 FINISHED = "$finished"
-"""The name of its state, which no part of an operator's has."""
+"""The name of its state. No part of another operator's state has it."""
 
 
 class Finished(Operator):
-    """Stands in the place of ``operator``: no tuple that still comes in matters to anybody, and none is retained.
+    """Takes the place of ``operator``. It drops all tuples and retains none.
 
-    An inner join has finished with the first of its inputs of which nothing waits for a partner, say. Where there is
-    one shard, punctuations do not matter either. On one of several they do: the others may not have finished, and
-    what is about this shard's values it alone can say. So it goes on saying what the operator does with nothing
-    retained.
+    An inner join, say, has finished when one input has ended and none of its tuples waits for a partner. On a single
+    shard, punctuations no longer matter either. On several they do: others may not have finished, and only this shard
+    can promise its own values. So it goes on promising what the operator promises with nothing retained.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.schema import Schema
@@ -47,7 +46,7 @@ class Finished(Operator):
 
 
 class _Remains:
-    """The state of an operator that has finished. None of it counts: nobody waits for it."""
+    """The state of an operator that has finished. It counts as nothing."""
 
     def __init__(self, state: State) -> None:
         self._state = state

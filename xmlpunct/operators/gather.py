@@ -14,7 +14,7 @@ from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 
 Owners = Callable[[list[Tuple]], list[int]]
-"""For value tuples of the partition attributes, the shard that each belongs to."""
+"""Gives for each tuple of partition values the shard that it belongs to."""
 
 
 def split_by_owner(p: Punctuation, keys: list[int], owners: Owners) -> dict[int, list[Punctuation]] | None:
@@ -31,32 +31,31 @@ def split_by_owner(p: Punctuation, keys: list[int], owners: Owners) -> dict[int,
     by_owner: dict[int, list[Tuple]] = {}
     for point, owner in zip(points, owners([tuple(t[i] for i in order) for t in points]), strict=True):
         by_owner.setdefault(owner, []).append(point)
-    return {owner: _with_points(p, places, found) for owner, found in by_owner.items()}
+    return {owner: _with_points(p, places, own) for owner, own in by_owner.items()}
 
 
 def _with_points(p: Punctuation, places: list[int], points: list[Tuple]) -> list[Punctuation]:
     """``p`` at these values only: one punctuation for one attribute, else one for each combination."""
     groups = [points] if len(places) == 1 else [[point] for point in points]
-    found = []
+    parts = []
     for group in groups:
         patterns = list(p.patterns)
         for place, column in zip(places, zip(*group, strict=True), strict=True):
             patterns[place] = values(p.schema.attributes[place].type, column)
-        found.append(Punctuation(p.schema, patterns))
-    return found
+        parts.append(Punctuation(p.schema, patterns))
+    return parts
 
 
 class Gather(Merge):
     """`Merge` over the shards of one fragment; port i is shard i.
 
-    Each shard asserts, from the start, that it holds no tuple whose partition values belong elsewhere. So
-    what a shard promises about values of its own is combined with those assertions at once and needs no
-    other shard; what it promises about others' values says nothing new. Punctuations about too many values to
-    list, and all of them where the output has lost a partition attribute, need every shard's word.
+    Each shard promises from the start that it has no tuple whose partition values belong elsewhere. So what it promises
+    about its own values needs no other shard, and what it promises about others' values is nothing new. Every shard
+    has to promise a punctuation about too many values to list; and any, if the output has lost a partition attribute.
 
-    ``keys`` are the ways to find the partition values in the output (a null matches no pattern that can be listed);
-    none if they were lost. ``onward`` are the ways of whoever receives, if what is implied is sifted there
-    (`Operator.spread`). Else there is nothing to say behind the end.
+    ``keys`` are the ways to find the partition values in the output; none if they were lost. (A null matches no
+    pattern that can be listed.) ``onward`` are the receiver's ways, if it sifts what is implied (`Operator.spread`).
+    Otherwise nothing is said after the end.
 
     >>> from xmlpunct.operators.notation import show
     >>> x = Schema.parse("x INT")
@@ -90,16 +89,16 @@ class Gather(Merge):
         for way in self._ways:
             if set(way) == {batch.place} and not batch.ranged:
                 return self._own(port, batch, len(way))
-        found: dict[Punctuation, None] = {}
+        promises: dict[Punctuation, None] = {}
         for p in batch:
             split = [
                 parts for way in self._ways if (parts := split_by_owner(p, way, self._owners)) is not None
             ]
             promised = split[0].get(port, []) if split else self.alignment.update(port, PunctuationBatch([p]))
-            found.update(dict.fromkeys(promised))
-        return PunctuationBatch(found)
+            promises.update(dict.fromkeys(promised))
+        return PunctuationBatch(promises)
 
     def _own(self, port: int, batch: PunctuationBatch, times: int) -> PunctuationBatch:
-        """Those of a batch whose values are a shard's own; they stand ``times`` in a way to find it."""
+        """The punctuations of a batch about a shard's own values, which stand in a way ``times`` times."""
         owners = self._owners([(key,) * times for key in batch.keys])
         return batch.of_some(key for key, owner in zip(batch.keys, owners, strict=True) if owner == port)

@@ -25,13 +25,11 @@ class GroupBy(Operator):
     - cprop(ts, ps)  = groupPs(ps), with ``*`` for the aggregates
     - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, groupPs(ps))]
 
-    groupPs are the punctuations that say something about grouping attributes alone: ``<hour=5, sid=S1>``
-    closes no hour, unless others close it for all other values that sid can have. The null group is closed by ``*``
-    alone. Without grouping attributes there is one group, from the start, released once. Retained are not the
-    tuples but `Groups`.
+    groupPs are the punctuations on grouping attributes alone. ``<hour=5, sid=S1>`` closes no hour, unless others close
+    it for all other values of sid. Only ``*`` closes the null group. Without grouping attributes there is one group
+    from the start, which is released once. It retains `Groups`, not tuples.
 
-    With ``whole``, what comes in are such partial aggregates already, of tuples of that schema: a
-    `PartialGroupBy` below has made them.
+    With ``whole``, a `PartialGroupBy` below has aggregated tuples of that schema already.
 
     >>> from xmlpunct.operators.notation import show
     >>> reports = Schema.parse("sid STRING, hour INT, temp INT")

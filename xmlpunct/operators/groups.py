@@ -19,8 +19,8 @@ ALL = "$all"
 class Groups(Arrangement):
     """A row for each group, with the partial columns of its aggregates.
 
-    For a DISTINCT aggregate the group's distinct values are retained instead, in an arrangement of their own:
-    aggregates of one argument share it. With ``partial`` the tuples that come in are partial aggregates already.
+    A DISTINCT aggregate retains (group, value) pairs instead, in an arrangement of their own. Aggregates of one
+    argument share it. With ``partial``, partial aggregates come in.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Groups(Arrangement):
             seen.insert(self._pairs(tuples, argument))
 
     def release(self, closed: PunctuationSet) -> pl.DataFrame:
-        """The groups that are closed, with all their partial columns; they are retained no longer."""
+        """Let the closed groups go; return them with all their partial columns."""
         groups = self.remove(self.matching(closed))
         if not len(self.keys) and not groups.height:  # the one group exists even if no tuple came
             row = {ALL: 0} | {k: v for a in self._plain for k, v in a.empty().items()}
@@ -67,7 +67,7 @@ class Groups(Arrangement):
     def _with_distinct(self, groups: pl.DataFrame, a: Accumulator, values: pl.DataFrame) -> pl.DataFrame:
         """Groups with the partial columns of a DISTINCT aggregate, from the (group, value) pairs of its argument."""
         argument = str(a.aggregate.argument)
-        if argument in self.keys:  # the group's own key: the pair repeats it
+        if argument in self.keys:  # the pair repeats the group's own key
             values = values.drop("$value")
         else:
             values = values.rename({"$value": argument})

@@ -13,7 +13,7 @@
 
 #define EMPTY INT64_MIN
 #define FIRST_ROOM 64
-#define AHEAD 12 /* so many hashes ahead their slots are fetched: most time is waiting for memory */
+#define AHEAD 12 /* fetch slots so many hashes ahead, not to wait for memory (scaling.py --only large) */
 
 #if defined(__GNUC__)
 #define FETCH(slot) __builtin_prefetch(slot)
@@ -78,7 +78,7 @@ static int resize(Index *self, int64_t capacity)
     return 1;
 }
 
-/* Take out a slot, and shift back those behind it that would not be found any more. */
+/* Take out a slot, and shift back those behind it that could no longer be found. */
 static void take_out(Index *self, int64_t at)
 {
     int64_t mask = self->capacity - 1, next = at;
@@ -343,12 +343,12 @@ static PyObject *index_probe(Index *self, PyObject *args)
                 whole = push(&pairs, i, self->entries[entry].row);
     }
     PyBuffer_Release(&hashes);
-    PyObject *found = !whole ? PyErr_NoMemory()
-                             : Py_BuildValue("(y#y#)", (char *)pairs.places, (Py_ssize_t)(8 * pairs.count),
-                                             (char *)pairs.rows, (Py_ssize_t)(8 * pairs.count));
+    PyObject *result = !whole ? PyErr_NoMemory()
+                              : Py_BuildValue("(y#y#)", (char *)pairs.places, (Py_ssize_t)(8 * pairs.count),
+                                              (char *)pairs.rows, (Py_ssize_t)(8 * pairs.count));
     free(pairs.places);
     free(pairs.rows);
-    return found;
+    return result;
 }
 
 static Py_ssize_t index_length(Index *self)
@@ -396,9 +396,9 @@ static PyObject *firsts(PyObject *module, PyObject *args)
     while (3 * count > 2 * seen.capacity)
         seen.capacity *= 2;
     seen.slots = malloc((size_t)seen.capacity * sizeof(Slot));
-    PyObject *found = seen.slots ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count)) : PyErr_NoMemory();
-    if (found) {
-        int64_t *first = (int64_t *)PyBytes_AsString(found);
+    PyObject *bytes = seen.slots ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count)) : PyErr_NoMemory();
+    if (bytes) {
+        int64_t *first = (int64_t *)PyBytes_AsString(bytes);
         for (int64_t i = 0; i < seen.capacity; i++)
             seen.slots[i].row = EMPTY;
         for (int64_t i = 0; i < count; i++) {
@@ -411,7 +411,7 @@ static PyObject *firsts(PyObject *module, PyObject *args)
     }
     free(seen.slots);
     PyBuffer_Release(&hashes);
-    return found;
+    return bytes;
 }
 
 static PyMethodDef index_methods[] = {

@@ -1,7 +1,7 @@
 """The index of an arrangement: rows by the hash of their key.
 
-Compiled where a C compiler was there when xmlpunct was installed; elsewhere sorted runs do the same, which cost up
-to 1.4 times as much for small slices and 2 to 5 times for large ones (`benchmarks/scaling.py --only state`).
+It is compiled if there was a C compiler when xmlpunct was installed. Otherwise sorted runs do the same. They cost up to
+1.4 times as much for small slices and 2 to 5 times for large ones (`benchmarks/scaling.py --only state large`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ except ImportError:
     _Compiled = None  # type: ignore[assignment, misc]
 
 Hashes = NDArray[np.uint64]
+"""One for each tuple; shape (tuples,)."""
 Rows = NDArray[np.int64]
+"""Numbers of rows, or places of tuples in a frame; shape (rows,)."""
 
 USE_COMPILED = _Compiled is not None
-"""Whether `hash_index` takes the compiled one. Tests take both."""
+"""Whether `hash_index` makes the compiled one. Tests take both."""
 
 
 class HashIndex:
-    """Rows by hash, compiled. Rows of one hash are found in the order in which they were added.
+    """Rows by hash, compiled. Rows of one hash come in the order in which they were added.
 
     Numbers of rows (int64, not negative) must grow from one `add` to the next.
 
@@ -41,7 +43,7 @@ class HashIndex:
         self._index.add(hashes, rows)
 
     def remove(self, hashes: Hashes, rows: Rows) -> None:
-        """Take out rows, each from under its hash; those that are not there are passed over."""
+        """Take out rows, each with its hash; skip those that are not there."""
         self._index.remove(hashes, rows)
 
     def probe(self, hashes: Hashes) -> tuple[Rows, Rows]:
@@ -54,9 +56,9 @@ class HashIndex:
 
 
 class SortedRuns:
-    """`HashIndex` by runs of rows sorted by hash, of which each is at least twice as long as the next.
+    """`HashIndex` in runs sorted by hash. Each run is at least twice as long as the next.
 
-    What is taken out is remembered until it is half of all, and then left behind when the runs are merged.
+    Removed rows are remembered until they are half of all. Then the runs are merged without them.
 
     >>> index = SortedRuns()
     >>> index.add(np.array([7, 9, 7], np.uint64), np.array([0, 1, 2]))
@@ -78,7 +80,7 @@ class SortedRuns:
             self._runs[-2:] = [self._merged(self._runs[-2:])]
 
     def remove(self, hashes: Hashes, rows: Rows) -> None:
-        """Take out rows, each from under its hash; those that are not there are passed over."""
+        """Take out rows, each with its hash; skip those that are not there."""
         places, known = self.probe(hashes)
         self._gone = np.union1d(self._gone, known[known == rows[places]])
         if 2 * len(self._gone) > sum(len(rows) for _, rows in self._runs):
@@ -133,9 +135,9 @@ def firsts(hashes: Hashes) -> Rows:
         return np.frombuffer(_firsts(hashes), np.int64)
     order = np.argsort(hashes, kind="stable")
     begins = np.append(True, np.diff(hashes[order]) != 0)[: len(order)]
-    found = np.empty(len(order), np.int64)
-    found[order] = order[begins][np.cumsum(begins) - 1]
-    return found
+    places = np.empty(len(order), np.int64)
+    places[order] = order[begins][np.cumsum(begins) - 1]
+    return places
 
 
 def ascending(rows: Rows) -> Rows:

@@ -1,4 +1,4 @@
-"""What a stream's punctuations say of values that a monotone expression computes from an attribute."""
+"""What punctuations on an attribute say about a monotone expression of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from xmlpunct.schema import Schema
 class Images:
     """The images of *fused* patterns: 3600 seconds that close one by one close ``ts / 3600 = 1`` together.
 
-    Punctuations that agree on all other attributes are fused in the one that an expression is computed from; what of
-    an image has not been said yet goes out.
+    Punctuations that agree on all other attributes are fused in the one that an expression reads. What is new of the
+    image goes out.
     """
 
     def __init__(self, source: Schema, schema: Schema, carriers: Carriers) -> None:
@@ -31,7 +31,7 @@ class Images:
 
     @property
     def parts(self) -> dict[str, Part]:
-        """What is remembered: of each such attribute what was said, of each such column what was given out."""
+        """What was said of each attribute that an expression reads, and what was given out of each expression."""
         said = {f"said{i}": said for i, said in self._said.items()}
         return {**said, **{f"given{place}": given for place, given in self._given.items()}}
 
@@ -41,7 +41,7 @@ class Images:
             self._said[i].add(p, i)
 
     def of(self, p: Punctuation, choice: Choice) -> Iterator[Punctuation]:
-        """What ``p``, carried in this way, newly says about the output."""
+        """What ``p`` newly says about the output, carried in this way."""
         fused = [i for i, (_, monotone) in choice.items() if monotone is not None]
         if not fused:
             source = {place: i for i, (place, _) in choice.items()}
@@ -51,7 +51,7 @@ class Images:
                 yield from self._images(p, choice, i)
 
     def _images(self, p: Punctuation, choice: Choice, fused: int) -> Iterator[Punctuation]:
-        """What ``p``, fused in one attribute with those that agree elsewhere, newly says."""
+        """What ``p`` newly says when it is fused in one attribute with those that agree elsewhere."""
         attributes = self.source.attributes
         row = (fused, (*p.patterns[:fused], WILDCARD, *p.patterns[fused + 1 :]))
         touched = self._said[fused].values(row).overlapping(p.patterns[fused])
@@ -73,7 +73,7 @@ class Images:
                     yield from self._fresh(patterns, at, image)
 
     def _fresh(self, patterns: list[Pattern], at: int, image: Pattern) -> Iterator[Punctuation]:
-        """What has not been said yet of an image, beside these patterns."""
+        """What is new of an image, beside these patterns."""
         given = self._given[at]
         for pattern in given.missing(at, [*patterns[:at], image, *patterns[at + 1 :]]):
             whole = Punctuation(self.schema, [*patterns[:at], pattern, *patterns[at + 1 :]])

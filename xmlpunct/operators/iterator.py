@@ -5,8 +5,8 @@ with its tuples, then ``punctuate`` with its punctuations. There the paper's thr
 *pass* gives the tuples that may go out now and sees every tuple of the slice; *keep* drops what is no longer
 needed; *prop* comes last, since what is still retained decides what may be promised.
 
-What an operator knows before any input, ``opening`` says. There is no ``final``: the end of an input is the
-punctuation that matches everything.
+``opening`` says what an operator knows before any input. There is no ``final``: the end of an input is the punctuation
+that matches everything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import polars as pl
 
 from xmlpunct.errors import Reject
 from xmlpunct.expressions.program import Program
-from xmlpunct.frames import Snapshot
 from xmlpunct.operators.state import State
 from xmlpunct.provenance import BYTE, LINE, SOURCE, is_attribute
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -31,8 +30,7 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
 
 Outcome = tuple[pl.DataFrame, PunctuationBatch]
-"""What punctuations let out: the further tuples that pass, and the punctuations now true of the output, each once."""
-
+"""The further tuples that punctuations let pass, and the punctuations now true of the output, each once."""
 
 NOTHING = State()
 """The state of an operator that retains nothing."""
@@ -41,10 +39,9 @@ NOTHING = State()
 class Operator(ABC):
     """A stream iterator.
 
-    ``name`` is what people call it, ``inputs`` holds the schema of each port, ``schema`` the output's, ``state``
-    what is retained.
-    Tuples come and go as data frames in schema order. An operator that cannot handle a tuple leaves it out
-    of its output and says so in ``rejects``, which the driver empties. ``number`` is its node's in the plan.
+    ``inputs`` has the schema of each port, ``schema`` is the output's, ``state`` is what is retained. ``name`` and
+    ``number`` are those of its node in the plan. Tuples come and go as data frames in schema order. A tuple that an
+    operator cannot handle goes to ``rejects``, which the driver empties.
     """
 
     name: str
@@ -53,11 +50,11 @@ class Operator(ABC):
     ends = True
     """Whether it has nothing more to do once its output has ended."""
     quiet = False
-    """Whether nobody is to hear what it rejects, since another operator rejects the same."""
+    """Whether it drops its rejects, because another operator rejects the same tuples."""
     ownership: Ownership = ANYTHING
-    """Which punctuations of the output somebody has to hear though others imply them."""
+    """Which punctuations of the output somebody has to hear although others imply them."""
     sifted = False
-    """Whether an operator above holds back what tuples of its own match, so that it may need what is implied."""
+    """Whether an operator above holds back punctuations that its own tuples match, and so may need implied ones."""
 
     def __init__(self, inputs: tuple[Schema, ...], schema: Schema) -> None:
         self.inputs, self.schema = inputs, schema
@@ -65,7 +62,7 @@ class Operator(ABC):
         self.rejects: list[Reject] = []
 
     def spread(self, ways: Ways) -> None:
-        """Before any input: leave nothing unsaid because something else, the end even, implies it (SEMANTICS 5).
+        """Before any input: ask for punctuations even if others, or the end, imply them (SEMANTICS 5).
 
         ``ways`` are those of the output on several shards, or `ONE_SHARD`.
         """
@@ -84,22 +81,12 @@ class Operator(ABC):
         """Take the punctuations of a slice; return what they let out."""
 
     @property
-    def rows(self) -> int:
-        """How many tuples (or groups) are retained."""
-        return self.state.rows
-
-    @property
-    def held(self) -> int:
-        """How many punctuations are retained."""
-        return self.state.held
-
-    @property
     def forgotten(self) -> int:
-        """How many punctuations it has dropped that it should have retained."""
+        """How many punctuations it had no room to retain."""
         return 0
 
     def waits(self) -> Sequence[int]:
-        """For each port, how much that is retained waits for it: tuples, or punctuations that could pass."""
+        """For each port, how many retained tuples, or punctuations that could pass, wait for it."""
         return [0] * len(self.inputs)
 
     def passing(self, tuples: pl.DataFrame, condition: Program) -> pl.DataFrame:
@@ -114,7 +101,7 @@ class Operator(ABC):
         return tuples.filter(holds & reasons.is_null())
 
     def reject_failures(self, tuples: pl.DataFrame, reasons: pl.Series) -> pl.DataFrame:
-        """The tuples that have no reason; the others are rejected for it."""
+        """Reject the tuples that have a reason; return the others."""
         failed = reasons.is_not_null()
         if not failed.any():
             return tuples
@@ -124,22 +111,14 @@ class Operator(ABC):
         return tuples.filter(~failed)
 
     def reject(self, row: Mapping[str, Any], reason: str) -> None:
-        """Leave out one tuple, which stood where it says itself, if it does."""
+        """Reject one tuple. Its own columns say where it stood, if it has them."""
         if not self.quiet:
             source = str(row.get(SOURCE, f"{self.name} #{self.number}"))
             told = {name: _told(value) for name, value in row.items() if is_attribute(name)}
             text = json.dumps(told, default=str)
             self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, text))
 
-    def snapshot(self) -> Snapshot:
-        """The state, for a checkpoint."""
-        return self.state.snapshot()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Take the state of a snapshot instead of this operator's own."""
-        self.state.restore(snapshot)
-
 
 def _told(value: Any) -> Any:
-    """A value as JSON knows it, which has no NaN and no infinity."""
+    """A value for JSON, which has no NaN and no infinity."""
     return DOUBLE.format(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -55,14 +55,14 @@ class Join(TwoInputs):
         inputs = left, right
         self.keys, self.residual = JoinKeys(inputs, keys), residual
         self._output = JoinOutput(inputs, self.keys, kind)
-        retained = [  # of a preserved side apart: first what has no partner yet
+        retained = [  # a preserved side has two: first tuples without a partner so far
             [Arrangement(schema.empty(), names) for _ in range(1 + preserved)]
             for schema, names, preserved in zip(inputs, self.keys.names, self._output.preserved, strict=True)
         ]
         super().__init__(inputs, self._output.schema, self.keys.alignment, inputs, retained)
         self._preserved = preserved_sides(self.keys, self._output, self.pending)
         past = {f"past{side}": preserved.past for side, preserved in self._preserved.items()}
-        self._ended = Cell(0)  # which sides have, as bits
+        self._ended = Cell(0)  # bit by side
         self.state = State(**self.sides, ended=self._ended, **past)
 
     def spread(self, ways: Ways) -> None:

@@ -22,10 +22,10 @@ Equalities = Sequence[tuple[str, str]]
 class JoinKeys:
     """The equality attributes k of a join: ``pairs`` of a left and a right attribute of one type, each in one pair.
 
-    ``alignment`` holds the values of k that each input has closed (the paper's joinPs), as punctuations over k,
-    until the other input has closed them too: no tuple can ask for them any more. A null is equal to
-    nothing, and never asks; but a preserved side's tuples with a null are promised away by ``*``, not by
-    ``(,)``, so k counts as NOT NULL only where both inputs say so.
+    ``alignment`` holds the values of k that each input has closed (the paper's joinPs), as punctuations over k. They
+    go when the other input has closed them too: then no tuple can ask for them. A null equals nothing and never asks.
+    But only ``*`` promises away a preserved side's tuples with a null, and ``(,)`` does not. So k is NOT NULL only if
+    both inputs declare it.
     """
 
     def __init__(self, inputs: tuple[Schema, Schema], pairs: Equalities) -> None:
@@ -45,7 +45,7 @@ class JoinKeys:
         self.alignment = Alignment(self.schema, 2)
 
     def spread(self, ways: Ways, sifted: bool) -> None:
-        """As an operator's `spread`; ``ways`` are by the names of either input, some of them of keys."""
+        """As `Operator.spread`. ``ways`` have names of either input; those of keys alone count."""
         keys = {n: key for names in self.names for n, key in zip(names, self.schema.names, strict=True)}
         mine = [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]
         self.alignment.spread(Ownership(self.schema, mine, sifted))
@@ -53,8 +53,8 @@ class JoinKeys:
     def closed(self, port: int, p: Punctuation) -> PunctuationBatch:
         """What an input has closed that overlaps a punctuation of the other one."""
         over = p.rebase(self.schema, self.places[1 - port])
-        found = self.alignment.inputs[port].overlapping(over)
-        return PunctuationBatch([*found, *self.alignment.past[port].overlapping(over)])
+        current = self.alignment.inputs[port].overlapping(over)
+        return PunctuationBatch([*current, *self.alignment.past[port].overlapping(over)])
 
     def closings(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """joinPs: those that close values of k, as punctuations over k."""
@@ -69,15 +69,13 @@ class JoinKeys:
     def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple of input ``of``, whether input ``port`` has closed its k."""
         closed = self.alignment.inputs[port]
-        if not len(closed):
-            return pl.Series([False]).new_from_index(0, tuples.height)
-        if not self.schema.names:  # no attribute: the only thing to close is everything
-            return pl.Series([True]).new_from_index(0, tuples.height)
+        if not len(closed) or not self.schema.names:  # without attributes only everything can be closed
+            return pl.Series([bool(len(closed))]).new_from_index(0, tuples.height)
         named = zip(self.names[of], self.schema.names, strict=True)
         return closed.mask(tuples.with_columns(pl.col(name).alias(key) for name, key in named))
 
     def moved(self, over: PunctuationBatch, schema: Schema, port: int) -> PunctuationBatch:
-        """Punctuations over k as ones of a schema that has an input's names of k, ``*`` outside k."""
+        """Punctuations over k as ones of a schema with an input's names of k."""
         at = {name: i for i, name in enumerate(self.names[port])}
         return over.rebase(schema, [at.get(name) for name in schema.names])
 

@@ -15,11 +15,11 @@ PRESERVED = {"inner": (), "left": (LEFT,), "right": (RIGHT,), "full": (LEFT, RIG
 
 
 class JoinOutput:
-    """All attributes of both inputs, but for an inner join those of k once, under the left's name.
+    """All attributes of both inputs. An inner join has k once, under the left's names.
 
-    An outer join has both, and nulls for a side without a partner: there a punctuation on that side counts only if
-    it constrains one of its attributes, for then no row of nulls matches it. ``places`` says for each side and each
-    attribute of the ``schema`` where it is in that input, if it is.
+    An outer join has nulls in the place of a missing partner. A punctuation on that side counts only if it constrains
+    an attribute, because then no row of nulls matches it. ``places`` has for each side the place of each output
+    attribute in that input, or None.
     """
 
     def __init__(self, inputs: tuple[Schema, Schema], keys: JoinKeys, kind: str) -> None:
@@ -51,7 +51,7 @@ class JoinOutput:
     def said(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
         """modPs: punctuations of an input as ones of the output.
 
-        The end of a null-supplied side says no more than that its attributes will all be null.
+        Where nulls may replace a side, its end says only that its attributes will all be null.
         """
         places = self.places[side]
         if not (self.preserved[1 - side] and batch.has_end):

@@ -1,4 +1,4 @@
-"""late filter, in plans called guard: rejects what comes after a punctuation that matches it, before all others."""
+"""late filter, called guard in plans: rejects late tuples before other operators see them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from xmlpunct.slice import Slice
 from xmlpunct.types import STRING
 
 LATE = "$late"
+"""The column that says which punctuation of its own slice a tuple violates, if any."""
 MOST = 1_000_000
-"""So many punctuations, or intervals of them, does it remember."""
+"""It remembers at most so many punctuations or intervals. This bounds memory, and is no matter of speed."""
 
 
 def guarded(schema: Schema) -> Schema:
-    """What a guard reads: a stream's attributes, where each tuple stood, and what it violates of its own slice."""
+    """What a guard reads: a stream's attributes, where each tuple stood, and what it violates in its own slice."""
     return Schema.of((*with_origin(schema), Attribute(LATE, STRING)))
 
 
 def marked(given: Slice, schema: Schema) -> Slice:
-    """A slice of a stream, with where its tuples stood, as a guard reads it. ``schema`` is the stream's.
+    """A slice as a guard reads it; ``schema`` is the stream's.
 
-    Lateness inside the slice is judged here, since behind this nobody knows the order of tuples and punctuations.
+    Lateness inside the slice is judged here, because later the order of tuples and punctuations is not known.
     """
     whole = guarded(schema)
     late = Lateness(schema).judge(given)
@@ -42,8 +43,8 @@ class LateFilter(Operator):
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = []
 
-    It reads the slices of one source, each `marked`, in the order of the source. Its memory has a limit, and it
-    counts what it has ``forgotten``. How late a tuple may be it cannot know, so that it is there till the end.
+    It reads the slices of one source, each `marked`, in their order. Its memory has a limit: it counts what it has
+    ``forgotten``. It never finishes, because a tuple may be late by any time.
 
     >>> from xmlpunct.operators.notation import show
     >>> x = Schema.parse("x INT")
@@ -67,10 +68,10 @@ class LateFilter(Operator):
         tuples = tuples.drop(LATE)
         if not late.any():
             return tuples
-        found, marks = tuples.filter(late), marks.filter(late)
-        said = self._said.schemes(found)
+        rejected, marks = tuples.filter(late), marks.filter(late)
+        said = self._said.schemes(rejected)
         schemes = earliest(marks, said.is_not_null(), said)
-        for row, scheme in zip(found.iter_rows(named=True), schemes, strict=True):
+        for row, scheme in zip(rejected.iter_rows(named=True), schemes, strict=True):
             self.reject(row, reason(self.stream, row, scheme))
         return tuples.filter(~late)
 

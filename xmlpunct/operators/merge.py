@@ -42,17 +42,19 @@ class Merge(Operator):
         self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        return (
-            tuples
-            if tuples.columns == list(self.schema.names)
-            else tuples.rename(dict(zip(tuples.columns, self.schema.names, strict=True)))
-        )
+        return named(tuples, self.schema)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         return self.schema.empty(), self.alignment.update(port, batch.rename(self.schema))
 
     def waits(self) -> list[int]:
         return self.alignment.waits()
+
+
+def named(tuples: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    """Tuples under the names of a schema, which match by position."""
+    names = dict(zip(tuples.columns, schema.names, strict=True))
+    return tuples if all(old == new for old, new in names.items()) else tuples.rename(names)
 
 
 def merged(inputs: Sequence[Schema]) -> Schema:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.operators.aggregate import Aggregate, accumulators
+from xmlpunct.operators.groups import ALL
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.schema import Schema
@@ -20,9 +21,9 @@ class PartialGroupBy(Operator):
     - cprop(ts, ps)  = ps on the grouping attributes and on those ``kept``
     - ckeep(ts, ps)  = []
 
-    Several punctuations may close a group together, by what they say about other attributes. That is for the
-    group-by to find out, so such attributes are ``kept``. What is said of them is about the tuples behind the
-    partial ones. In the partial ones they are null, which only a ``*`` matches.
+    Several punctuations may close a group together, by what they say about other attributes. The group-by finds that
+    out, so these attributes are ``kept``. Their punctuations are about the tuples that were aggregated. In the partial
+    aggregates they are null, which only ``*`` matches.
 
     >>> from xmlpunct.operators.notation import show
     >>> reports = Schema.parse("hour INT, temp INT")
@@ -39,7 +40,7 @@ class PartialGroupBy(Operator):
         self._parts = accumulators(schema, aggregates)
         carried = [schema[name] for name in (*keys, *kept)]
         super().__init__((schema,), Schema.of([*carried, *(p for a in self._parts for p in a.attributes())]))
-        self._by = [pl.col(key) for key in keys] or [pl.lit(0).alias("$all")]
+        self._by = [pl.col(key) for key in keys] or [pl.lit(0).alias(ALL)]
         self._kept = [pl.lit(None, dtype=schema[name].type.dtype).alias(name) for name in kept]
         self._carried = [schema.index(a.name) for a in carried]
         self._places = [*self._carried, *[None] * (len(self.schema) - len(carried))]

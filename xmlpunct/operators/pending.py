@@ -16,8 +16,8 @@ from xmlpunct.schema import Schema
 class Pending:
     """The paper's setNomatchPs over what is retained, asked only for what a slice touches.
 
-    A punctuation is blocked by a tuple that matches it, and a tuple that comes later cannot free it. So those to
-    look at are the new ones, and those that a tuple matched which went.
+    A retained tuple blocks the punctuations that it matches. So only new punctuations can be free, and those that
+    matched a tuple which is gone.
 
     >>> from xmlpunct.punctuations.punctuation import Punctuation
     >>> s = Schema.parse("item INT, price INT")
@@ -34,12 +34,12 @@ class Pending:
 
     def __init__(self, schema: Schema) -> None:
         self.schema, self.waiting = schema, PunctuationSet(schema)
-        """Those that wait, and those that nobody has looked at yet."""
+        """Those that wait, with the new ones."""
         self._fresh: list[PunctuationBatch] = []
         self._gone: list[pl.DataFrame] = []
 
     def add(self, batch: PunctuationBatch) -> None:
-        """Take new ones."""
+        """Take new punctuations."""
         self._fresh.append(self.waiting.update(batch))
 
     def lose(self, tuples: pl.DataFrame) -> None:

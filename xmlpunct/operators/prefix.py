@@ -33,10 +33,10 @@ class SortKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What is closed of one sort column, where the earlier ones have the values at which theirs go on.
+    """What is closed of one sort column, where each earlier column has the value ``at`` of its level.
 
-    ``closed`` are the values, ``null`` says whether null is among what is closed. ``at`` is the value at which
-    the next level goes on (None: null); ``last``: there is no next level.
+    ``closed`` are the closed values; ``null``: null is closed too. ``at`` is the value at which the next level goes on
+    (None: null); ``last``: there is no next level.
     """
 
     closed: Pattern
@@ -48,8 +48,8 @@ class Level:
 class Prefix:
     """The largest set of tuples that some punctuations close, such that no tuple outside sorts before one inside.
 
-    The values of the first key are in it as long as they are closed; at its first open value the second key's
-    are, and so on (``levels``). The order starts where the type or the declared domain does.
+    It has the values of the first key up to its first open one. At that one it has the values of the second key up to
+    its first open one, and so on (``levels``). The order starts where the type or the declared domain does.
     """
 
     def __init__(self, schema: Schema, order: Sequence[SortKey]) -> None:
@@ -59,7 +59,7 @@ class Prefix:
         self._said = Fused(schema)
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
-        """Let it grow."""
+        """Add what punctuations close."""
         for p in punctuations:
             if not p.is_empty:
                 constrained = set(p.constrained)
@@ -76,11 +76,11 @@ class Prefix:
         self._said.discard([row for row in self._said if self._covers(row)])
 
     def beyond(self, other: Prefix) -> list[Punctuation]:
-        """What this one has more than another, which is part of it and has that too from then on.
+        """What this prefix has and ``other``, a part of it, has not; it is added there.
 
-        That null is closed cannot be said, and ends what can be.
+        No punctuation says that null is closed, so nothing is said from there on.
         """
-        found = []
+        punctuations = []
         rest: dict[str, Pattern] = {}
         for depth, (key, level) in enumerate(zip(self.order, self.levels, strict=False)):
             if level.null:
@@ -90,11 +90,11 @@ class Prefix:
             if attribute.reach(level.closed) != attribute.reach(known):
                 p = Punctuation.of(self.schema, **rest, **{key.column: level.closed})
                 other.add([p])
-                found.append(p)
+                punctuations.append(p)
             if level.last or level.at is None:
                 break
             rest[key.column] = _constant(attribute, level.at)
-        return found
+        return punctuations
 
     def expression(self) -> pl.Expr:
         """Whether a tuple belongs to it."""
@@ -121,13 +121,13 @@ class Prefix:
                 at.append(NULL if level.at is None else Part.of(attribute, _constant(attribute, level.at)))
 
     def _covers(self, row: Row) -> bool:
-        """Whether it has all that a row of punctuations matches, so that the row has nothing to add."""
+        """Whether it has all that a row of punctuations matches."""
         for key, place, level in zip(self.order, self._places, self.levels, strict=False):
-            found = self._said.values(row).patterns() if row[0] == place else [row[1][place]]
+            patterns = self._said.values(row).patterns() if row[0] == place else [row[1][place]]
             attribute = self.schema[key.column]
-            if all(_has(level, attribute, pattern) for pattern in found):
+            if all(_has(level, attribute, pattern) for pattern in patterns):
                 return True
-            if level.last or level.at is None or found != [_constant(attribute, level.at)]:
+            if level.last or level.at is None or patterns != [_constant(attribute, level.at)]:
                 return False
         return False
 
@@ -136,7 +136,7 @@ class Prefix:
         return len(self._said)
 
     def snapshot(self) -> Snapshot:
-        """What it has and what it retains, for a checkpoint."""
+        """The levels and what is retained, for a checkpoint."""
         levels = pl.DataFrame(
             [
                 (
@@ -155,12 +155,12 @@ class Prefix:
     def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot has."""
         restore({"said": self._said}, snapshot)
-        found = []
+        levels = []
         for key, (closed, null, at, last) in zip(self.order, snapshot["levels"].iter_rows(), strict=False):
             type_ = self.schema[key.column].type
             value = None if at is None else parse_pattern(type_, at).value  # type: ignore[attr-defined]
-            found.append(Level(parse_pattern(type_, closed), null, value, last))
-        self.levels = tuple(found)
+            levels.append(Level(parse_pattern(type_, closed), null, value, last))
+        self.levels = tuple(levels)
 
 
 def _levels(axes: Sequence[Axis], path: list[int] | None) -> Iterable[Level]:

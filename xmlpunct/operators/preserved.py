@@ -18,17 +18,16 @@ Met = tuple[Punctuation, Punctuation]
 
 
 def preserved_sides(keys: JoinKeys, output: JoinOutput, pending: Sequence[Pending]) -> dict[int, Preserved]:
-    """The preserved sides of a join, of whose punctuations these are ``pending``."""
+    """The preserved sides of a join; ``pending`` are the punctuations of both sides that wait."""
     return {s: Preserved(s, keys, output, pending[s]) for s in SIDES if output.preserved[s]}
 
 
 class Preserved:
     """Says at once the combinations of a side's punctuations with the values of k that the other input has closed.
 
-    A tuple that matches both has found its partners or been released with nulls, whatever else is retained. So an
-    item file that has ended does not hold back the bids that are closed. What is ``pending`` will be said for itself
-    later; on several shards, what has been said and every shard has to say is remembered (``past``), since others
-    may need to hear what it implies.
+    A tuple that matches both has met its partners or gone out with nulls, whatever else is retained. So an item file
+    that has ended does not hold back closed bids. What is ``pending`` is said by itself later. On several shards,
+    ``past`` remembers what was said and every shard has to say, because others may need what it implies.
     """
 
     def __init__(self, side: int, keys: JoinKeys, output: JoinOutput, pending: Pending) -> None:
@@ -57,9 +56,9 @@ class Preserved:
     def combined(
         self, said: PunctuationBatch, closed: PunctuationBatch, met: list[Met] | None
     ) -> PunctuationBatch:
-        """The combinations that say something new, where ``said`` is said of the side for itself.
+        """The combinations that say something new beside ``said``, what the side says by itself.
 
-        They are among those that have ``met`` now, or else made with what the other input has ``closed`` now.
+        They are among those that have ``met`` now, or are made with what the other input has ``closed`` now.
         """
         if self._ownership:
             self.past.update(self._lasting(said))
@@ -82,11 +81,11 @@ class Preserved:
         return PunctuationBatch(combinations)
 
     def _is_needed(self, c: Punctuation, p: Punctuation) -> bool:
-        """Whether somebody may need to hear ``c`` though ``p`` has been said, which implies it."""
+        """Whether somebody may need to hear ``c`` although ``p`` has been said, which implies it."""
         return c != p and self._lasts(p) and self._ownership.needs(self._moved(c))
 
     def _lasting(self, batch: PunctuationBatch) -> PunctuationBatch:
-        """Those that may imply something that somebody needs to hear, once combined with what is closed later."""
+        """Those that somebody may need to hear combined with what is closed later."""
         if batch.place is not None and not batch.ranged:
             moved = batch.rebase(self.output.schema, self.output.places[self.side])
             fixed = self.keys.places[self.side] == [batch.place]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import booleans
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.operators.arrangement import Arrangement, distinct
+from xmlpunct.operators.arrangement import Arrangement, distinct, marked
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_keys import LEFT, RIGHT, Equalities, JoinKeys
@@ -29,8 +27,8 @@ class SemiJoin(TwoInputs):
     - ckeep2         = [t | t in ts2, setNomatch(t.k, joinPs(ps1))]
     - cprop          = setNomatchPs(ts1', ps1); semi: also the k-part of setNomatchPs(ts2', joinPs(ps2))
 
-    Each left tuple is decided once, at its first partner or when its k is closed; ts' is what is retained. Of the
-    right tuples that is what finds partners.
+    Each left tuple is decided once, at its first partner or when its k is closed. ts' is what is retained: of a right
+    tuple, only what finds partners.
 
     >>> from xmlpunct.operators.notation import show
     >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
@@ -68,10 +66,8 @@ class SemiJoin(TwoInputs):
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
 
     def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        partnered = np.zeros(tuples.height, np.bool_)
-        partnered[self.meet(LEFT, tuples)[1]] = True
-        has_partner, null = booleans(partnered), self.keys.has_null(LEFT, tuples)
-        decided = null | self.keys.closed_by(RIGHT, LEFT, tuples)
+        has_partner = marked(self.meet(LEFT, tuples)[1], tuples.height)
+        decided = self.keys.has_null(LEFT, tuples) | self.keys.closed_by(RIGHT, LEFT, tuples)
         self._waiting.append(tuples.filter(~has_partner & ~decided))
         return tuples.filter(~has_partner & decided if self.anti else has_partner)
 

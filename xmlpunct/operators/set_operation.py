@@ -10,7 +10,7 @@ from xmlpunct.operators.arrangement import Arrangement, distinct
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_keys import LEFT, RIGHT, SIDES
-from xmlpunct.operators.merge import merged
+from xmlpunct.operators.merge import merged, named
 from xmlpunct.operators.state import State
 from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.alignment import Alignment
@@ -47,8 +47,8 @@ class SetOperation(TwoInputs):
         self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        named = tuples.rename(dict(zip(tuples.columns, self.schema.names, strict=True)))
-        return self._output.step(0, self.compare(port, distinct(named)))
+        fresh = distinct(named(tuples, self.schema))
+        return self._output.step(0, self.compare(port, fresh))
 
     @abstractmethod
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
@@ -67,12 +67,12 @@ class SetOperation(TwoInputs):
         self.stored[port].insert(without(tuples, self.closed_by(1 - port, tuples)))
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        named = batch.rename(self.schema)
-        (closed,) = self.close(1 - port, named)  # keep
+        batch = batch.rename(self.schema)
+        (closed,) = self.close(1 - port, batch)  # keep
         passed = self.release(1 - port, closed)
         if passed.height:
             passed = self._output.step(0, passed)
-        both = self.alignment.update(port, named)
+        both = self.alignment.update(port, batch)
         if port in self.pending_sides:
-            self.pending[port].add(named)
+            self.pending[port].add(batch)
         return passed, self._output.punctuate(0, PunctuationBatch.union([both, *self.free()]))[1]

@@ -16,14 +16,14 @@ from xmlpunct.schema import Schema
 
 
 class Sort(Operator):
-    """Sorts by ``keys``, ties by the remaining columns. What is closed from the start of the order is released.
+    """Sorts by ``keys``, ties by the remaining columns. Releases what is closed from the start of the order.
 
     - cpass(ts, ps)  = [t | t in ts, setMatch(t, init(ps))], sorted
     - cprop(ts, ps)  = init(ps) + [p | p in ps, setNomatch(ts', p)], with ts' what is retained
     - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, init(ps))]
 
-    init(ps) is the `Prefix` that ps close. It is said in punctuations of its own where those of ps that can go
-    out do not cover it: after a tuple none comes that sorts before it.
+    init(ps) is the `Prefix` that ps close. Where the punctuations that go out do not cover it, new ones do: after a
+    tuple none comes that sorts before it.
 
     >>> from xmlpunct.operators.notation import show
     >>> it = Sort(Schema.parse("x INT NOT NULL CHECK (x BETWEEN 0 AND 9)"), [("x", False, False)])

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class State:
-    """Parts by name: arrangements of tuples; others hold punctuations, or a small value.
+    """Parts by name. Arrangements hold tuples, the others punctuations or a small value.
 
     >>> from xmlpunct.punctuations.punctuation import Punctuation
     >>> from xmlpunct.punctuations.set import PunctuationSet
@@ -59,7 +59,7 @@ class State:
 
 
 class Cell(Generic[T]):
-    """A small value, which counts as nothing: a flag, a number, or a data frame."""
+    """A flag, a number, or a small data frame. It counts as nothing."""
 
     def __init__(self, value: T) -> None:
         self.value = value

@@ -28,8 +28,8 @@ class TwoInputs(Operator):
 
     - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
 
-    ``retained`` has the arrangements of each side, of tuples of ``schemas``; in ``closed`` is remembered what each
-    side has closed. All that is in ``sides``, for the state. Joins have ``keys``, and may have a ``residual``.
+    ``retained`` has each side's arrangements, of tuples of ``schemas``. ``closed`` remembers what each side has closed.
+    ``sides`` has all that, for the state. Joins have ``keys`` and may have a ``residual``.
     """
 
     keys: JoinKeys
@@ -56,7 +56,7 @@ class TwoInputs(Operator):
         return [self.lose(side, tuples.matching(gone), i) for i, tuples in enumerate(self.retained[side])]
 
     def hear(self, port: int, batch: PunctuationBatch) -> tuple[PunctuationBatch, list[pl.DataFrame]]:
-        """What punctuations of an input close, over k; and what the other side retains of it no longer."""
+        """What punctuations of an input close, over k; and the tuples that the other side lets go for it."""
         side, closed = 1 - port, self.keys.closings(port, batch)
         gone = self.close(side, self.keys.moved(closed, self.pending[side].schema, side))
         self.keys.add(port, closed)
@@ -76,9 +76,9 @@ class TwoInputs(Operator):
         return [sum(map(len, self.retained[1 - port])) for port in SIDES]
 
     def meet(self, port: int, tuples: pl.DataFrame, number: int = 0) -> tuple[pl.DataFrame, Rows, Rows]:
-        """The pairs of an input's tuples and retained ones of the other side that agree on k and satisfy ``residual``.
+        """The pairs of an input's tuple and the other side's that agree on k and satisfy ``residual``.
 
-        Beside the pairs, the places of the first, and the rows of the second in that side's arrangement.
+        With them come the places of the input's tuples, and the rows of the other side's in their arrangement.
         """
         others = self.retained[1 - port][number]
         places, rows = others.probe(tuples, self.keys.names[port])

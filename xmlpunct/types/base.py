@@ -45,11 +45,11 @@ class Type(ABC):
         """Read ``text`` in the XML Schema form. Raises ValueError, whose message gives the reason."""
 
     def read(self, text: str) -> Value:
-        """Read the text of a value in a tuple: as `parse` does, but what is finer than the type is cut down."""
+        """Read the text of a value in a tuple, as `parse` does; but cut down what is finer than the type."""
         return self.parse(text)
 
     def parse_sql(self, text: str) -> Value:
-        """Read the text of a SQL literal, which may also be as SQL has it. Raises ValueError."""
+        """Read the text of a SQL literal, in the XML Schema form or in SQL's. Raises ValueError."""
         return self.parse(text)
 
     @abstractmethod
@@ -67,9 +67,9 @@ class Type(ABC):
     # Columns
 
     def read_column(self, texts: pl.Series) -> pl.Series:
-        """Read the texts of tuples as `read` does each, to null where that fails.
+        """Read texts as `read` reads each; null where that fails.
 
-        Texts in the common form are converted at once; the others are read one by one, each once.
+        Texts in the common form are converted together. The others are read one by one, each once.
         """
         texts = texts.str.strip_chars(SPACE)
         common = texts.str.contains(f"^(?:{self._common})$").fill_null(False)

@@ -11,6 +11,9 @@ import polars as pl
 from xmlpunct.doubles import canonical_column
 from xmlpunct.types.base import NAN, SPACE, Type, quoted
 
+MANY_DIGITS = 4000
+"""A number of so many digits is not computed, since Python refuses `int` of 4,300. No DECIMAL has as many."""
+
 
 class _Number(Type):
     numeric = True
@@ -123,14 +126,14 @@ class DecimalType(_Number):
         _, digits, exponent = Decimal(value).as_tuple()
         if not isinstance(exponent, int):
             raise self._wrong(value)
-        number = int("".join(map(str, digits))) if len(digits) < 4000 else 10**39
+        number = int("".join(map(str, digits))) if len(digits) < MANY_DIGITS else 10**39
         places = exponent + self.scale
         if number == 0:
             unscaled = 0
         elif places >= 0:
             unscaled = number * 10 ** min(places, 40)
         else:
-            unscaled, rest = divmod(number, 10 ** min(-places, 4000))
+            unscaled, rest = divmod(number, 10 ** min(-places, MANY_DIGITS))
             if rest:
                 raise ValueError(f"{value} has more than {self.scale} decimals, {self.name} allows no more")
         if unscaled >= 10**self.precision:

@@ -75,7 +75,7 @@ class TimestampType(_Moment):
         return self.parse(f"{text[:10]}T{text[11:]}" if text[10:11] == " " else text)
 
     def _read(self, text: str) -> tuple[datetime, bool]:
-        """The last microsecond that is not later, and whether the text says something later than that."""
+        """The last microsecond that is not later than the text says, and whether the text is finer than that."""
         found = self.form.fullmatch(text)
         if not found:
             raise self._wrong(text)

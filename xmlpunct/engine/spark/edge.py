@@ -145,8 +145,8 @@ def operators_to_bytes(pipeline: Pipeline) -> bytes:
                 "tuples_out": c.tuples_out,
                 "punctuations_in": c.punctuations_in,
                 "punctuations_out": c.punctuations_out,
-                "state_rows": operator.rows,
-                "held_punctuations": operator.held,
+                "state_rows": operator.state.rows,
+                "held_punctuations": operator.state.held,
                 "forgotten": operator.forgotten,
             }
             for operator, c in zip(pipeline.operators, pipeline.counters, strict=True)

@@ -123,7 +123,7 @@ class Shard:
         self._new = False
         parts = grouped(snapshot)
         for port, gather in self.gathers.items():
-            gather.restore(parts.get(str(port), {}))
+            gather.state.restore(parts.get(str(port), {}))
         self.pipeline.restore(parts.get(_PIPELINE, {}))
 
 

@@ -85,7 +85,7 @@ class Sink:
         if commit.batch >= 0:
             output.restore(commit.output)
             if self._gather is not None:
-                self._gather.restore(commit.operators)
+                self._gather.state.restore(commit.operators)
         if commit.closed and not commit.over:
             self._go_on()
 
@@ -178,7 +178,7 @@ class Sink:
         ended = closed and (self._metrics.ended or not self._judges)
         new = Commit(batch, length, rejects_length, ended, failure, self._metrics.as_dict(), closed=closed)
         new.output = output.snapshot()
-        new.operators = dict(self._gather.snapshot()) if self._gather is not None else {}
+        new.operators = dict(self._gather.state.snapshot()) if self._gather is not None else {}
         self._keep(new)
         self._commit = new
         if closed and not (old.closed or new.over):

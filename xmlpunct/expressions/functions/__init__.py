@@ -1,9 +1,8 @@
 """SQL's functions: one record for each, with all that is known of it.
 
 `call` applies a function by its SQL name and raises ValueError with the reason where the arguments have no
-type together. Numbers are promoted by explicit CASTs in the tree, so that evaluation meets equal types only;
-comparisons of INT with DOUBLE and DECIMAL stay mixed, because they are exact. A NULL literal takes whatever
-type the others have.
+type together. Explicit CASTs in the tree promote numbers, so evaluation meets equal types only. Comparisons of INT
+with DOUBLE and DECIMAL stay mixed, because they are exact. A NULL literal takes the type of the others.
 """
 
 from __future__ import annotations

@@ -33,15 +33,15 @@ def _numbers(name: str, args: Sequence[Expression]) -> list[Expression]:
     """Numeric arguments, as DOUBLE if one of them is."""
     types = [a.type for a in args]
     type_ = DOUBLE if DOUBLE in types else next((t for t in types if t.numeric), INT)
-    found = [literal(type_, None) if is_null(a) else a for a in args]
-    for a in found:
+    numbers = [literal(type_, None) if is_null(a) else a for a in args]
+    for a in numbers:
         if not a.type.numeric:
             raise ValueError(f"{name} wants numbers, not {a.type}")
-    return [cast(a, DOUBLE) for a in found] if type_ is DOUBLE else found
+    return [cast(a, DOUBLE) for a in numbers] if type_ is DOUBLE else numbers
 
 
 def _typed(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None = None) -> Typing:
-    """Typing of functions of two numbers, that gives the type of results over DECIMAL if there is one."""
+    """Typing of functions of two numbers. ``of_decimals`` gives the type over DECIMAL, if there is one."""
 
     def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
         a, b = _numbers(record.name, args)
@@ -118,7 +118,7 @@ def _sum(type_: DecimalType, given: list[DecimalType], a: pl.Expr, b: pl.Expr, s
 
 
 def _to_decimal(wide: pl.Expr, type_: DecimalType, beyond: Sequence[pl.Expr]) -> Outcome:
-    """Unscaled results as decimals, if none of these conditions says that it has too many digits."""
+    """Unscaled results as decimals. Where a condition in ``beyond`` holds, one has too many digits."""
     if not beyond:
         return Outcome(to_decimal(wide, type_))
     fails = reduce(lambda a, b: a | b, beyond)
@@ -179,13 +179,13 @@ def _signed(
 
 
 def _finite(argument: Expression) -> Any:
-    """The value of a constant number, if it is one that is neither null, nor INF, nor NaN."""
+    """The value of a constant number that is neither null, nor INF, nor NaN; else None."""
     value = argument.value if isinstance(argument, Literal) else None
     return None if value is None or (argument.type is DOUBLE and not abs(value) < float("inf")) else value
 
 
 def _with_addend(sign: bool) -> Callable[[Call], tuple[int, bool] | None]:
-    """Monotone in an argument if the other is a constant: it rises with the first, and with the second or not."""
+    """Monotone in an argument if the other is a constant. It rises with the first; with the second if ``sign``."""
 
     def monotone(call: Call) -> tuple[int, bool] | None:
         if _finite(call.args[1]) is not None:

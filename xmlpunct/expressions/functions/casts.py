@@ -1,4 +1,4 @@
-"""Constants, the types that arguments have together, and CAST, which gives them these."""
+"""Constants, the common types of arguments, and CAST, which gives arguments such a type."""
 
 from __future__ import annotations
 
@@ -118,15 +118,15 @@ def unify(args: Sequence[Expression]) -> list[Expression]:
 def cast_to(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr | None]:
     """The column as one of type ``target``, and the condition under which that fails (None: never).
 
-    A string is read as the text of a tuple is, in the lexical form of the type, and printed in it. What loses
-    digits truncates toward zero on the way to INT and rounds half up (away from zero) on the way to a DECIMAL.
+    A string is read and printed in the lexical form of the type, as the text of a tuple is. A conversion that loses
+    digits truncates toward zero to INT, and rounds half up (away from zero) to a DECIMAL.
     """
     result, total = CONVERSIONS[_kinds(source, target)](source, target, value)
     return result, None if total else value.is_not_null() & result.is_null()
 
 
 Conversion = Callable[[Any, Any, pl.Expr], tuple[pl.Expr, bool]]
-"""Takes the types and the column. Gives the column, null where the conversion fails, and whether it never does."""
+"""Takes the types and a column. Gives the column, null where the conversion fails, and whether it never fails."""
 
 
 def _each(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl.Expr:
@@ -175,7 +175,7 @@ def _to_decimal(source: Type, target: DecimalType, value: pl.Expr) -> tuple[pl.E
 
 
 def _round(target: DecimalType, value: float) -> Decimal:
-    wide = Context(prec=400, rounding=ROUND_HALF_UP)
+    wide = Context(prec=400, rounding=ROUND_HALF_UP)  # a DOUBLE has up to 309 digits, a scale 38
     return target.accept(Decimal(repr(value)).quantize(Decimal((0, (1,), -target.scale)), context=wide))
 
 

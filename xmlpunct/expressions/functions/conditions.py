@@ -1,4 +1,4 @@
-"""Conditions, in the logic of three values, and what depends on them.
+"""Conditions in three-valued logic, and what depends on them.
 
 Comparisons are exact across numeric types: 2^53 + 1 is greater than 9007199254740992e0, as INT.
 """
@@ -54,15 +54,15 @@ def _typed_case(record: Function, args: tuple[Expression, ...]) -> Expression:
 
 def _typed_together(record: Function, args: tuple[Expression, ...]) -> Expression:
     """Typing of functions of any arguments of one type."""
-    found = unify(args)
-    return record.call(found[0].type, *found)
+    unified = unify(args)
+    return record.call(unified[0].type, *unified)
 
 
 def _chosen(call: Call, *operands: pl.Expr) -> Outcome:
     tests, results = operands[:-1:2], [*operands[1::2], operands[-1]]
 
     def chosen(low: int, high: int) -> pl.Expr:
-        """The result of one of these branches, by halves, which are not deep."""
+        """The result of one of these branches. It halves them, so that calls do not stand deep."""
         if high - low == 1:
             return results[low]
         middle = (low + high) // 2
@@ -98,7 +98,7 @@ def _comparable(name: str, a: Expression, b: Expression) -> tuple[Expression, Ex
 
 
 def _read_as(type_: Type, argument: Expression) -> Expression:
-    """A literal as a value of the other operand's type, where it is one."""
+    """A literal as one of the other operand's type, if it has such a value."""
     if not isinstance(argument, Literal) or argument.type == type_:
         return argument
     if argument.value is None or (argument.type is STRING and type_ in (DATE, TIMESTAMP)):
@@ -173,15 +173,15 @@ def _parts(mine: Type, other: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return wide // unit, (wide % unit) * int128(10 ** (max(scales) - scales[0]))
 
 
-def _found(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
+def _is_member(call: Call, subject: pl.Expr, *_: pl.Expr) -> Outcome:
     members = [a.value for a in call.args[1:] if isinstance(a, Literal)]
     known = pl.Series([m for m in members if m is not None], dtype=call.args[0].type.dtype)
-    found = subject.is_in(known.implode())
-    return Outcome(found if len(known) == len(members) else pl.when(found).then(True))
+    is_member = subject.is_in(known.implode())
+    return Outcome(is_member if len(known) == len(members) else pl.when(is_member).then(True))
 
 
 def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome]:
-    """The better one of some operands; null is none."""
+    """The best of the operands that are not null."""
 
     def better(a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return pl.when(a.is_null() | worse(a, b)).then(b).otherwise(a)
@@ -228,7 +228,7 @@ DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", _distinct, (True, Fals
 NOT_DISTINCT = _comparison(
     "IS NOT DISTINCT FROM", "NullSafeEQ", lambda s, t, a, b: ~_distinct(s, t, a, b), (False, True, False))
 IN = Function(
-    "IN", _typed_in, _found, Syntax("In", "this expressions"), arity=(0, maxsize),
+    "IN", _typed_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize),
     notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5))
 BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"), arity=(3, 3))
 NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this expression"))

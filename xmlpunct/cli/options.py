@@ -1,0 +1,73 @@
+"""What several commands have in common: options, the query, and the schema of one stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from xmlpunct.cli.terminal import PLACE, TEXT
+from xmlpunct.engine.rule_options import RULE_OPTIONS
+from xmlpunct.errors import UsageError
+from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
+from xmlpunct.firehose.sniff import sniff
+from xmlpunct.schema import Schema
+
+query_argument = click.argument("query", type=PLACE, required=False, metavar="[QUERY.sql]")
+sql_option = click.option(
+    "-q",
+    "--sql",
+    type=TEXT,
+    metavar="SQL",
+    help="The query itself, instead of a file; or after one, its last part.",
+)
+rule_option = click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME=on|off",
+    help="Switch a rule, which changes no result: "
+    + ", ".join(f"{name} (default: {'on' if on else 'off'})" for name, on in RULE_OPTIONS.items())
+    + ".",
+)
+format_option = click.option(
+    "--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True
+)
+namespace_option = click.option(
+    "--punct-namespace",
+    type=TEXT,
+    default=PUNCT_NAMESPACE,
+    metavar="URI",
+    help="The namespace of punctuations.",
+)
+element_option = click.option(
+    "--element", type=TEXT, required=True, metavar="NAME", help="The tuples' element: name, or {uri}name."
+)
+schema_option = click.option(
+    "--schema",
+    "columns",
+    type=TEXT,
+    metavar="COLUMNS",
+    help="A column list (default: children as STRINGs).",
+)
+
+
+def read_query(path: str | None, sql: str | None) -> str:
+    """The text of the query: of a file, of ``-q``, or of both. Raises `UsageError`."""
+    if path is None and sql is None:
+        raise UsageError("no query: name a file with one, or give it with -q")
+    parts = []
+    if path is not None:
+        try:
+            parts.append(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"cannot read {path}: it is not UTF-8") from None
+    return "\n".join([*parts, *([sql] if sql is not None else [])])
+
+
+def open_stream(source: str, columns: str | None, element: str, namespace: str) -> tuple[Schema, Source]:
+    """A source, and its schema: as declared by ``columns``, or else guessed from the first tuple."""
+    opened = open_source(source)
+    return sniff(opened, element, namespace) if columns is None else (Schema.parse(columns), opened)
