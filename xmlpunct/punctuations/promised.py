@@ -85,7 +85,7 @@ class Promised:
 
         Null if it was not; where several schemes of punctuations match, the first in the order of strings.
         """
-        schemes = no_schemes(tuples.height)
+        schemes = pl.Series([None], dtype=pl.String()).new_from_index(0, tuples.height)
         for scheme, late in self._masks(tuples):
             schemes = earliest(schemes, late, scheme)
         return schemes
@@ -134,20 +134,11 @@ def scheme_of(schema: Schema, places: Iterable[int]) -> str:
     return ",".join(schema.names[i] for i in places)
 
 
-def no_schemes(count: int) -> pl.Series:
-    """A null for each tuple: none is known to be late."""
-    return pl.Series([None], dtype=pl.String()).new_from_index(0, count)
-
-
 def earliest(known: pl.Series, late: pl.Series, scheme: str | pl.Series) -> pl.Series:
     """The schemes ``known``, with ``scheme`` at the tuples that are ``late`` unless a known one comes before it."""
     if not late.any():
         return known
-    frame = pl.DataFrame({"known": known, "late": late}).with_columns(scheme=scheme_column(scheme))
+    column = pl.lit(scheme, dtype=pl.String()) if isinstance(scheme, str) else scheme
+    frame = pl.DataFrame({"known": known, "late": late}).with_columns(scheme=column)
     better = pl.col("late") & (pl.col("known").is_null() | (pl.col("scheme") < pl.col("known")))
     return frame.select(pl.when(better).then("scheme").otherwise("known").alias("known"))["known"]
-
-
-def scheme_column(scheme: str | pl.Series) -> pl.Series | pl.Expr:
-    """One scheme for all tuples, or one for each."""
-    return pl.lit(scheme, dtype=pl.String()) if isinstance(scheme, str) else scheme
