@@ -71,16 +71,15 @@ class Join(TwoInputs):
             preserved.spread(ways, self.ownership, self.sifted)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        null, other = self.keys.has_null(port, tuples), 1 - port
+        null, other, output = self.keys.has_null(port, tuples), 1 - port, list[pl.DataFrame]()
         fresh = without(tuples, null)
-        output, has_partner = list[pl.DataFrame](), np.zeros(fresh.height, np.bool_)
+        has_partner = np.zeros(fresh.height, np.bool_)
         for number in reversed(range(len(self.retained[other]))):
             pairs, places, rows = self.meet(port, fresh, number)
             output.append(pairs.select(self.schema.names))
             has_partner[places] = True
         if other in self._preserved:
-            alone, paired = self.retained[other]
-            paired.append(alone.remove(ascending(rows)))
+            self.retained[other][1].append(self.retained[other][0].remove(ascending(rows)))
         closed = self.keys.closed_by(other, port, fresh)
         if port in self._preserved:
             is_alone, (alone, paired) = pl.Series(~has_partner), self.retained[port]
