@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import integers
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
-from xmlpunct.types import INT, Type
+from xmlpunct.types import INT, STRING, Type
 
+_FIRST = np.zeros(1, np.int64)
 _RANGE = r"^([\[(])(-?[0-9]{1,18})?,(-?[0-9]{1,18})?([\])])$"
 """A text that is a range of INT whose bounds are far from the ends of the type."""
 _PLAIN = "^[A-Za-z0-9_.:-]+$"
@@ -32,7 +32,7 @@ def batch_of(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> Pun
     <99, *>
     """
     known = [(i, slots[slot]) for i, slot in enumerate(shape.slots)]
-    if sum(cells is not None and len(cells) > 0 and cells.text(0) != "*" for _, cells in known) > 1:
+    if sum(cells is not None and len(cells) > 0 and not _open(cells.take(_FIRST)) for _, cells in known) > 1:
         return None  # which is soon seen
     said = [i for i, cells in known if not _open(cells)]
     if len(said) != 1:
@@ -67,18 +67,13 @@ def _ranges(cells: Cells, name: str) -> pl.DataFrame | None:
 
 def _open(cells: Cells | None) -> bool:
     """Whether all patterns are ``*``."""
-    if cells is None:
-        return True
-    first, _ = cells.words()
-    return bool(((cells.size == 1) & (first & np.uint64(0xFF) == ord("*"))).all())
+    return cells is None or all(text == "*" for text in cells.listed("*"))
 
 
 def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:
     """The values of patterns that are plain constants; None if one is not."""
-    if type_.name == "INT":
-        values, wrong = cells.integers()
-        return None if wrong.any() else integers(name, values)
-    if type_.name == "STRING":
+    if type_ is STRING:
         texts = cells.texts(name)
-        return texts if texts.str.contains(_PLAIN).all() else None
-    return None
+        return texts if not texts.null_count() and texts.str.contains(_PLAIN).all() else None
+    read = cells.numbers(type_, name) if type_ is INT else None
+    return None if read is None or read[1].any() else read[0]

@@ -162,8 +162,7 @@ class FirehoseReader:
                 self._file = ReadAhead(self.source, self._part, self._bell)
             else:
                 self._file = self.source.open(self._part)
-            prove = self._parser.prove
-            self._splitter = Splitter(name, self._elements, limits=self.limits, prove=prove)
+            self._splitter = Splitter(name, self._elements, limits=self.limits)
         return self._file, self._splitter
 
     def _next_part(self) -> None:
