@@ -4,9 +4,11 @@
 
 To look for what no comparison shows, run it with the sanitizers, which the interpreter has to load first:
 
-    gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -shared -fPIC \\
-        -I"$(python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')" xmlpunct/firehose/{native,walk,values}.c \\
-        -o "xmlpunct/firehose/_native$(python -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')"
+    cd xmlpunct/firehose
+    gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -shared -fPIC native.c walk.c values.c \\
+        -I"$(python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')" \\
+        -o "_native$(python -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')"
+    cd ../..
     LD_PRELOAD="$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 python -m tests.firehose.fuzz
 """
 
@@ -23,7 +25,11 @@ from xmlpunct.firehose import Parser, Position, Split, StreamSpec, parse_conform
 from xmlpunct.schema import Schema
 
 SPACED = (StreamSpec("s", Schema.parse("a INT, b STRING, i STRING PATH '@i'"), "{urn:o}t"),)
-NESTED = (StreamSpec("s", Schema.parse("d STRING, c STRING PATH 'd/c', e STRING PATH 'd/c/e', u STRING PATH 'd/@u'"), "t"),)
+NESTED = (
+    StreamSpec(
+        "s", Schema.parse("d STRING, c STRING PATH 'd/c', e STRING PATH 'd/c/e', u STRING PATH 'd/@u'"), "t"
+    ),
+)
 ALL = (SPECS, TYPED, GUESSED, SPACED, NESTED)
 
 ODD = [

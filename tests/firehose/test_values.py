@@ -35,7 +35,9 @@ FORMS: dict[Type, st.SearchStrategy[str]] = {
     BOOLEAN: st.sampled_from(["true", "false", "1", "0", "True", "yes", "fals", "2", ""]),
     DATE: st.dates().map(str) | st.from_regex(DAY + "Z?", fullmatch=True) | st.just("0000-01-01"),
     TIMESTAMP: st.datetimes().map(lambda t: t.isoformat())
-    | st.from_regex(DAY + r"T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,8})?(Z|[+-]1[0-4]:00)?", fullmatch=True),
+    | st.from_regex(
+        DAY + r"T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,8})?(Z|[+-]1[0-4]:00)?", fullmatch=True
+    ),
 }
 
 
@@ -158,7 +160,7 @@ def test_numbers_that_make_no_tree_are_refused() -> None:
 
     def tree(nodes: list[int], tables: list[int], entries: list[int], targets: list[int]) -> None:
         given = (np.array(part, np.int32) for part in (nodes, tables, entries, targets))
-        native.Tree(*given, empty, places(1, 1), empty, b"ab", limits)  # type: ignore[arg-type]
+        native.Tree(b"ab", *given, empty, places(1, 1), empty, limits)  # type: ignore[call-arg,arg-type]
 
     node, table = [0, -1, 0, 0, 1, 0, 0], [0, 1, 0, 1, 0, 0]
     tree(node, table, [0, 1], [0, 0])

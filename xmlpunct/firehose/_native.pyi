@@ -3,19 +3,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+_Numbers = npt.NDArray[np.int32]
+
 class Tree:
     """The paths of some streams: see `tree.grown`, which lays them out in numbers."""
 
     def __new__(
         cls,
-        nodes: npt.NDArray[np.int32],
-        tables: npt.NDArray[np.int32],
-        entries: npt.NDArray[np.int32],
-        targets: npt.NDArray[np.int32],
-        below: npt.NDArray[np.int32],
-        widths: npt.NDArray[np.int32],
-        spaces: npt.NDArray[np.int32],
         names: bytes,
+        nodes: _Numbers,
+        tables: _Numbers,
+        entries: _Numbers,
+        targets: _Numbers,
+        below: _Numbers,
+        widths: _Numbers,
+        spaces: _Numbers,
         limits: tuple[int, int, int, int, int, int, int, int],
         /,
     ) -> Tree: ...
@@ -26,6 +28,7 @@ class Tree:
             int,
             int,
             int,
+            int,
             bool,
             list[tuple[int, int]],
             list[tuple[bytes, bytes]],
@@ -33,12 +36,12 @@ class Tree:
             list[tuple[int, int, int, str | None]],
             list[int],
             list[int],
-            list[tuple[int, int, str, int]],
+            list[tuple[int, bool, str, int]],
         ]
         | None
     ): ...
 
-_Texts = tuple[bytes, bytes, npt.NDArray[np.int32], npt.NDArray[np.int32]]
+_Texts = tuple[bytes, bytes, _Numbers, _Numbers]
 
 def strings(texts: _Texts, none: str, /) -> list[str]: ...
 def views(texts: _Texts, views: npt.NDArray[Any], rest: npt.NDArray[Any], /) -> None: ...

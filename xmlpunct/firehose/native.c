@@ -74,6 +74,8 @@ static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Num
         table->bucket = bucket;
         table->mask = power_of_two(2 * count + 1) - 1;
         table->other = tables.at[3 * i + 2];
+        table->first = first;
+        table->count = count;
         for (int32_t j = first; j < first + count; j++) {
             Name *name = tree->entries + j;
             name->at = entries.at[2 * j];
@@ -142,15 +144,15 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *named)
         return NULL;
     Numbers n[7];
     for (int i = 0; i < 7; i++) {
-        n[i].at = given[i].buf;
-        n[i].count = given[i].len / 4;
+        n[i].at = given[i + 1].buf;
+        n[i].count = given[i + 1].len / 4;
     }
     Tree *tree = NULL;
-    if (!is_sound(n[0], n[1], n[2], n[3], n[4], n[5], n[6], given[7].len)) {
+    if (!is_sound(n[0], n[1], n[2], n[3], n[4], n[5], n[6], given[0].len)) {
         PyErr_SetString(PyExc_ValueError, "these numbers make no tree");
     } else if ((tree = (Tree *)type->tp_alloc(type, 0))) {
         tree->limits = limits;
-        if (!build(tree, n[0], n[1], n[2], n[3], n[4], n[5], n[6], given[7].buf, (size_t)given[7].len)) {
+        if (!build(tree, n[0], n[1], n[2], n[3], n[4], n[5], n[6], given[0].buf, (size_t)given[0].len)) {
             Py_CLEAR(tree);
             PyErr_NoMemory();
         }
@@ -198,8 +200,8 @@ static int put(PyObject *list, PyObject *item)
     return found == 0;
 }
 
-/* All that a walk has found, as Python objects. */
-static PyObject *found_by(const Walk *w, int32_t size)
+/* All that a walk has found, as Python objects; how far it came is from another walk over more. */
+static PyObject *found_by(const Walk *w, const Walk *far)
 {
     const Tree *tree = w->tree;
     PyObject *lists[6];
@@ -207,9 +209,8 @@ static PyObject *found_by(const Walk *w, int32_t size)
     for (int i = 0; i < 6; i++)
         fine &= (lists[i] = PyList_New(0)) != NULL;
     PyObject *opened = lists[0], *rows = lists[1], *faults = lists[2], *counts = lists[3], *missed = lists[4], *seen = lists[5];
-    int32_t depth = w->outer ? w->outer - 1 : w->depth;
-    for (int32_t i = w->first; fine && i < depth; i++)
-        fine = put(opened, Py_BuildValue("ii", (int)(w->open[i].tag.at - w->data), (int)w->open[i].tag.size));
+    for (int32_t i = far->first; fine && i < far->depth; i++)
+        fine = put(opened, Py_BuildValue("ii", (int)(far->open[i].tag.at - far->data), (int)far->open[i].tag.size));
     for (int32_t i = 0; fine && i < tree->row_count; i++) {
         Rows *of = w->rows + i;
         fine = put(rows, Py_BuildValue("NN", bytes_of(&of->heads), bytes_of(&of->cells)));
@@ -229,8 +230,9 @@ static PyObject *found_by(const Walk *w, int32_t size)
         fine = put(seen, Py_BuildValue("iiNL", name->node, name->attribute, name_of(name->space, name->local), name->count));
     PyObject *found = NULL;
     if (fine)
-        found = Py_BuildValue("iiiiOONOOOO", size, w->first, depth, w->rooted, opened, rows, bytes_of(&w->side), faults,
-                              counts, missed, seen);
+        found = Py_BuildValue("iiiiiOONOOOO", far->sound, far->first, far->outer ? far->outer - 1 : far->depth,
+                              far->outer_at, far->rooted, opened, rows, bytes_of(&w->side), faults, counts, missed,
+                              seen);
     for (int i = 0; i < 6; i++)
         Py_XDECREF(lists[i]);
     return found;
@@ -242,23 +244,22 @@ static PyObject *tree_walk(Tree *tree, PyObject *args)
     int part;
     if (!PyArg_ParseTuple(args, "SSp", &data, &opened, &part))
         return NULL;
-    int64_t size = PyBytes_GET_SIZE(data), open_size = PyBytes_GET_SIZE(opened);
+    int64_t whole = PyBytes_GET_SIZE(data), size = whole, open_size = PyBytes_GET_SIZE(opened);
     if (size + open_size > INT32_MAX / 2) /* places are of 32 bits */
         Py_RETURN_NONE;
     const uint8_t *bytes = (const uint8_t *)PyBytes_AS_STRING(data);
     const uint8_t *before = (const uint8_t *)PyBytes_AS_STRING(opened);
-    Walk *w;
+    while (part && size && bytes[size - 1] != '>') /* what is cut in its middle looks wrong */
+        size--;
     int status;
+    Walk *far, *w;
     Py_BEGIN_ALLOW_THREADS
-    for (;;) {
-        w = walk_new(tree, bytes, size);
-        if (w)
-            w->one_root = part;
+    far = w = walk_new(tree, bytes, size, whole, part);
+    status = w ? walk(w, before, open_size) : NO_MEMORY;
+    if (part && status < PASS && w->outer && w->overlooked && w->outer_at >= 0) {
+        /* what was counted of the element that is not complete does not count yet */
+        w = walk_new(tree, bytes, w->outer_at, whole, part);
         status = w ? walk(w, before, open_size) : NO_MEMORY;
-        if (!w || !part || status == NO_MEMORY || status == PASS || !w->outer || !w->overlooked)
-            break;
-        size = w->outer_at; /* what was counted of the element that is not complete does not count yet */
-        walk_free(w);
     }
     Py_END_ALLOW_THREADS
     PyObject *found = NULL;
@@ -267,9 +268,11 @@ static PyObject *tree_walk(Tree *tree, PyObject *args)
     else if (status == PASS || (!part && (status == PART || w->outer)))
         found = Py_NewRef(Py_None);
     else
-        found = found_by(w, part ? (w->outer ? w->outer_at : w->sound) : (int32_t)size);
-    if (w)
+        found = found_by(w, far);
+    if (w && w != far)
         walk_free(w);
+    if (far)
+        walk_free(far);
     return found;
 }
 

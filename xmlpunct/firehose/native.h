@@ -38,7 +38,7 @@ typedef struct {
 
 /* Names by hash, from `bucket` on; a name that is not here leads to the node `other`. */
 typedef struct {
-    int32_t bucket, mask, other;
+    int32_t bucket, mask, other, first, count; /* its entries are `count` from `first` on */
 } Table;
 
 typedef struct {
@@ -96,7 +96,7 @@ typedef struct {
 typedef struct {
     uint64_t head;
     Span name, tag;
-    int32_t node, spaces; /* how many namespaces were in scope around it */
+    int32_t node, next, spaces; /* the entry that may come next below; how many namespaces were in scope around it */
     int32_t start, size, pieces, parts; /* its text so far: one piece of the split, or more in its scratch; elements */
 } Open;
 
@@ -105,6 +105,12 @@ typedef struct {
     int32_t space;
 } Space;
 
+typedef struct {
+    Span prefix, local, value, space;
+    uint64_t head;
+    int odd, declares;
+} Attribute;
+
 #define DEEPEST 250 /* libxml2 refuses what is nested 256 deep */
 #define MOST_TEXT 9990000 /* and texts, comments, ... of ten million */
 #define MOST_ATTRIBUTES 256
@@ -112,18 +118,21 @@ typedef struct {
 typedef struct {
     const Tree *tree;
     const uint8_t *data, *end;
+    int64_t whole; /* the size of the split, of which the data may be a part */
     Limits limits;
     Rows *rows;
     Buffer side, spaces, faults, seen, buckets;
     int32_t depth, kept, first; /* open elements; those at the beginning; how many of them are open still */
     int32_t outer, outer_at;    /* the outermost tuple, punctuation, ... that is open: at which depth, and where */
     int32_t row, row_at, row_fault, dropped, marked, overlooked;
-    int32_t rooted, one_root; /* whether there has been a root, and whether to stop at its end */
+    int32_t rooted, part; /* whether there has been a root; whether the data may end anywhere, and a root's end ends it */
     int32_t *cells; /* of the row that is open */
     int64_t inside, *counts, *missed;
     int32_t *first_cell;
     uint8_t *marks;
     int32_t sound; /* where all that comes before is complete */
+    Space unprefixed; /* what names without a prefix are in */
+    Attribute attributes[MOST_ATTRIBUTES]; /* of the tag that is being read */
     Buffer scratch[DEEPEST + 1];
     Open open[DEEPEST + 1];
 } Walk;
@@ -132,7 +141,7 @@ typedef struct {
  * without memory. */
 enum { DONE, PART, PASS, NO_MEMORY };
 
-Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size);
+Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whole, int part);
 int walk(Walk *w, const uint8_t *opened, int64_t size);
 void walk_free(Walk *w);
 

@@ -1,8 +1,8 @@
 """Splits into slices: what the native reader does not prove goes to libxml2.
 
-`walker` has the native reader fill rows. Else libxml2 parses (through lxml's target interface, which keeps nothing), `Target` collects texts, `columns` and
-`reading` turn them into values and patterns. This module joins them, and decides what is delivered when
-something is wrong: everything before it, and nothing from there on.
+`walker` has the native reader fill rows. Else libxml2 parses (through lxml's target interface, which keeps nothing)
+and `Target` collects texts. `columns` and `reading` turn them into values and patterns. This module joins them, and
+decides what is delivered when something is wrong: everything before it, and nothing from there on.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ from xmlpunct.firehose.spec import (
     punctuation_element,
 )
 from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
-from xmlpunct.firehose.walker import Walked, Walker
+from xmlpunct.firehose.walker import Walk, Walked, Walker
 from xmlpunct.forks import polars_works
 from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Schema
 
 
 def parse_split(
@@ -95,6 +96,10 @@ class Parser:
         """Read a split. Never raises for bad data."""
         walked = self._walker.walk(split)
         return (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
+
+    def ahead(self, split: Split) -> Walk | None:
+        """For a `Splitter`: reads what is to become the next split as far as it can, so that `parse` need not."""
+        return self._walker.ahead(split)
 
     def _parsed(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
         """What is in a split that is well formed; None if a punctuation is wrong."""

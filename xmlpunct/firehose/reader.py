@@ -162,7 +162,8 @@ class FirehoseReader:
                 self._file = ReadAhead(self.source, self._part, self._bell)
             else:
                 self._file = self.source.open(self._part)
-            self._splitter = Splitter(name, self._elements, limits=self.limits)
+            ahead = self._parser.ahead
+            self._splitter = Splitter(name, self._elements, limits=self.limits, ahead=ahead)
         return self._file, self._splitter
 
     def _next_part(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 
 import numpy as np
+import numpy.typing as npt
 
 from xmlpunct.firehose import native
 from xmlpunct.firehose.shape import Kind, Names, Node, Shape, Step, states
@@ -30,6 +31,7 @@ class Flag(IntFlag):
     WRONG = 2048
 
 
+_NONE = Flag(0)
 _FLAGS = {
     Kind.TUPLE: Flag.ROW,
     Kind.STRAY: Flag.STRAY,
@@ -98,14 +100,29 @@ class _Tree:
         while self.left:
             node = self.left.pop()
             self.nodes[self.number(node)][3] = self.table_below(node)
-        widths = [len(shape.paths) for shape in self.shapes for _ in range(2)]
+        widths = [len(shape.paths) for shape in self.shapes for _ in range(2)] or [0, 0]
         spaces = [self.name(uri) for uri in self.spaces[1:-1]]
-        given = (self.nodes, self.tables, self.entries, self.targets, self.below, widths, spaces)
         most = self.limits
-        limits = (most.depth, most.text, most.attribute, most.name)
-        more = (most.attributes, most.namespaces, most.inside, most.tag)
-        numbers = [np.array(part, np.int32) for part in given]
-        tree = native.Tree(*numbers, bytes(self.names), (*limits, *more))
+        tree = native.Tree(
+            bytes(self.names),
+            _numbers(self.nodes),
+            _numbers(self.tables),
+            _numbers(self.entries),
+            _numbers(self.targets),
+            _numbers(self.below),
+            _numbers(widths),
+            _numbers(spaces),
+            (
+                most.depth,
+                most.text,
+                most.attribute,
+                most.name,
+                most.attributes,
+                most.namespaces,
+                most.inside,
+                most.tag,
+            ),
+        )
         return Grown(tree, [row // 2 for _, _, row, *_ in self.nodes], self.labels)
 
     def number(self, node: Node, label: str = "") -> int:
@@ -113,12 +130,14 @@ class _Tree:
         if node.kind == Kind.PUNCTUATION:
             return self.said[node.stream]
         if id(node) not in self.numbers:
-            flags = _FLAGS.get(Kind(node.kind), Flag(0))
+            flags = _FLAGS.get(Kind(node.kind), _NONE)
             flags |= Flag.VALUE | Flag.TEXT if node.slot >= 0 else 0
             if node.path is not None:
                 label = node.path
                 flags |= Flag.GUESSED | (Flag.TEXT if node.kind == Kind.TUPLE else 0)
-            self.numbers[id(node)] = self.add(flags, node.slot, 2 * max(node.stream, 0), node.attributes, label)
+            self.numbers[id(node)] = self.add(
+                flags, node.slot, 2 * max(node.stream, 0), node.attributes, label
+            )
             self.nodes[-1][5:] = len(self.below), len(node.below)
             self.below += [slot for slot, _ in node.below]
             self.kept.append(node)
@@ -150,7 +169,7 @@ class _Tree:
         below = node.children.get(name) or node.children.other(name)
         return self.number(below, below.name.removesuffix(name))
 
-    def punctuation(self, row: int, step: Step, allowed: Collection[str], flags: Flag = Flag(0)) -> int:
+    def punctuation(self, row: int, step: Step, allowed: Collection[str], flags: Flag = _NONE) -> int:
         """The node of a part of a punctuation, whose parts may be in some namespaces."""
         flags |= Flag.SAYS | Flag.TEXT | (Flag.VALUE if step.slot >= 0 else Flag.BLANK)
         found = self.add(flags, step.slot, row, step.attributes)
@@ -178,3 +197,7 @@ class _Tree:
         coded = text.encode("utf-8", "surrogatepass")
         self.names += coded
         return len(self.names) - len(coded), len(coded)
+
+
+def _numbers(given: Sequence[object]) -> npt.NDArray[np.int32]:
+    return np.array(given, np.int32)

@@ -106,7 +106,8 @@ static int64_t views(const Texts *texts, uint8_t *into, uint8_t *rest, int64_t m
             memcpy(rest + at, text, (size_t)size);
             at += size;
         } else if (size > 0) {
-            memcpy(number + 1, text, (size_t)size);
+            uint64_t words[2] = {load(text, text + size), size > 8 ? load(text + 8, text + size) : 0};
+            memcpy(number + 1, words, INLINE);
         }
         memcpy(into, number, sizeof number);
     }

@@ -302,7 +302,7 @@ static int collect(Walk *w, const uint8_t *at, const uint8_t *end, int kind, int
 /* Put a text that is no piece of the split beside it; its place behind all of the split, or -1. */
 static int32_t beside(Walk *w, const uint8_t *at, size_t size)
 {
-    int64_t place = w->end - w->data + (int64_t)w->side.size;
+    int64_t place = w->whole + (int64_t)w->side.size;
     if (place + (int64_t)size > INT32_MAX || !append(&w->side, at, size))
         return -1;
     return (int32_t)place;
@@ -457,6 +457,13 @@ static int is_name(const uint8_t *at, int32_t size)
     return 1;
 }
 
+static inline int is_entry(const Tree *tree, int32_t number, uint64_t head, const uint8_t *name, int32_t size)
+{
+    const Name *entry = tree->entries + number;
+    return entry->head == head && entry->size == size
+           && (size <= 8 || memcmp(tree->names + entry->at + 8, name + 8, (size_t)size - 8) == 0);
+}
+
 /* The number of a name in a table; -1 if it is not there. */
 static inline int32_t find(const Tree *tree, const Table *table, uint64_t head, const uint8_t *name, int32_t size)
 {
@@ -464,9 +471,7 @@ static inline int32_t find(const Tree *tree, const Table *table, uint64_t head, 
         int32_t number = tree->buckets[table->bucket + (int32_t)(i & (uint32_t)table->mask)];
         if (number < 0)
             return -1;
-        const Name *entry = tree->entries + number;
-        if (entry->head == head && entry->size == size
-            && (size <= 8 || memcmp(tree->names + entry->at + 8, name + 8, (size_t)size - 8) == 0))
+        if (is_entry(tree, number, head, name, size))
             return number;
     }
 }
@@ -530,22 +535,26 @@ static int declare(Walk *w, Span prefix, Span uri)
     }
     if ((int64_t)(w->spaces.size / sizeof found) >= w->limits.namespaces)
         return PASS;
+    if (!prefix.size)
+        w->unprefixed = found;
     return append(&w->spaces, &found, sizeof found) ? DONE : NO_MEMORY;
+}
+
+/* Leave the namespaces behind that an element has declared. */
+static void undeclare(Walk *w, int32_t left)
+{
+    static const Space nowhere = {{(const uint8_t *)"", 0}, {(const uint8_t *)"", 0}, 0};
+    w->spaces.size = (size_t)left * sizeof(Space);
+    const Space *found = space_of(w, nowhere.prefix);
+    w->unprefixed = found ? *found : nowhere;
 }
 
 /* Tags */
 
 typedef struct {
-    Span prefix, local, value, space;
-    uint64_t head;
-    int odd, declares;
-} Attribute;
-
-typedef struct {
     Span prefix, local;
     uint64_t head;
     int32_t count, empty;
-    Attribute attributes[MOST_ATTRIBUTES];
 } Tag;
 
 /* The name that begins here, and what is behind it. */
@@ -625,7 +634,7 @@ static int read_attributes(Walk *w, const uint8_t **at, const uint8_t *end, Tag 
         }
         if (here == gap || tag->count >= MOST_ATTRIBUTES || tag->count >= w->limits.attributes)
             return PASS;
-        Attribute *found = tag->attributes + tag->count;
+        Attribute *found = w->attributes + tag->count;
         int status = read_name(&here, end, &found->prefix, &found->local);
         if (status)
             return status;
@@ -644,7 +653,7 @@ static int read_attributes(Walk *w, const uint8_t **at, const uint8_t *end, Tag 
         found->head = load(found->local.at, end) & first_bytes(found->local.size);
         found->declares = is_text(found->prefix.size ? found->prefix : found->local, "xmlns");
         for (int32_t i = 0; i < tag->count; i++) {
-            Attribute *other = tag->attributes + i;
+            Attribute *other = w->attributes + i;
             if (other->head == found->head && same(other->local, found->local) && same(other->prefix, found->prefix))
                 return PASS;
         }
@@ -660,7 +669,7 @@ static int resolve_spaces(Walk *w, Tag *tag)
     static const Span none = {NULL, 0};
     static const Span of_xml = {(const uint8_t *)"http://www.w3.org/XML/1998/namespace", 36};
     for (int32_t i = 0; i < tag->count; i++) {
-        Attribute *found = tag->attributes + i;
+        Attribute *found = w->attributes + i;
         if (!found->declares)
             continue;
         int status = found->odd ? PASS : declare(w, found->prefix.size ? found->local : none, found->value);
@@ -668,7 +677,7 @@ static int resolve_spaces(Walk *w, Tag *tag)
             return status;
     }
     for (int32_t i = 0; i < tag->count; i++) {
-        Attribute *found = tag->attributes + i;
+        Attribute *found = w->attributes + i;
         found->space = none;
         if (!found->prefix.size || found->declares)
             continue;
@@ -681,7 +690,7 @@ static int resolve_spaces(Walk *w, Tag *tag)
             found->space = space->uri;
         }
         for (int32_t j = 0; j < i; j++) {
-            Attribute *other = tag->attributes + j;
+            Attribute *other = w->attributes + j;
             if (other->head == found->head && other->space.size && same(other->local, found->local)
                 && same(other->space, found->space))
                 return PASS;
@@ -695,7 +704,7 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
 {
     const Table *table = w->tree->tables + node->attributes;
     for (int32_t i = 0; i < tag->count; i++) {
-        Attribute *found = tag->attributes + i;
+        Attribute *found = w->attributes + i;
         if (found->declares)
             continue;
         int32_t number = find(w->tree, table, found->head, found->local.at, found->local.size);
@@ -759,7 +768,8 @@ static int finish(Walk *w, int32_t end)
         if (!status && node->flags & ROW)
             status = close_row(w, end);
     }
-    w->spaces.size = (size_t)top->spaces * sizeof(Space);
+    if (w->spaces.size > (size_t)top->spaces * sizeof(Space))
+        undeclare(w, top->spaces);
     w->depth--;
     if (w->depth < w->outer)
         w->outer = 0;
@@ -782,11 +792,26 @@ static int begin(Walk *w, const Node *node, const Node *parent, Span space, Span
         w->overlooked = 1;
         w->counts[2 * (node->row / 2)]++;
     }
-    if (flags & STRAY)
+    if (flags & STRAY) {
+        w->open[w->depth - 2].pieces = w->open[w->depth - 2].size = 0; /* as libxml2's reader has it */
         return fault(w, 1, parent->slot, space, local);
+    }
     if (flags & UNDECLARED)
         return count_name(w, (int32_t)(node - w->tree->nodes), 0, space, local);
     return DONE;
+}
+
+/* Most elements hold one text: take that, and the end tag, at once. `*at`, behind the start tag, moves if it is so. */
+static inline int take_leaf(Walk *w, const Node *node, const Tag *tag, const uint8_t *base, const uint8_t **at)
+{
+    const uint8_t *begin = *at, *stop = skip_text(begin, w->end), *name = stop + 2;
+    int32_t size = tag->local.size;
+    if (w->end - stop < size + 3 || stop[0] != '<' || stop[1] != '/' || name[size] != '>' || stop - begin > w->limits.text)
+        return DONE;
+    if ((load(name, w->end) & first_bytes(size)) != tag->head || (size > 8 && memcmp(name, tag->local.at, (size_t)size) != 0))
+        return DONE;
+    *at = name + size + 1;
+    return node->flags & VALUE ? set(w, node->slot, (int32_t)(begin - base), (int32_t)(stop - begin)) : DONE;
 }
 
 /* Take the start tag, or empty element, that begins here. */
@@ -814,20 +839,17 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     int32_t spaces = (int32_t)(w->spaces.size / sizeof(Space));
     if (tag.count && (status = resolve_spaces(w, &tag)))
         return status;
-    static const Space nowhere = {{NULL, 0}, {NULL, 0}, 0};
-    const Space *space = &nowhere;
-    if (tag.prefix.size) {
-        if (!(space = space_of(w, tag.prefix)))
-            return PASS;
-    } else if (w->spaces.size) {
-        Span none = {NULL, 0};
-        const Space *found = space_of(w, none);
-        space = found ? found : space;
-    }
+    const Space *space = tag.prefix.size ? space_of(w, tag.prefix) : &w->unprefixed;
+    if (!space)
+        return PASS;
     int32_t parent = w->depth ? w->open[w->depth - 1].node : 0, number = 0;
     const Table *table = tree->tables + tree->nodes[parent].children;
     tag.head = load(tag.local.at, end) & first_bytes(tag.local.size);
-    int32_t entry = find(tree, table, tag.head, tag.local.at, tag.local.size);
+    int32_t entry = w->depth ? w->open[w->depth - 1].next : -1; /* mostly they come in the order declared */
+    if (entry < 0 || !is_entry(tree, entry, tag.head, tag.local.at, tag.local.size))
+        entry = find(tree, table, tag.head, tag.local.at, tag.local.size);
+    if (w->depth && entry >= 0)
+        w->open[w->depth - 1].next = entry + 1 < table->first + table->count ? entry + 1 : table->first;
     if (entry >= 0)
         number = tree->targets[(int64_t)entry * (tree->space_count + 2) + space->space];
     else if (is_name(tag.local.at, tag.local.size))
@@ -835,6 +857,18 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     else
         return PASS;
     const Node *node = tree->nodes + number;
+    int32_t flags = node->flags & (VALUE | TEXT) ? node->flags & ~(VALUE | TEXT | SAYS) : node->flags;
+    if (!tag.count && !flags && !tag.empty && !tag.prefix.size && w->depth && base == w->data
+        && (parent || !number) && (node->flags & VALUE || !(node->flags & TEXT)) && w->inside < w->limits.inside) {
+        const uint8_t *behind = here;
+        status = take_leaf(w, node, &tag, base, &behind);
+        if (behind > here) {
+            w->inside += number != 0;
+            w->open[w->depth - 1].parts = 1;
+            *at = behind;
+            return status;
+        }
+    }
     Open *top = w->open + w->depth;
     top->name.at = tag_at + 1;
     top->name.size = (int32_t)(tag.local.at + tag.local.size - top->name.at);
@@ -844,6 +878,8 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     top->node = number;
     top->spaces = spaces;
     top->start = top->size = top->pieces = top->parts = 0;
+    table = tree->tables + node->children;
+    top->next = table->count ? table->first : -1;
     if (w->depth)
         top[-1].parts = 1;
     w->depth++;
@@ -928,17 +964,20 @@ int walk(Walk *w, const uint8_t *opened, int64_t size)
     int status;
     for (const uint8_t *at = opened; at < opened + size;) {
         int32_t before = w->depth;
-        if (*at != '<' || (status = start_tag(w, &at, opened, opened + size)) || w->depth == before || w->outer)
+        if (*at != '<' || (status = start_tag(w, &at, opened, opened + size)) || w->depth == before)
             return PASS;
     }
+    if (w->outer && (!w->part || w->cells))
+        return PASS;
+    w->outer_at = -1;
     w->kept = w->first = w->depth;
     const uint8_t *at = w->data, *end = w->end;
     for (;;) {
         const uint8_t *begin = at;
-        int odd = 0;
-        if (!(at = text_end(begin, end, &odd)) || at - begin > w->limits.text)
-            return PASS;
-        if (at > begin) {
+        if (at < end && *at != '<') {
+            int odd = 0;
+            if (!(at = text_end(begin, end, &odd)) || at - begin > w->limits.text)
+                return PASS;
             if (!w->depth) {
                 if (!is_blank(begin, (int32_t)(at - begin)))
                     return PASS;
@@ -960,12 +999,12 @@ int walk(Walk *w, const uint8_t *opened, int64_t size)
         if (status)
             return status;
         w->sound = (int32_t)(at - w->data);
-        if (w->one_root && w->rooted && !w->depth)
+        if (w->part && w->rooted && !w->depth)
             return DONE;
     }
 }
 
-Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size)
+Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whole, int part)
 {
     Walk *w = calloc(1, sizeof *w);
     if (!w)
@@ -974,6 +1013,8 @@ Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size)
     w->tree = tree;
     w->data = data;
     w->end = data + size;
+    w->whole = whole;
+    w->part = part;
     w->limits = tree->limits;
     if (w->limits.text > MOST_TEXT)
         w->limits.text = MOST_TEXT;

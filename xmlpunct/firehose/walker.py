@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from xmlpunct.firehose import native
 from xmlpunct.firehose.cells import Cells, Flags, Ints
+from xmlpunct.firehose.markup import Element
 from xmlpunct.firehose.position import Split
-from xmlpunct.firehose.prologue import ready
+from xmlpunct.firehose.prologue import Ready, ready
 from xmlpunct.firehose.shape import Shape
-from xmlpunct.firehose.spec import Limits, StreamSpec, elements_of
+from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec, elements_of
 from xmlpunct.firehose.target import TEXT
 from xmlpunct.firehose.tree import Grown, grown
 from xmlpunct.overlooked import NAMESPACE, NESTED, UNDECLARED, Overlooked
@@ -41,16 +43,18 @@ class Walked:
 class Walk(NamedTuple):
     """What a walk over a split gives.
 
-    At ``size`` all that comes before is complete, and ``depth`` elements are open: the first ``kept`` of those that
-    were open at the beginning, and others, whose start tags have the places and sizes ``opened``. ``rooted`` says
-    whether there has been a root. ``rows`` are, by kind, their heads and their cells; what is in ``side`` is not
+    At ``size`` all that comes before is complete. Open are the first ``kept`` of the elements that were open at the
+    beginning, and others, whose start tags have the places and sizes ``opened``. The first ``outside`` of them are in
+    no tuple or punctuation; the one after them begins at ``outer``, if that is not -1. ``rooted`` says whether there
+    has been a root. ``rows`` are, by kind, their heads and their cells; what is in ``side`` is not
     in the split. Counts are by stream those of nested elements and of texts, and by slot of all kinds those that
     are ``missed`` for their namespace; those of names have a node.
     """
 
     size: int
     kept: int
-    depth: int
+    outside: int
+    outer: int
     rooted: bool
     opened: list[tuple[int, int]]
     rows: list[tuple[bytes, bytes]]
@@ -59,6 +63,52 @@ class Walk(NamedTuple):
     counts: list[int]
     missed: list[int]
     seen: list[tuple[int, bool, str, int]]
+
+    @property
+    def boundary(self) -> int:
+        """Where what is complete ends, that is, no tuple or punctuation is open."""
+        return self.size if self.outside == self.kept + len(self.opened) else max(self.outer, 0)
+
+
+def _walk(tree: native.Tree, data: bytes, opened: bytes, part: bool) -> Walk | None:
+    given = tree.walk(data, opened, part)
+    return None if given is None else Walk(*given)
+
+
+def boundaries(
+    split: Split, opened: Sequence[Element], kept: frozenset[ElementName], limits: Limits
+) -> Walk | None:
+    """As far as a split can be understood inside some elements, by boundaries alone; ``kept`` ones are not cut.
+
+    None for what the native reader does not take.
+    """
+    made = Ready(split.data) if opened else ready(split)
+    if not native.COMPILED or made.refused is not None:
+        return None
+    raw = "".join([e.raw for e in opened]).encode("utf-8", "surrogateescape")
+    return _walk(_bare(kept, limits), made.data, raw, True)
+
+
+@lru_cache(maxsize=16)
+def _bare(kept: frozenset[ElementName], limits: Limits) -> native.Tree:
+    """A tree without paths."""
+    return grown((), (), "", kept, limits).tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A walk as far as was possible."""
+
+    split: Split
+    data: bytes
+    walk: Walk
+
+    def is_of(self, split: Split) -> bool:
+        """Whether it is one over another split, which may have white space behind it."""
+        size, mine = self.walk.boundary, self.split
+        if mine.start != split.start or not split.data.startswith(mine.data[:size]):
+            return False
+        return len(split.data) == size or not split.data[size:].strip(b" \t\r\n")
 
 
 class Walker:
@@ -73,6 +123,7 @@ class Walker:
         limits: Limits,
     ) -> None:
         self.specs, self.shapes, self.groups, self.limits = specs, shapes, groups, limits
+        self._known: _Known | None = None
         elements = elements_of(specs, punct_namespace)
         self.trees: list[Grown] = []
         for group in groups if native.COMPILED else ():
@@ -84,19 +135,30 @@ class Walker:
         made = ready(split) if self.trees else None
         if made is None or made.refused is not None or len(split.data) > self.limits.element:
             return None
-        opened = split.start.prologue
+        known, self._known = self._known, None
+        if known is not None and not known.is_of(split):
+            known = None
+        data = known.data if known is not None else made.data  # which places are in
         found: list[Walked | None] = [None] * len(self.specs)
-        for grown_, group in zip(self.trees, self.groups, strict=True):
-            given = grown_.tree.walk(made.data, opened, False)
-            if given is None:
+        for tree, group in zip(self.trees, self.groups, strict=True):
+            walk = known.walk if known else _walk(tree.tree, data, split.start.prologue, False)
+            if walk is None:
                 return None
-            walk = Walk(*given)
             begun = walk.rooted or (split.start.started and not made.declared)
-            if split.final and (walk.depth or not begun):
+            if split.final and (walk.outside or not begun):
                 return None
             for place, i in enumerate(group):
-                found[i] = self._walked(made.data, grown_, place, i, walk)
+                found[i] = self._walked(data, tree, place, i, walk)
         return [walked for walked in found if walked is not None]
+
+    def ahead(self, split: Split) -> Walk | None:
+        """For a `Splitter`: as far as a split can be read. It is remembered until that is read."""
+        made = ready(split)
+        if len(self.trees) != 1 or made.refused is not None:
+            return None
+        walk = _walk(self.trees[0].tree, made.data, split.start.prologue, True)
+        self._known = walk and _Known(split, made.data, walk)
+        return walk
 
     def _walked(self, data: bytes, grown_: Grown, place: int, stream: int, walk: Walk) -> Walked:
         """What a walk has found of one stream, which has a place in its group."""
@@ -112,7 +174,10 @@ class Walker:
         first = 2 * sum(len(self.shapes[i].paths) for i in self.groups[self.trees.index(grown_)][:place])
         nested, texts = walk.counts[2 * place : 2 * place + 2]
         missed = walk.missed[first : first + width]
-        names = {NESTED: {self.specs[stream].element: nested}, NAMESPACE: dict(zip(paths, missed, strict=True))}
+        names = {
+            NESTED: {self.specs[stream].element: nested},
+            NAMESPACE: dict(zip(paths, missed, strict=True)),
+        }
         undeclared = names[UNDECLARED] = {}
         for node, is_attribute, name, count in walk.seen:
             if grown_.streams[node] == place:
