@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,6 @@ Ints = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
-_INLINE = 12
-"""Arrow keeps texts up to this size beside their length."""
 _NUMBERS: dict[Type, tuple[str, pa.DataType]] = {
     INT: ("INT", pa.int64()),
     DOUBLE: ("DOUBLE", pa.float64()),
@@ -91,12 +88,11 @@ class Cells:
             missing = self.missing.tolist()
             texts = [None if no else text for text, no in zip(self.listed(), missing, strict=True)]
             return pl.Series(name, texts, dtype=pl.String())
-        count = len(self)
-        long = int(self.size[self.size > _INLINE].sum())
-        views, rest = np.empty((count, 2), "<u8"), np.empty(long, np.uint8)
-        native.views(self._texts, views, rest)
-        parts = [self._valid(self.size < 0), pa.py_buffer(views), *([pa.py_buffer(rest)] if long else [])]
-        return from_arrow(name, pa.Array.from_buffers(pa.string_view(), count, parts))
+        views, rest, is_full = native.views(self._texts)
+        parts = [None if is_full else bitmap(~self.missing), pa.py_buffer(views)]
+        if rest:
+            parts.append(pa.py_buffer(rest))
+        return from_arrow(name, pa.Array.from_buffers(pa.string_view(), len(self), parts))
 
     def numbers(self, type_: Type, name: str) -> tuple[pl.Series, Flags] | None:
         """The values of those that have the type's common form, as a column, and which others are null in it.
@@ -117,13 +113,10 @@ class Cells:
         values, left = np.empty(len(self) * width, np.uint8), np.empty(len(self), np.bool_)
         native.numbers(self._texts, kind, scale, whole, values, left)
         buffer = bitmap(values.view(np.bool_)) if type_ is BOOLEAN else pa.py_buffer(values)
-        array = pa.Array.from_buffers(arrow, len(self), [self._valid(left), buffer])
+        valid = bitmap(~left) if left.any() else None
+        array = pa.Array.from_buffers(arrow, len(self), [valid, buffer])
         return from_arrow(name, array), left
 
     @property
     def _texts(self) -> tuple[bytes, bytes, Places, Places]:
         return self.data, self.side, self.start, self.size
-
-    @staticmethod
-    def _valid(null: npt.NDArray[Any]) -> pa.Buffer | None:
-        return bitmap(~null) if null.any() else None

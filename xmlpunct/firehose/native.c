@@ -65,6 +65,11 @@ static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Num
     tree->spaces = memcpy(parts[7], spaces.at, sizes[7]);
     tree->names = memcpy(parts[8], names, sizes[8]);
     memset(tree->buckets, 0xFF, sizes[4]);
+    for (int32_t i = 1; i < tree->node_count; i++) {
+        int32_t flags = tree->nodes[i].flags;
+        if (!(flags & ~(VALUE | TEXT | SAYS)) && (flags & VALUE || !(flags & TEXT)))
+            tree->nodes[i].flags |= LEAF;
+    }
     for (int32_t i = 0; i < tree->row_count; i++)
         tree->cell_count += tree->widths[i];
     int32_t bucket = 0;

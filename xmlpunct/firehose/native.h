@@ -24,6 +24,7 @@ enum {
     BLANK = 512,     /* part of a punctuation that holds elements and no text */
     OPEN = 1024,     /* an undeclared part of a punctuation: says nothing if it says "*" */
     WRONG = 2048,    /* not for us */
+    LEAF = 4096,     /* there is nothing to do but to take its text, if it is a value */
 };
 
 typedef struct {

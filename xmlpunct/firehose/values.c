@@ -91,54 +91,53 @@ static PyObject *py_strings(PyObject *self, PyObject *args)
 }
 
 /* Arrow's views of the texts: each its size, and the text itself; or its first bytes, and where in `rest` it is. */
-static int64_t views(const Texts *texts, uint8_t *into, uint8_t *rest, int64_t most)
+static void views(const Texts *texts, uint8_t *into, uint8_t *rest)
 {
-    int64_t at = 0;
+    int32_t at = 0;
     for (int64_t i = 0; i < texts->count; i++, into += 16) {
         int64_t size;
         const uint8_t *text = text_at(texts, i, &size);
         int32_t number[4] = {size < 0 ? 0 : (int32_t)size, 0, 0, 0};
-        if (!text || (size > INLINE && size > most - at))
-            return -1;
         if (size > INLINE) {
             memcpy(number + 1, text, 4);
-            number[3] = (int32_t)at;
+            number[3] = at;
             memcpy(rest + at, text, (size_t)size);
-            at += size;
+            at += (int32_t)size;
         } else if (size > 0) {
             uint64_t words[2] = {load(text, text + size), size > 8 ? load(text + 8, text + size) : 0};
             memcpy(number + 1, words, INLINE);
         }
         memcpy(into, number, sizeof number);
     }
-    return at;
 }
 
+/* The views of the texts, and the texts that they do not hold themselves; and whether all are texts. */
 static PyObject *py_views(PyObject *self, PyObject *args)
 {
     Texts texts;
-    Py_buffer into, rest;
-    PyObject *given;
-    if (!PyArg_ParseTuple(args, "O!w*w*", &PyTuple_Type, &given, &into, &rest))
+    PyObject *given, *into = NULL, *rest = NULL, *found = NULL;
+    if (!PyArg_ParseTuple(args, "O!", &PyTuple_Type, &given) || !texts_begin(&texts, given))
         return NULL;
-    int64_t at = 0;
-    if (texts_begin(&texts, given)) {
-        at = -1;
-        if (into.len == 16 * texts.count && rest.len <= INT32_MAX) {
-            Py_BEGIN_ALLOW_THREADS
-            at = views(&texts, into.buf, rest.buf, rest.len);
-            Py_END_ALLOW_THREADS
-        }
-        texts_end(&texts);
-        if (at < 0)
-            outside();
+    int64_t long_ = 0, fine = 1, all = 1;
+    for (int64_t i = 0; fine && i < texts.count; i++) {
+        int64_t size;
+        fine = text_at(&texts, i, &size) != NULL;
+        all &= size >= 0;
+        long_ += size > INLINE ? size : 0;
     }
-    PyBuffer_Release(&into);
-    PyBuffer_Release(&rest);
+    if (!fine || long_ > INT32_MAX)
+        outside();
+    else if ((into = PyBytes_FromStringAndSize(NULL, 16 * texts.count)) && (rest = PyBytes_FromStringAndSize(NULL, long_))) {
+        Py_BEGIN_ALLOW_THREADS
+        views(&texts, (uint8_t *)PyBytes_AS_STRING(into), (uint8_t *)PyBytes_AS_STRING(rest));
+        Py_END_ALLOW_THREADS
+        found = Py_BuildValue("OOO", into, rest, all ? Py_True : Py_False);
+    }
+    Py_XDECREF(into);
+    Py_XDECREF(rest);
+    texts_end(&texts);
     (void)self;
-    if (PyErr_Occurred())
-        return NULL;
-    Py_RETURN_NONE;
+    return found;
 }
 
 /* Numbers. Each of these reads a text, without white space around it, in the common form of its type. */

@@ -801,17 +801,50 @@ static int begin(Walk *w, const Node *node, const Node *parent, Span space, Span
     return DONE;
 }
 
-/* Most elements hold one text: take that, and the end tag, at once. `*at`, behind the start tag, moves if it is so. */
-static inline int take_leaf(Walk *w, const Node *node, const Tag *tag, const uint8_t *base, const uint8_t **at)
+/* Most elements hold one text and have no attributes. Take the text of such a one, and its end tag, behind its start
+ * tag, where `*at` is, which moves if it is so. */
+static inline int take_leaf(Walk *w, const Node *node, uint64_t head, const uint8_t *name, int32_t size, const uint8_t **at)
 {
-    const uint8_t *begin = *at, *stop = skip_text(begin, w->end), *name = stop + 2;
-    int32_t size = tag->local.size;
-    if (w->end - stop < size + 3 || stop[0] != '<' || stop[1] != '/' || name[size] != '>' || stop - begin > w->limits.text)
+    const uint8_t *begin = *at, *stop = skip_text(begin, w->end), *again = stop + 2;
+    if (w->end - stop < size + 3 || stop[0] != '<' || stop[1] != '/' || again[size] != '>'
+        || stop - begin > w->limits.text || w->inside >= w->limits.inside)
         return DONE;
-    if ((load(name, w->end) & first_bytes(size)) != tag->head || (size > 8 && memcmp(name, tag->local.at, (size_t)size) != 0))
+    if ((load(again, w->end) & first_bytes(size)) != head || (size > 8 && memcmp(again, name, (size_t)size) != 0))
         return DONE;
-    *at = name + size + 1;
-    return node->flags & VALUE ? set(w, node->slot, (int32_t)(begin - base), (int32_t)(stop - begin)) : DONE;
+    *at = again + size + 1;
+    w->inside++;
+    w->open[w->depth - 1].parts = 1;
+    return node->flags & VALUE ? set(w, node->slot, (int32_t)(begin - w->data), (int32_t)(stop - begin)) : DONE;
+}
+
+/* The entry that is to be expected behind one: mostly names come in the order in which they were declared. */
+static inline int32_t next_entry(const Table *table, int32_t entry)
+{
+    return entry + 1 < table->first + table->count ? entry + 1 : table->first;
+}
+
+/* Take the element that begins here, if it has the expected name and holds one text; else `*at` stays. */
+static inline int take_expected(Walk *w, const uint8_t **at)
+{
+    Open *top = w->open + w->depth - 1;
+    if (top->next < 0 || !top->node || w->depth >= w->limits.depth)
+        return DONE;
+    const Tree *tree = w->tree;
+    const Name *entry = tree->entries + top->next;
+    const uint8_t *name = *at + 1, *behind = name + entry->size + 1;
+    int32_t size = entry->size;
+    if (w->end - name <= size || (load(name, w->end) & first_bytes(size)) != entry->head || name[size] != '>'
+        || (size > 8 && memcmp(name, tree->names + entry->at, (size_t)size) != 0))
+        return DONE;
+    const Node *node = tree->nodes + tree->targets[(int64_t)top->next * (tree->space_count + 2) + w->unprefixed.space];
+    if (!(node->flags & LEAF))
+        return DONE;
+    int status = take_leaf(w, node, entry->head, name, size, &behind);
+    if (behind > name + size + 1) {
+        top->next = next_entry(tree->tables + tree->nodes[top->node].children, top->next);
+        *at = behind;
+    }
+    return status;
 }
 
 /* Take the start tag, or empty element, that begins here. */
@@ -849,7 +882,7 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     if (entry < 0 || !is_entry(tree, entry, tag.head, tag.local.at, tag.local.size))
         entry = find(tree, table, tag.head, tag.local.at, tag.local.size);
     if (w->depth && entry >= 0)
-        w->open[w->depth - 1].next = entry + 1 < table->first + table->count ? entry + 1 : table->first;
+        w->open[w->depth - 1].next = next_entry(table, entry);
     if (entry >= 0)
         number = tree->targets[(int64_t)entry * (tree->space_count + 2) + space->space];
     else if (is_name(tag.local.at, tag.local.size))
@@ -857,14 +890,10 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     else
         return PASS;
     const Node *node = tree->nodes + number;
-    int32_t flags = node->flags & (VALUE | TEXT) ? node->flags & ~(VALUE | TEXT | SAYS) : node->flags;
-    if (!tag.count && !flags && !tag.empty && !tag.prefix.size && w->depth && base == w->data
-        && (parent || !number) && (node->flags & VALUE || !(node->flags & TEXT)) && w->inside < w->limits.inside) {
+    if (parent && node->flags & LEAF && !tag.count && !tag.empty && !tag.prefix.size && base == w->data) {
         const uint8_t *behind = here;
-        status = take_leaf(w, node, &tag, base, &behind);
+        status = take_leaf(w, node, tag.head, tag.local.at, tag.local.size, &behind);
         if (behind > here) {
-            w->inside += number != 0;
-            w->open[w->depth - 1].parts = 1;
             *at = behind;
             return status;
         }
@@ -893,7 +922,7 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
             w->outer_at = (int32_t)(tag_at - base);
             w->overlooked = 0;
         }
-        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED)
+        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF)
             && (status = begin(w, node, tree->nodes + parent, space->uri, tag.local)))
             return status;
         if (tag.count && (status = take_attributes(w, node, &tag)))
@@ -990,11 +1019,13 @@ int walk(Walk *w, const uint8_t *opened, int64_t size)
             return DONE;
         if (end - at < 2)
             return PART;
-        if (at[1] == '/')
+        const uint8_t *tag = at;
+        status = w->depth && at[1] != '/' ? take_expected(w, &at) : DONE;
+        if (at == tag && at[1] == '/')
             status = end_tag(w, &at);
-        else if (at[1] == '!')
+        else if (at == tag && at[1] == '!')
             status = other_markup(w, &at);
-        else
+        else if (at == tag)
             status = at[1] == '?' ? PASS : start_tag(w, &at, w->data, end);
         if (status)
             return status;
