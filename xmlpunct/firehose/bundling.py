@@ -67,7 +67,7 @@ def _ranges(cells: Cells, name: str) -> pl.DataFrame | None:
 
 def _open(cells: Cells | None) -> bool:
     """Whether all patterns are ``*``."""
-    return cells is None or all(text == "*" for text in cells.listed("*"))
+    return cells is None or bool(cells.missing.all() or (cells.texts("") == "*").all())
 
 
 def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:
