@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.firehose import fuzz
 from tests.firehose.documents import BOTH, GUESSED, OPEN, PLAIN, SPECS, TYPED, body, damaged
 from tests.firehose.outcomes import everything
 from xmlpunct.firehose import (
@@ -165,6 +166,35 @@ def test_columns_that_are_not_needed_are_judged_all_the_same() -> None:
 def test_damage() -> None:
     for seed in range(60):
         some(Random(seed))
+
+
+@pytest.mark.parametrize("specs", fuzz.ALL)
+@pytest.mark.parametrize("final", [True, False])
+def test_odd_documents(specs: Sequence[StreamSpec], final: bool) -> None:
+    for document in fuzz.ODD:
+        data = document.encode("utf-8", "surrogatepass")
+        assert_same(Split("doc", Position(), data, final), specs)
+
+
+def test_of_the_odd_documents_these_are_not_passed_on() -> None:
+    passed = [
+        document
+        for document in fuzz.ODD
+        if not is_walked(Split("doc", Position(), document.encode("utf-8", "surrogatepass"), True), SPECS)
+    ]
+    fine = fuzz.ODD[1 : fuzz.ODD.index("<\u00e9><t/></\u00e9>")]
+    wrong = ["<r><t><b>1</b><b>2</b>"]
+    assert [document for document in passed if document in fine and document[:22] not in wrong] == [
+        f"{OPEN}<p:t><a>1</a><a>2</a></p:t></r>",  # a wrong punctuation
+        f"{OPEN}<p:t>x<a>1</a></p:t></r>",
+    ]
+
+
+def test_mutated_documents() -> None:
+    fuzzer = fuzz.Fuzzer()
+    for seed in range(1500):
+        fuzzer.some(Random(seed))
+    assert fuzzer.walked > 100
 
 
 @pytest.mark.long

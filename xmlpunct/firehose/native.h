@@ -1,6 +1,7 @@
 /* The native reader: what its parts know of each other.
  *
- * `walk.c` walks over a split and fills rows, `values.c` reads the texts in them, `native.c` is what Python sees. */
+ * `walk.c` walks over a split and fills rows (`scan.h` knows bytes, `tags.h` names, namespaces and attributes, `rows.h`
+ * texts and rows), `values.c` reads the texts in them, `native.c` is what Python sees. */
 
 #ifndef XMLPUNCT_NATIVE_H
 #define XMLPUNCT_NATIVE_H
