@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, StreamSpec
+from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, StreamSpec, native
 from xmlpunct.firehose.parser import parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
+
+pytestmark = pytest.mark.skipif(
+    not native.COMPILED, reason="there was no compiler when xmlpunct was installed"
+)
 
 OPEN = f'<s xmlns:punct="{PUNCT_NAMESPACE}">'
 SCHEMA = Schema.parse("a INT, b STRING, c DOUBLE PATH 'd/c'")

@@ -73,7 +73,7 @@ def parse_conforming(
 class Parser:
     """`parse_split` for many splits: what follows from the streams is worked out once.
 
-    A parser belongs to one reader, and works for one thread at a time.
+    Threads may share a parser, but for one that reads ``ahead``, which belongs to one reader.
 
     >>> from xmlpunct.firehose.position import Position
     >>> from xmlpunct.schema import Schema
