@@ -110,9 +110,10 @@ class Parser:
                 said = _said(spec.schema, shape, found)
             except PunctuationError:
                 return None
-            place = partial(_place, split, found)
-            rows = Rows(len(found.at), found.cells, found.faults, place, lambda found=found: found.at)  # type: ignore[misc]
-            delivery.add(spec, shape, rows, said, found.before, found.overlooked)
+            offsets = partial(found.at.astype, np.int64)
+            rows = Rows(len(found.at), found.cells, found.faults, partial(_place, split, found), offsets)
+            before = found.before.astype(np.int64)
+            delivery.add(spec, shape, rows, said, before, found.overlooked)
         return delivery.parsed
 
 

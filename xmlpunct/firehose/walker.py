@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlpunct.firehose import native
-from xmlpunct.firehose.cells import Cells, Flags, Ints
+from xmlpunct.firehose.cells import Cells, Flags, Places
 from xmlpunct.firehose.markup import Element
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.prologue import Ready, ready
@@ -30,12 +30,12 @@ class Walked:
     constrain what is not declared.
     """
 
-    at: Ints
-    end: Ints
+    at: Places
+    end: Places
     cells: list[Cells]
     faults: dict[int, tuple[int, str]]
     patterns: list[Cells]
-    before: Ints
+    before: Places
     dropped: Flags
     overlooked: Overlooked
 
@@ -106,9 +106,11 @@ class _Known:
     def is_of(self, split: Split) -> bool:
         """Whether it is one over another split, which may have white space behind it."""
         size, mine = self.walk.boundary, self.split
-        if mine.start != split.start or not split.data.startswith(mine.data[:size]):
+        if mine.start != split.start or len(split.data) < size:
             return False
-        return len(split.data) == size or not split.data[size:].strip(b" \t\r\n")
+        if len(split.data) == size:
+            return mine.data.startswith(split.data)
+        return split.data.startswith(mine.data[:size]) and not split.data[size:].strip(b" \t\r\n")
 
 
 class Walker:
@@ -186,8 +188,8 @@ class Walker:
         undeclared[TEXT] = texts
         known = ((kind, {name: n for name, n in counts.items() if n}) for kind, counts in names.items())
         overlooked = {kind: counts for kind, counts in known if counts}
-        at, end, before = (found.astype(np.int64) for found in (tuples[:, 0], tuples[:, 1], said[:, 2]))
-        return Walked(at, end, cells, wrong, patterns, before, said[:, 3] != 0, overlooked)
+        dropped = said[:, 3] != 0
+        return Walked(tuples[:, 0], tuples[:, 1], cells, wrong, patterns, said[:, 2], dropped, overlooked)
 
 
 def _columns(data: bytes, side: bytes, width: int, cells: bytes) -> list[Cells]:
