@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from tests.firehose.documents import GUESSED, OPEN, PIECES, SPECS, TYPED, body, damaged
@@ -156,8 +157,11 @@ class Fuzzer:
         self.compare(Split("doc", Position(9, 2, opened, True), data[first:second], random.random() < 0.3), i)
 
     def compare(self, split: Split, number: int) -> None:
-        """Compare what is walked with what libxml2 finds."""
+        """Compare what is walked with what libxml2 finds, and the same of what is read ahead."""
         parser, specs = self.parsers[number], ALL[number]
+        ahead = parser.ahead(split)
+        if ahead is not None and ahead.boundary:
+            assert_same(parser, replace(split, data=split.data[: ahead.boundary], final=False), specs)
         if parser._walker.walk(split) is None:
             self.passed += 1
             return
