@@ -122,8 +122,3 @@ def gathered(found: Iterable[tuple[str, str]]) -> Overlooked:
         names = total.setdefault(kind, {})
         names[name] = names.get(name, 0) + 1
     return total
-
-
-def times(counts: Overlooked, number: int) -> Overlooked:
-    """So many times the same."""
-    return {kind: {name: n * number for name, n in names.items()} for kind, names in counts.items()}
