@@ -5,7 +5,7 @@
 To look for what no comparison shows, run it with the sanitizers, which the interpreter has to load first:
 
     cd xmlpunct/firehose
-    gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -shared -fPIC native.c walk.c values.c \\
+    gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -shared -fPIC native.c walk.c values.c tokens.c \\
         -I"$(python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')" \\
         -o "_native$(python -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')"
     cd ../..

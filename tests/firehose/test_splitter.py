@@ -6,14 +6,14 @@ import json
 import pickle
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from lxml import etree
 
 from tests.firehose.harness import ROOT, read, spec
 from xmlpunct.firehose import Limits, Position, Split, Splitter, elements_of, native
 from xmlpunct.firehose import splitter as splitting
-from xmlpunct.firehose.markup import elements
+from xmlpunct.firehose.markup import elements, exact_tokens, tokens
 
 WELL = [
     "<t><a>1</a></t>",
@@ -283,3 +283,16 @@ def test_too_much_without_a_boundary_is_let_go() -> None:
     assert splitter.finished
     splitter.feed(b"x")
     assert (splitter.cut(), splitter.pending) == (None, 0)
+
+
+@given(
+    st.one_of(st.lists(well, max_size=12), st.lists(ill, max_size=12)),
+    st.sampled_from(["", "<t", "<!--", "<a b='>", "<", "<!x>", "<?x >", "<t <?x ?>>", "<t <!-- -->", "<\0>"]),
+)
+@example(["<t <?x ?>></t>"], "")
+def test_the_compiled_way_finds_the_same_tokens(body: list[str], last: str) -> None:
+    data = ("".join(body) + last).encode()
+    fast, exact = tokens(data), exact_tokens(data)
+    assert (fast.tail, fast.broken) == (exact.tail, exact.broken)
+    for name in ("start", "end", "delta", "element"):
+        assert getattr(fast, name).tolist() == getattr(exact, name).tolist()

@@ -14,6 +14,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import numpy.typing as npt
 
+from xmlpunct.firehose import native
 from xmlpunct.firehose.spec import ElementName
 
 Ints = npt.NDArray[np.int64]
@@ -61,6 +62,16 @@ def tokens(data: bytes) -> Tokens:
     >>> found.start.tolist(), found.delta.tolist(), found.tail
     ([0, 4, 8], [1, 0, 0], 20)
     """
+    if native.COMPILED:
+        *found, count, tail = native.tokens(data)
+        start, end, delta = (np.frombuffer(part, np.int64, count) for part in found[:3])
+        element = np.frombuffer(found[3], np.bool_, count)
+        return Tokens(start, end, delta, element, tail, _is_broken(data, tail))
+    return exact_tokens(data)
+
+
+def exact_tokens(data: bytes) -> Tokens:
+    """`tokens` in plain Python."""
     starts, ends, deltas, elements = array("q"), array("q"), array("q"), array("q")  # smaller than lists
     for found in _TOKEN.finditer(data):
         start, end = found.span()

@@ -1,7 +1,7 @@
 /* The native reader: what its parts know of each other.
  *
  * `walk.c` walks over a split and fills rows (`scan.h` knows bytes, `tags.h` names, namespaces and attributes, `rows.h`
- * texts and rows), `values.c` reads the texts in them, `native.c` is what Python sees. */
+ * texts and rows), `values.c` reads the texts in them, `tokens.c` only finds the ends of things, `native.c` is what Python sees. */
 
 #ifndef XMLPUNCT_NATIVE_H
 #define XMLPUNCT_NATIVE_H
@@ -178,6 +178,7 @@ static inline uint32_t name_hash(uint64_t head, const uint8_t *name, int32_t siz
     return (uint32_t)(mixed >> 40);
 }
 
+PyObject *py_tokens(PyObject *self, PyObject *data);
 extern PyMethodDef value_methods[];
 
 #endif

@@ -397,6 +397,7 @@ static PyObject *py_newlines(PyObject *self, PyObject *data)
 
 PyMethodDef value_methods[] = {
     {"newlines", py_newlines, METH_O, NULL},
+    {"tokens", py_tokens, METH_O, NULL},
     {"strings", py_strings, METH_VARARGS, NULL},
     {"views", py_views, METH_VARARGS, NULL},
     {"numbers", py_numbers, METH_VARARGS, NULL},
