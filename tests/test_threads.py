@@ -26,7 +26,6 @@ from tests.firehose.documents import OPEN, SPECS, body, damaged
 from xmlpunct import Reject, Schema, SourceError
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 from xmlpunct.firehose.reader import ReadAhead
-from xmlpunct.firehose.scan import scanner
 
 LONG = os.environ.get("XMLPUNCT_LONG") == "1"
 SECONDS = float(os.environ.get("XMLPUNCT_SECONDS", "60")) if LONG else 1.0
@@ -46,14 +45,6 @@ def _eager() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
-
-
-@pytest.fixture
-def _keen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learn from whatever comes, however small."""
-    monkeypatch.setattr(scanner, "LEAST", 0)
-    monkeypatch.setattr(scanner, "WORTH", 1e9)
-    monkeypatch.setattr(scanner, "_REST", 0)
 
 
 def together(works: Sequence[Callable[[], object]]) -> None:
@@ -159,7 +150,6 @@ class Reading:
         return self._rows, [*map(str, self._rejects)], error
 
 
-@pytest.mark.usefixtures("_keen")
 @given(st.randoms(use_true_random=False))
 def test_readers_in_turn(random: Random) -> None:
     """Some are left: closed, here or in another thread, thrown into, or forgotten."""
@@ -177,7 +167,7 @@ def test_readers_in_turn(random: Random) -> None:
             del readings[number], reading
 
 
-@pytest.mark.usefixtures("_keen", "_eager")
+@pytest.mark.usefixtures("_eager")
 @settings(max_examples=200 if LONG else 4)
 @given(st.randoms(use_true_random=False))
 def test_readers_at_once(random: Random) -> None:

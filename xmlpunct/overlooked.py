@@ -123,8 +123,3 @@ def gathered(pairs: Iterable[tuple[str, str]]) -> Overlooked:
         names = total.setdefault(kind, {})
         names[name] = names.get(name, 0) + 1
     return total
-
-
-def times(counts: Overlooked, number: int) -> Overlooked:
-    """The counts multiplied."""
-    return {kind: {name: n * number for name, n in names.items()} for kind, names in counts.items()}

@@ -24,12 +24,11 @@ from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 PACKAGE = str(Path(xmlpunct.__file__).parent)
-SCANNER = str(Path(PACKAGE) / "firehose" / "scan")
 NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
 
 
 def lines_run(action: Callable[[], object]) -> int:
-    """How many lines of this package, but for the scanner, an action runs: one for each turn of a loop."""
+    """How many lines of this package an action runs: one for each turn of a loop."""
     count = 0
 
     def line(frame: FrameType, event: str, _: Any) -> Any:
@@ -38,8 +37,7 @@ def lines_run(action: Callable[[], object]) -> int:
         return line
 
     def call(frame: FrameType, event: str, _: Any) -> Any:
-        name = frame.f_code.co_filename
-        return line if name.startswith(PACKAGE) and not name.startswith(SCANNER) else None
+        return line if frame.f_code.co_filename.startswith(PACKAGE) else None
 
     before = sys.gettrace()
     threading.settrace(call)

@@ -37,7 +37,7 @@ _ODD = [
 _WRONG = ["&", "<", "]]>", "\x01", "\ufffe", "&nope;", "</a>", "<!", "</r>", "<t>", "<o:z/>", "<zz:z/>"]
 _WRONG += ["<!DOCTYPE r>"]
 _BYTES = b"<>/\"'&; \n=!?-[]tab1\r\x00\x1f\xc3\xff:"
-_PIECES = [*_WRONG, *_ODD, "<", ">", "/", '"', "</t>", "<t>", "<a>"]
+PIECES = [*_WRONG, *_ODD, "<", ">", "/", '"', "</t>", "<t>", "<a>"]
 _INTS = [
     "1",
     "17",

@@ -18,6 +18,7 @@ from xmlpunct.firehose import (
     Source,
     Split,
     StreamSpec,
+    native,
     parse,
     parse_conforming,
     parse_split,
@@ -129,10 +130,10 @@ def test_it_is_counted(spec: StreamSpec, document: str) -> None:
     assert total == expected
 
 
-def test_regular_documents_are_proven_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(not native.COMPILED, reason="there was no compiler when xmlpunct was installed")
+def test_what_is_overlooked_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "".join(f'<t j="{n}" o:i="{n}"><a>{n}</a><o:b>{n}</o:b><t><b>{n}</b></t></t>' for n in range(500))
     split = Split("doc", Position(), f"{OPEN}{body}</r>".encode(), True)
-    parse_split(split, [DECLARED])  # learns
     monkeypatch.setattr("xmlpunct.firehose.parser._Parse.run", None)
     found = parse_split(split, [DECLARED])
     foreign, absent = {"@i": 500, "b": 500}, {"@i": 500, "b": 500, "d/c": 500}

@@ -80,7 +80,7 @@ def punctuations(draw: st.DrawFn) -> str:
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    """Tuples and punctuations with values of all kinds among many plain ones, which the scanner learns from."""
+    """Tuples and punctuations with values of all kinds among many plain ones."""
     odd = draw(st.lists(tuples() | punctuations(), min_size=1, max_size=8))
     quote = draw(st.sampled_from("\"'"))
     plain = [f"<t a={quote}{i}{quote}><b>{i}</b><d u={quote}x{i}{quote}/></t>" for i in range(80)]

@@ -1,4 +1,23 @@
-"""The XML Firehose: punctuated XML to slices, and slices to punctuated XML."""
+"""The XML Firehose: punctuated XML to slices, and slices to punctuated XML.
+
+The way of a byte, from a source to a slice:
+
+    sources        files, sockets, pipes; all of it becomes UTF-8
+       |
+    splitter       cuts where no tuple and no punctuation is open            position, markup
+       |                by a walk of the native reader; what that does not take, by plain Python
+    parser
+       |-- walker  the native reader: one walk fills rows by a tree of paths
+       |                walk.c (scan.h, tags.h, rows.h), tree
+       |   or, for what it does not take, and for all that is wrong
+       |-- target  libxml2 calls it for each tag                             shape, faults, prologue, dictionary
+       |
+    cells          texts as places in the split                              values.c
+       |
+    columns        texts to values              reading, bundling            patterns to punctuations
+       |
+    delivery       a slice, with its rejects and errors
+"""
 
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.library import Readable, parse, slices

@@ -14,8 +14,7 @@ from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT, STRING, Type
 
-_LONG = "^-?[0-9]{1,18}$"
-"""A text that is an INT far from the ends of the type."""
+_FIRST = np.zeros(1, np.int64)
 _PLAIN = "^[A-Za-z0-9_.:-]+$"
 """A text that as a pattern is a constant of type STRING, and the same text."""
 
@@ -32,7 +31,7 @@ def batch_of(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> Pun
     <99, *>
     """
     known = [(i, slots[slot]) for i, slot in enumerate(shape.slots)]
-    if sum(cells is not None and len(cells) > 0 and cells.text(0) != "*" for _, cells in known) > 1:
+    if sum(cells is not None and len(cells) > 0 and not _open(cells.take(_FIRST)) for _, cells in known) > 1:
         return None  # which is soon seen
     said = [i for i, cells in known if not _open(cells)]
     if len(said) != 1:
@@ -64,16 +63,17 @@ def _ranges(cells: Cells, name: str) -> tuple[pl.Series, pl.Series] | None:
     start, end = cells.start, cells.start + cells.size - 1
     if (cells.size < len("[,)")).any():
         return None
-    octets = np.frombuffer(cells.buffer, np.uint8)
+    buffer = cells.data if int(end.max()) < len(cells.data) else cells.data + cells.side
+    octets = np.frombuffer(buffer, np.uint8)
     first = int(start.min())
-    commas = first + np.flatnonzero(octets[first : int(end.max())] == ord(","))
+    commas = (first + np.flatnonzero(octets[first : int(end.max())] == ord(","))).astype(np.int32)
     comma = commas[np.minimum(commas.searchsorted(start), len(commas) - 1)] if len(commas) else end
     before, after = octets[start], octets[end]
     opens, closes = (before == ord("[")) | (before == ord("(")), (after == ord("]")) | (after == ord(")"))
     if not (opens & closes & (start < comma) & (comma < end)).all():
         return None
-    lows = _bounds(Cells(cells.buffer, start + 1, comma - start - 1), before == ord("("), 1, name)
-    highs = _bounds(Cells(cells.buffer, comma + 1, end - comma - 1), after == ord(")"), -1, "high")
+    lows = _bounds(Cells(buffer, b"", start + 1, comma - start - 1), before == ord("("), 1, name)
+    highs = _bounds(Cells(buffer, b"", comma + 1, end - comma - 1), after == ord(")"), -1, "high")
     if lows is None or highs is None or (lows >= highs).any():
         return None
     return lows, highs
@@ -93,19 +93,13 @@ def _bounds(cells: Cells, is_out: Flags, inwards: int, name: str) -> pl.Series |
 
 def _integers(cells: Cells, name: str) -> pl.Series | None:
     """Texts as INTs; None if one is none, or near to the ends of the type."""
-    values, wrong = cells.integers()
-    if not wrong.any():
-        return integers(name, values)
-    texts = cells.texts(name)
-    return None if texts.null_count() or not texts.str.contains(_LONG).all() else texts.cast(pl.Int64)
+    read = cells.numbers(INT, name)
+    return None if read is None or read[1].any() else read[0]
 
 
 def _open(cells: Cells | None) -> bool:
     """Whether all patterns are ``*``."""
-    if cells is None:
-        return True
-    first, _ = cells.words()
-    return bool(((cells.size == 1) & (first & np.uint64(0xFF) == ord("*"))).all())
+    return cells is None or bool(cells.missing.all() or (cells.texts("") == "*").all())
 
 
 def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:
@@ -114,5 +108,5 @@ def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:
         return _integers(cells, name)
     if type_ is STRING:
         texts = cells.texts(name)
-        return texts if texts.str.contains(_PLAIN).all() else None
+        return texts if not texts.null_count() and texts.str.contains(_PLAIN).all() else None
     return None

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import integers
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.forks import polars_works
 from xmlpunct.punctuations.others import pattern_expression
 from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.schema import Attribute
-from xmlpunct.types import INT, STRING, Type, Value
+from xmlpunct.types import STRING, Type, Value
 
 FEW = 32
 """So few texts are read sooner one by one."""
@@ -64,20 +63,15 @@ def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, 
     """The values of texts in XML Schema's form, exactly as ``type_.read`` reads each, and what is wrong."""
     if type_ is STRING:
         return cells.texts(name), {}
-    if type_ is not INT:
+    read = cells.numbers(type_, name)
+    if read is None:
         return _convert(type_, cells, name)
-    values, left = cells.integers()
-    if not left.any():
-        return integers(name, values), {}
-    null = cells.missing
-    rows = np.flatnonzero(left & ~null)
-    wrong: dict[int, str] = {}
-    if len(rows):
-        found, reasons = _convert(type_, cells.take(rows), name)
-        null[rows] = found.is_null().to_numpy()
-        values[rows] = found.fill_null(0).to_numpy()
-        wrong = {int(rows[row]): reason for row, reason in reasons.items()}
-    return integers(name, values, null), wrong
+    values, left = read
+    rows = np.flatnonzero(left & ~cells.missing)
+    if not len(rows):
+        return values, {}
+    others, reasons = _convert(type_, cells.take(rows), name)
+    return values.scatter(rows, others), {int(rows[row]): reason for row, reason in reasons.items()}
 
 
 def _convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:

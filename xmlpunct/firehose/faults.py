@@ -21,7 +21,7 @@ from lxml import etree
 from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.cells import Ints
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.markup import Tokens, exact_tokens, tokens
+from xmlpunct.firehose.markup import Tokens, tokens
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.target import END
 
@@ -41,17 +41,14 @@ _LETTERS = bytes(c if c < 0x80 else ascii_letters.encode()[c % len(ascii_letters
 
 
 class Places:
-    """Places in a split: numbers of start tags, bytes, lines. Worked out only if something is wrong.
+    """Places in a split: numbers of start tags, bytes, lines. Worked out only if something is wrong."""
 
-    ``exact`` takes more time, and knows that a tag cannot contain another.
-    """
-
-    def __init__(self, split: Split, exact: bool = False) -> None:
-        self.split, self._tokenize = split, exact_tokens if exact else tokens
+    def __init__(self, split: Split) -> None:
+        self.split = split
 
     @cached_property
     def _found(self) -> Tokens:
-        return self._tokenize(self.split.data)
+        return tokens(self.split.data)
 
     @cached_property
     def _tokens(self) -> tuple[memoryview, memoryview, memoryview]:
@@ -158,7 +155,7 @@ def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple
     wrong, end = forbidden(data if split.final else data + TAIL)
     if wrong >= 0:  # what comes behind it may not have come yet
         split, data, error = Split(split.source, split.start, split.data[:end], False), data[:end], None
-    prologue, places = split.start.prologue, Places(split, exact=True)
+    prologue, places = split.start.prologue, Places(split)
     plain = data[:wrong].translate(_LETTERS) + data[wrong:] if wrong >= 0 else data.translate(_LETTERS)
     reader = expat.ParserCreate("UTF-8", " ")
     try:

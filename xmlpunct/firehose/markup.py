@@ -1,4 +1,4 @@
-"""Where the tags of a piece of XML are, at memory speed where the piece is plain.
+"""Where the tags of a piece of XML are, and what they open: for what the native reader does not take.
 
 This is no parser: it finds the ends of things and leaves their correctness to the parser that reads them.
 """
@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import numpy.typing as npt
 
-from xmlpunct.firehose import loops
+from xmlpunct.firehose import native
 from xmlpunct.firehose.spec import ElementName
 
 Ints = npt.NDArray[np.int64]
@@ -30,16 +30,8 @@ _TOKEN = re.compile(
 _PARTIAL = re.compile(
     rb"""<(?:[^!?<>"'][^<>"']*+(?:(?:"[^"<]*+"|'[^'<]*+')[^<>"']*+)*+(?:"[^"<]*+|'[^'<]*+)?)?\Z"""
 )
-_OTHER = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>", re.DOTALL)
-_QUOTED = re.compile(rb""""[^"<]*+"|'[^'<]*+'""")  # where it is text, it does no harm
 _ENDS = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
-
-
-_NO_TAG = np.isin(np.arange(256), list(b"!?<>\"'"))
-"""Which characters behind a ``<`` make it no tag."""
 _WINDOW = 2**20
-_SMALL = 400
-"""In so few bytes tokens are found sooner one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,138 +56,22 @@ class Tokens:
 
 
 def tokens(data: bytes) -> Tokens:
-    """Find the tokens of ``data``, which begins between two of them.
+    """Find the tokens of ``data``, which begins between two of them. A malformed tag ends them.
 
     >>> found = tokens(b"<a>x<b/><!-- <c> --></a")
     >>> found.start.tolist(), found.delta.tolist(), found.tail
     ([0, 4, 8], [1, 0, 0], 20)
     """
-    if len(data) < _SMALL:
-        return exact_tokens(data)
-    return _tags(data, data) or _beside_others(data) or exact_tokens(data)
-
-
-def complete(data: bytes) -> int:
-    """Where the last of the tokens of ``data`` ends; `tokens`, for what is large and may hold a single one."""
-    at = end = 0
-    step = _WINDOW
-    while at < len(data):
-        found = tokens(data[at : at + step])
-        if len(found):
-            end = at + int(found.end[-1])
-        if found.broken or (not found.tail and at + step >= len(data)):
-            break
-        at, step = at + found.tail, _WINDOW if found.tail else 2 * step
-    return end
-
-
-def _tags(data: bytes, plain: bytes) -> Tokens | None:
-    """The tags of ``data``, if every ``<`` of ``plain`` begins one; None if it is not so.
-
-    In ``plain``, of the same length, may be blanked what is no tag, and every ``>`` that ends none.
-    """
-    chars = np.frombuffer(plain, np.uint8)
-    begins, stops = chars == ord("<"), chars == ord(">")
-    if np.count_nonzero(stops) > 4 * np.count_nonzero(begins) + 1000:  # text full of >: a number each is much
-        return None
-    start, end = np.flatnonzero(begins), np.flatnonzero(stops)
-    if data is not plain and len(end) > len(start):  # a > in text may remain
-        end = end[np.searchsorted(end, start[start < end[-1]])]
-    count, tail = len(end), len(data)
-    if len(start) == count + 1:
-        tail, start = int(start[-1]), start[:-1]
-    if len(start) != count or not count:
-        return None
-    if not ((start < end).all() and (end[:-1] < start[1:]).all()) or tail < end[-1]:
-        return None
-    second = chars[start + 1]
-    if _NO_TAG[second].any() or _NO_TAG[chars[tail + 1 : tail + 2]].any():
-        return None
-    doubtful = [count - 1, *_quoted_oddly(chars, start, end)]  # the data may end inside a quoted >
-    if not all(_TOKEN.fullmatch(data, int(start[i]), int(end[i]) + 1) for i in doubtful):
-        return None
-    delta = np.where(second == ord("/"), -1, np.where(chars[end - 1] == ord("/"), 0, 1))
-    return Tokens(start, end + 1, delta, np.ones(count, np.bool_), tail, False)
-
-
-def _quoted_oddly(chars: npt.NDArray[np.uint8], start: Ints, end: Ints) -> list[int]:
-    """The tags whose quotes are not simply of one kind and even in number."""
-    double = chars == ord('"')
-    quotes = np.flatnonzero(double | (chars == ord("'")))
-    tag = np.searchsorted(start, quotes, "right") - 1
-    inside = (tag >= 0) & (quotes < end[tag])
-    tag, double = tag[inside], double[quotes[inside]]
-    found, of_tag = np.unique(tag, return_inverse=True)
-    count, doubles = np.bincount(of_tag), np.bincount(of_tag, double)
-    return list(found[(count % 2 == 1) | ((doubles != 0) & (doubles != count))].tolist())
-
-
-def _beside_others(data: bytes) -> Tokens | None:
-    """`tokens` where comments and the like, and quoted ``>``, can be told apart from tags."""
-    plain, others = bytearray(data), []
-    for found in _OTHER.finditer(data):
-        begin, stop = found.span()
-        plain[begin:stop] = bytes(stop - begin)
-        others.append((begin, stop))
-    tags = _tags(data, _QUOTED.sub(lambda quoted: quoted[0].replace(b">", b" "), bytes(plain)))
-    if tags is None or not others:
-        return tags
-    starts, ends = np.array(others, np.int64).T
-    before = np.searchsorted(tags.start, starts)
-    if (starts < np.concatenate((starts[:1], tags.end))[before]).any() or starts[-1] > tags.tail:
-        return None  # one is inside a tag
-    none, no = np.zeros(len(others), np.int64), np.zeros(len(others), np.bool_)
-    order = np.argsort(np.concatenate((tags.start, starts)))
-    start, end, delta = (
-        np.concatenate(both)[order] for both in ((tags.start, starts), (tags.end, ends), (tags.delta, none))
-    )
-    return Tokens(start, end, delta, np.concatenate((tags.element, no))[order], tags.tail, False)
-
-
-def nesting(data: bytes | bytearray, begin: int, stop: int, outer: str) -> int | None:
-    """How many elements more are opened than closed in ``data`` from ``begin`` to ``stop``, where a tag ends.
-
-    It is found by counting, if there is nothing but tags and text without ``>``, and no end tag like that
-    of ``outer``, a start tag; None if that is not so.
-
-    >>> found = b"<a>1</a><b><c/>", b"<a>1</a></r>", b"<!-- -->"
-    >>> [nesting(data, 0, len(data), "<r x='1'>") for data in found]
-    [1, None, None]
-    """
-    name = _NAME.match(outer)
-    letters = name[1].encode("utf-8", "surrogateescape") if name else b""
-    if loops.COMPILED:
-        return loops.nesting(data, begin, stop, letters)
-    return _nesting(data[begin:stop], letters)
-
-
-def _nesting(data: bytes | bytearray, letters: bytes) -> int | None:
-    chars = np.frombuffer(data, np.uint8)
-    opening, closing, slash = chars == ord("<"), chars == ord(">"), chars == ord("/")
-    count = int(np.count_nonzero(opening))
-    if count != int(np.count_nonzero(closing)):
-        return None
-    ends = opening[:-1] & slash[1:]
-    if any(mark in data and (opening[:-1] & (chars[1:] == mark)).any() for mark in b"!?"):
-        return None
-    alike = ends[: max(len(chars) - len(letters) - 1, 0)]
-    # Names differ in their last letters more often than in their first.
-    for i in reversed(range(len(letters))):
-        alike = alike & (chars[i + 2 :][: len(alike)] == letters[i])
-        if not alike.any():
-            empty = slash[:-1] & closing[1:]
-            return count - 2 * int(np.count_nonzero(ends)) - int(np.count_nonzero(empty))
-    return None
-
-
-def is_token(data: bytes | bytearray, start: int, stop: int) -> bool:
-    """Whether a token is from ``start`` to ``stop``."""
-    found = _TOKEN.match(data, start, stop)
-    return found is not None and found.end() == stop
+    if native.COMPILED:
+        *found, count, tail = native.tokens(data)
+        start, end, delta = (np.frombuffer(part, np.int64, count) for part in found[:3])
+        element = np.frombuffer(found[3], np.bool_, count)
+        return Tokens(start, end, delta, element, tail, _is_broken(data, tail))
+    return exact_tokens(data)
 
 
 def exact_tokens(data: bytes) -> Tokens:
-    """`tokens`, one by one: malformed data too ends them where the first malformed tag begins."""
+    """`tokens` in plain Python."""
     starts, ends, deltas, elements = array("q"), array("q"), array("q"), array("q")  # smaller than lists
     for found in _TOKEN.finditer(data):
         start, end = found.span()
@@ -214,6 +90,20 @@ def _tokens(
 ) -> Tokens:
     starts, ends, deltas, elements = (np.frombuffer(x, np.int64) for x in (start, end, delta, element))
     return Tokens(starts, ends, deltas, elements.astype(np.bool_), tail, broken)
+
+
+def complete(data: bytes) -> int:
+    """Where the last of the tokens of ``data`` ends; `tokens`, for what is large and may hold a single one."""
+    at = end = 0
+    step = _WINDOW
+    while at < len(data):
+        found = tokens(data[at : at + step])
+        if len(found):
+            end = at + int(found.end[-1])
+        if found.broken or (not found.tail and at + step >= len(data)):
+            break
+        at, step = at + found.tail, _WINDOW if found.tail else 2 * step
+    return end
 
 
 def _is_broken(data: bytes, tail: int) -> bool:
@@ -312,21 +202,3 @@ def _character(found: re.Match[str]) -> str:
         return _ENTITIES[found[3]]
     code = int(found[1], 16) if found[1] else int(found[2])
     return chr(code) if code < 0x110000 else found[0]
-
-
-def follow(stack: list[Element], data: bytes, found: Tokens) -> list[Element]:
-    """What is open behind some tokens of ``data``, of what was open before and of what they open.
-
-    Nothing, if everything was closed in between.
-    """
-    if not len(found):
-        return stack
-    depth = len(stack) + np.cumsum(found.delta)
-    if (found.element & (depth <= 0)).any():
-        return []
-    lowest_after = np.minimum.accumulate(depth[::-1])[::-1]
-    stack = stack[: int(depth.min())]
-    for i in np.flatnonzero((found.delta == 1) & (depth <= lowest_after)).tolist():
-        raw = data[int(found.start[i]) : int(found.end[i])].decode("utf-8", "surrogateescape")
-        stack.append(element(raw, stack[-1] if stack else None))
-    return stack

@@ -1,8 +1,8 @@
-"""Splits into slices: the conforming reader.
+"""Splits into slices: what the native reader does not prove goes to libxml2.
 
-libxml2 parses (through lxml's target interface, which keeps nothing), `Target` collects texts, `columns` and
-`reading` turn them into values and patterns. This module joins them, and decides what is delivered when
-something is wrong: everything before it, and nothing from there on.
+`walker` has the native reader fill rows. Else libxml2 parses (through lxml's target interface, which keeps nothing)
+and `Target` collects texts. `columns` and `reading` turn them into values and patterns. This module joins them, and
+decides what is delivered when something is wrong: everything before it, and nothing from there on.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from math import inf
+from functools import partial
 
 import numpy as np
 from lxml import etree
@@ -19,14 +18,13 @@ from lxml import etree
 from xmlpunct.firehose import faults
 from xmlpunct.firehose.builder import Parsed, Rows, SliceBuilder
 from xmlpunct.firehose.bundling import batch_of
-from xmlpunct.firehose.cells import Cells, Ints, joined
+from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.dictionary import contained
 from xmlpunct.firehose.markup import complete, long_tag
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.prologue import NO_DOCTYPE, Ready, ready
-from xmlpunct.firehose.reading import PunctuationError, punctuations_of, read_punctuation, read_slots
-from xmlpunct.firehose.scan import Proven, ProvenPunctuations, Scanned, Scanner, Tree
+from xmlpunct.firehose.reading import PunctuationError, punctuations_of, read_punctuation
 from xmlpunct.firehose.shape import LimitError, Names, Shape, states
 from xmlpunct.firehose.spec import (
     PUNCT_NAMESPACE,
@@ -37,10 +35,11 @@ from xmlpunct.firehose.spec import (
     punctuation_element,
 )
 from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
+from xmlpunct.firehose.walker import Walk, Walked, Walker
 from xmlpunct.forks import polars_works
-from xmlpunct.overlooked import Overlooked, add
 from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Schema
 
 
 def parse_split(
@@ -72,10 +71,9 @@ def parse_conforming(
 
 
 class Parser:
-    """`parse_split` for many splits: what is learnt from one helps to read the next in less time.
+    """`parse_split` for many splits: what follows from the streams is worked out once.
 
-    What is read never depends on what was learnt. A parser belongs to one reader, and works for one thread at
-    a time; what it has learnt goes with it.
+    Threads may share a parser, but for one that reads ``ahead``, which belongs to one reader.
 
     >>> from xmlpunct.firehose.position import Position
     >>> from xmlpunct.schema import Schema
@@ -91,60 +89,54 @@ class Parser:
         limits: Limits = Limits(),  # noqa: B008 - immutable
     ) -> None:
         self.specs = tuple(specs)
-        self._streams = streams = _Streams(self.specs, punct_namespace, limits)
-        widths = [len(shape.paths) for shape in streams.shapes]
-        # Nothing here knows the parser, so that all of it is freed as soon as that is.
-        self._scanner = Scanner(streams.elements, widths, limits, partial(_trial, streams))
-        self._numbers = lru_cache(maxsize=256)(streams.numbers)
+        self._streams = _Streams(self.specs, punct_namespace, limits)
+        self._walker = Walker(self.specs, self._streams.shapes, self._streams.groups, punct_namespace, limits)
 
     def parse(self, split: Split) -> Parsed:
         """Read a split. Never raises for bad data."""
-        scanned = self._scanner.scan(split)
-        return (scanned and self._with_proven(split, scanned)) or _parse(split, self._streams).run()
+        walked = self._walker.walk(split)
+        return (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
 
-    def prove(self, split: Split) -> int:
-        """For a `Splitter`, how far a split is sound as far as is proven, so that `parse` has less to do."""
-        return self._scanner.prove(split)
+    def ahead(self, split: Split) -> Walk | None:
+        """For a `Splitter`: reads what is to become the next split as far as it can, so that `parse` need not."""
+        return self._walker.ahead(split)
 
-    def _with_proven(self, split: Split, scanned: Scanned) -> Parsed | None:
-        """What a scan has proven, together with what the odd rest holds; None if anything is wrong with that."""
+    def _parsed(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
+        """What is in a split that is well formed; None if a punctuation is wrong."""
         streams = self._streams
-        rest = _parse(scanned.odd, streams)
-        if not scanned.is_complete and rest.find() is not None:
-            return None
         builder = SliceBuilder(split, faults.Places(split))
-        for i, (proven, found) in enumerate(zip(scanned.proven, rest.found, strict=True)):
-            rows = _merged(split, scanned, proven, rest, found)
+        for spec, shape, found in zip(streams.specs, streams.shapes, walked, strict=True):
             try:
-                said = [(group.at, self._proven(i, group)) for group in proven.punctuations]
-                for number, _, branch in found.punctuations:
-                    here = rest.places.offset(number - len(split.start.open))
-                    said.append((np.array([scanned.offset(here)]), [streams.punctuation(i, branch)]))
+                said = _said(spec.schema, shape, found)
             except PunctuationError:
                 return None
-            at, punctuations = said[0] if len(said) == 1 else _in_order(said)
-            before = np.searchsorted(rows.at, at)
-            overlooked: Overlooked = {}
-            for part in (proven.overlooked, found.overlooked_before(inf)):
-                add(overlooked, part)
-            builder.add(streams.specs[i], streams.shapes[i], rows, punctuations, before, overlooked)
+            offsets = partial(found.at.astype, np.int64)
+            rows = Rows(len(found.at), found.cells, found.faults, partial(_place, split, found), offsets)
+            before = found.before.astype(np.int64)
+            builder.add(spec, shape, rows, said, before, found.overlooked)
         return builder.parsed
 
-    def _proven(self, stream: int, said: ProvenPunctuations) -> Sequence[Punctuation | None]:
-        """The punctuations of a stream that were proven; in a column, if they make one."""
-        streams, count = self._streams, len(said.at)
-        numbers = self._numbers(stream, said.tree)
-        if numbers is None:
-            texts = said.texts()
-            rows = zip(*texts, strict=True) if texts else [()] * count
-            return [streams.punctuation(stream, said.tree.filled(row)) for row in rows]
-        schema, shape = streams.specs[stream].schema, streams.shapes[stream]
-        slots = [None if n is None else said.values[n] for n in numbers]
-        batch = batch_of(schema, shape, slots) if count >= COLUMN_FROM and polars_works() else None
-        if batch is not None:
-            return batch
-        listed = [None if cells is None else cells.listed() for cells in slots]
-        return punctuations_of(schema, shape, count, listed)
+
+def _place(split: Split, found: Walked, row: int) -> tuple[int, str]:
+    """Where a tuple begins, and its text."""
+    at = int(found.at[row])
+    return at, faults.shown(split.data, at, int(found.end[row]))
+
+
+def _said(schema: Schema, shape: Shape, found: Walked) -> Sequence[Punctuation | None]:
+    """The punctuations of a stream; in a column, if they make one."""
+    count, slots = len(found.before), found.patterns
+    if found.dropped.any():
+        kept = np.flatnonzero(~found.dropped)
+        said: list[Punctuation | None] = [None] * count
+        listed = [cells.take(kept).listed("*") for cells in slots]
+        for place, p in zip(kept.tolist(), punctuations_of(schema, shape, len(kept), listed), strict=True):
+            said[place] = p
+        return said
+    batch = batch_of(schema, shape, slots) if count >= COLUMN_FROM and polars_works() else None
+    if batch is not None:
+        return batch
+    return punctuations_of(schema, shape, count, [cells.listed("*") for cells in slots])
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,25 +162,9 @@ class _Streams:
         spec = self.specs[stream]
         return read_punctuation(spec.schema, self.shapes[stream], branch, self._uris(spec))
 
-    def numbers(self, stream: int, tree: Tree) -> list[int | None] | None:
-        """By slot the number of the value that is its pattern's text; None where one is something else."""
-        spec, shape = self.specs[stream], self.shapes[stream]
-        try:
-            texts = read_slots(shape, spec.schema, tree.numbered(), self._uris(spec))
-        except PunctuationError:
-            return None
-        if any(text is not None and not text.isdecimal() for text in texts):
-            return None
-        return [None if text is None else int(text) for text in texts]
-
     def _uris(self, spec: StreamSpec) -> frozenset[str]:
         """The namespaces in which the parts of a punctuation may be."""
         return frozenset({"", self.punct_namespace, expanded(spec.element)[0]})
-
-
-def _trial(streams: _Streams, split: Split) -> list[Found] | None:
-    parse = _parse(split, streams)
-    return parse.found if parse.find() is None else None
 
 
 class _Parse:
@@ -354,42 +330,6 @@ def _parse(split: Split, streams: _Streams, behind: _Fatal | None = None) -> _Pa
     if at is not None:
         return _parse(until(at), streams, _Fatal(at, f"too large: a tag longer than {limits.tag:,} bytes"))
     return _Parse(split, found, streams, behind)
-
-
-def _in_order(
-    said: Sequence[tuple[Ints, Sequence[Punctuation | None]]],
-) -> tuple[Ints, Sequence[Punctuation | None]]:
-    """Punctuations, each sequence behind their offsets, as one sequence."""
-    at = np.concatenate([np.empty(0, np.int64), *(at for at, _ in said)])
-    order = np.argsort(at, kind="stable")
-    punctuations = [p for _, part in said for p in part]
-    return at[order], [punctuations[i] for i in order.tolist()]
-
-
-@dataclass(slots=True)
-class _MergedRows(Rows):
-    at: Ints
-
-
-def _merged(split: Split, scanned: Scanned, proven: Proven, rest: _Parse, found: Found) -> _MergedRows:
-    """The tuples of a stream that were proven and those found in the rest, in order."""
-    count = len(proven.at)
-
-    def place(row: int) -> tuple[int, str]:
-        if row < count:
-            at = int(proven.at[row])
-            return at, faults.shown(split.data, at, int(proven.end[row]))
-        offset, text = rest.place(found, row - count)
-        return scanned.offset(offset), text
-
-    if not found.at:
-        return _MergedRows(count, proven.cells, {}, place, lambda: proven.at, proven.at)
-    others = [scanned.offset(rest.place(found, row)[0]) for row in range(len(found.at))]
-    row_of = np.searchsorted(proven.at, others) + np.arange(len(others))
-    order = np.insert(np.arange(count), row_of - np.arange(len(others)), np.arange(len(others)) + count)
-    wrong = {int(row_of[row]): fault for row, fault in found.faults.items()}
-    cells, at = joined(proven.cells, found.cells, order), np.concatenate((proven.at, others))[order]
-    return _MergedRows(len(at), cells, wrong, lambda row: place(int(order[row])), lambda: at, at)
 
 
 class _Unknown:

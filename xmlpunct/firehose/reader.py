@@ -194,8 +194,8 @@ class FirehoseReader:
         if self._file is None or self._splitter is None:
             self._process = os.getpid()
             self._file = self._open_part()
-            name, prove = self.source.parts[self._part][0], self._parser.prove
-            self._splitter = Splitter(name, self._elements, self._position, self.limits, prove)
+            name, ahead = self.source.parts[self._part][0], self._parser.ahead
+            self._splitter = Splitter(name, self._elements, self._position, self.limits, ahead)
         return self._file, self._splitter
 
     def _open_part(self) -> PartStream:

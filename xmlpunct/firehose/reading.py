@@ -60,18 +60,6 @@ def punctuations_of(
     return [Punctuation(schema, patterns) for patterns in zip(*columns, strict=True)]
 
 
-def read_slots(shape: Shape, schema: Schema, branch: Branch, namespaces: frozenset[str]) -> list[str | None]:
-    """By slot the text of its pattern in an element (None: there is none). Raises `PunctuationError`.
-
-    It does so, too, where the element says something of what is not declared.
-    """
-    reader = _Reader(schema, shape, namespaces)
-    reader.read(branch, shape.root)
-    if reader.undeclared:
-        raise PunctuationError("it constrains something that the schema does not declare")
-    return reader.texts
-
-
 def _pattern(attribute: Attribute, text: str | None) -> Pattern:
     if text is None or text == "*":
         return WILDCARD

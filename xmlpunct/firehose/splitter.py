@@ -11,29 +11,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from functools import lru_cache
 
 import numpy as np
 
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.markup import (
-    Tokens,
-    element,
-    is_token,
-    nesting,
-    terminator,
-    tokens,
-)
+from xmlpunct.firehose.markup import Tokens, element, terminator, tokens
 from xmlpunct.firehose.markup import elements as opened_by
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName, Limits
+from xmlpunct.firehose.walker import Walk, boundaries
 
 _STEP = 8192
-"""How much to look at first; then twice as much each time, lest small documents be looked at again."""
+"""How much to look at first behind a small document; then twice as much, lest many of them be looked at again."""
 _DEEPEST = 300
 """Where nothing is followed any more: libxml2 refuses what is nested 256 deep."""
-_LEAST_LEAP, _FIRST_LEAP, _LEAP = 1024, 2**16, 2**18  # what fits into the processor's own memory is fastest
-_STEPS_BACK = 64
+_AGAIN = 8
+"""What is understood already is read ahead all the same, with so many times as much."""
 _LONG = 2**16
 """For how many bytes to wait for the end of a token before looking whether it can have one at all."""
 _TAG = re.compile(rb"""<[^!?<>"']""")
@@ -46,8 +39,8 @@ _UNQUOTE = {b"'": re.compile(rb"[<']"), b'"': re.compile(rb'[<"]')}
 class Splitter:
     """Cuts the bytes of one source (UTF-8, from ``position`` on) at safe element boundaries.
 
-    ``elements`` are the tuple and punctuation elements (see `elements_of`), which are never cut. ``prove`` tells
-    of how many bytes of a split it is proven that they leave open what was open before, and nothing else.
+    ``elements`` are the tuple and punctuation elements (see `elements_of`), which are never cut. ``ahead`` reads
+    what is to become the next split, from its beginning on, and remembers what it has found.
 
     >>> splitter = Splitter("doc", {"t"})
     >>> splitter.feed(b"<r><t>1</t><t>2")
@@ -63,15 +56,14 @@ class Splitter:
         elements: Collection[ElementName],
         position: Position = Position(),  # noqa: B008 - immutable
         limits: Limits = Limits(),  # noqa: B008
-        prove: Callable[[Split], int] | None = None,
+        ahead: Callable[[Split], Walk | None] | None = None,
     ) -> None:
-        self.source, self.limits, self._prove = source, limits, prove
-        self._proved = 0  # of how many bytes it has been tried to prove something
+        self.source, self.limits, self._ahead = source, limits, ahead
         self._kept = frozenset(elements)
         self._position = position
         self._data = bytearray()
-        self._opened_by = lru_cache(maxsize=4)(opened_by)
-        self._stack = [*self._opened_by(position.open)]  # open at _scanned
+        self._stack = [*opened_by(position.open)]  # open at _scanned
+        self._step = limits.element  # how much to look at first
         self._scanned = 0  # everything before this is understood
         self._tail = 0  # where the token begins that is not complete yet,
         self._looked = 0  # up to where its end has been looked for,
@@ -145,13 +137,9 @@ class Splitter:
 
     def _look(self, target: int) -> None:
         """Go on until a boundary is known and ``target`` reached, or there is no more to see."""
-        step, leap, reach = _STEP, _FIRST_LEAP, min(len(self._data), self.limits.element)
-        self._jump(min(target, reach))
+        step, reach = self._step, min(len(self._data), self.limits.element)
         while not (self._root_closed or self._broken):
             stop = min(target, self._scanned + step, reach)
-            if not self._wrong and self._leap(min(target, self._safe + leap, reach)):
-                leap = _LEAP
-                continue
             before = self._scanned
             if stop > before:
                 self._scan(stop)
@@ -166,48 +154,6 @@ class Splitter:
             else:
                 step *= 2
 
-    def _jump(self, stop: int) -> None:
-        """Take as understood what is proven to be sound: nothing is looked at again before it is twice as much."""
-        here = self._position
-        if self._prove is None or self._safe or self._wrong or not here.open or stop < 2 * self._proved:
-            return
-        self._proved = stop
-        size = self._prove(Split(self.source, here, bytes(memoryview(self._data)[:stop]), False))
-        if size > max(self._scanned - _LEAST_LEAP, 0):
-            self._land(size, here.open)
-
-    def _land(self, at: int, opened: tuple[str, ...]) -> None:
-        self._scanned = self._safe = at
-        self._safe_open, self._stack = opened, [*self._opened_by(opened)]
-        self._look_from(at)
-
-    def _leap(self, stop: int) -> bool:
-        """Find a later boundary before ``stop`` by counting tags, if that is proof enough; whether it was.
-
-        Behind the last boundary nothing but tags begins with ``<``, each ends with the next ``>``, as many
-        elements are closed as opened, and the innermost one open before is none of them: then what was open
-        is open again, and nothing else. (Where tags do not match, the parser of the piece will say so.)
-        """
-        data, base = self._data, self._safe
-        stop = data.rfind(b">", base, max(stop, base)) + 1
-        opened = self._safe_open if base else self._position.open
-        if stop - base < _LEAST_LEAP or not opened:
-            return False
-        depth = nesting(data, base, stop, opened[-1])
-        start = data.rfind(b"<", base, stop)
-        if depth is None or not is_token(data, start, stop):
-            return False
-        for _ in range(_STEPS_BACK):
-            if depth <= 0:
-                break
-            depth -= -1 if data[start + 1] == ord("/") else data[stop - 2] != ord("/")
-            stop = data.rfind(b">", base, start) + 1
-            start = data.rfind(b"<", base, stop)
-        if depth or stop <= max(base, self._scanned - _LEAST_LEAP):
-            return False
-        self._land(stop, opened)
-        return True
-
     def _scan(self, stop: int) -> None:
         """Understand the data up to ``stop``, as far as it is complete. Nothing is looked at over and over."""
         at = self._end_of_token(stop)
@@ -215,6 +161,8 @@ class Splitter:
             self._broken = not self._wrong and stop - self._tail > _LONG and self._is_hopeless(stop)
             return
         if not self._wrong:
+            if self._walk(stop):
+                return
             chunk = bytes(memoryview(self._data)[self._scanned : stop])
             found = tokens(chunk)
             if found.tail:
@@ -229,6 +177,43 @@ class Splitter:
         if self._wrong:
             # Show the parser the whole of what is wrong, so that it says the same however data arrives.
             self._broken = self._ended or (at >= 0 and self._data.find(b">", at, stop) >= 0)
+
+    def _walk(self, stop: int) -> bool:
+        """Have the native reader understand the data up to ``stop``; whether it does."""
+        if self._ahead is not None and _AGAIN * self._scanned <= stop:
+            data = bytes(memoryview(self._data)[:stop])
+            walk = self._ahead(Split(self.source, self._position, data, False))
+            if walk is not None:
+                self._scanned, self._stack = 0, [*opened_by(self._position.open)]
+                self._follow(data, walk)
+                return True
+        data = bytes(memoryview(self._data)[self._scanned : stop])
+        walk = boundaries(
+            Split(self.source, self._position, data, False), self._stack, self._kept, self.limits
+        )
+        if walk is not None:
+            self._follow(data, walk)
+        return walk is not None
+
+    def _follow(self, chunk: bytes, walk: Walk) -> None:
+        """Go to where a walk has ended."""
+        base, size = self._scanned, walk.size
+        stack = self._stack[: walk.kept]
+        for start, length in walk.opened:
+            raw = chunk[start : start + length].decode("utf-8", "surrogateescape")
+            stack.append(element(raw, stack[-1] if stack else None))
+        self._stack = stack
+        self._root_closed = walk.rooted and not stack
+        if size and (walk.outside or self._root_closed):  # what comes before a root belongs to it
+            is_outside = walk.outside == len(stack)
+            if is_outside or walk.outer >= 0:
+                self._safe = base + (size if is_outside else walk.outer)
+                self._safe_open = tuple(e.raw for e in stack[: walk.outside])
+        if not self._root_closed:
+            tail = chunk.find(b"<", size)
+            size = tail if tail >= 0 else len(chunk)
+        self._scanned = base + size
+        self._look_from(self._scanned)
 
     def _is_hopeless(self, stop: int) -> bool:
         """Whether there is before ``stop`` what no XML may hold, so that there is nothing to wait for."""
@@ -248,7 +233,7 @@ class Splitter:
     def _end_of_token(self, stop: int) -> int:
         """Where, before ``stop``, the token at the tail ends or is seen to be none; -1 if that is not known."""
         data = self._data
-        if data[self._tail : self._tail + 1] != b"<":  # text behind what is proven
+        if data[self._tail : self._tail + 1] != b"<":  # text
             begin = data.find(b"<", max(self._tail, self._looked), stop)
             if begin < 0:
                 self._looked = max(self._looked, stop)
@@ -316,7 +301,8 @@ class Splitter:
         self._position = self._position.after(data, self._safe_open)
         self._scanned, self._tail = max(self._scanned - size, 0), max(self._tail - size, 0)
         self._looked, self._judged = max(self._looked - size, 0), max(self._judged - size, 0)
-        self._safe, self._proved, self._root_closed = 0, 0, False
+        self._step = max(2 * size, _STEP) if self._root_closed else self.limits.element
+        self._safe, self._root_closed = 0, False
         return split
 
     def _last(self, size: int, final: bool) -> Split:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import route
@@ -26,7 +24,7 @@ from xmlpunct.engine.spark.job import (
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.stats import InputStats
 from xmlpunct.errors import Reject
-from xmlpunct.firehose import Parser, StreamSpec
+from xmlpunct.firehose import Parser
 from xmlpunct.operators import Pipeline
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -41,33 +39,8 @@ class Task:
     ranges: tuple[Range, ...]
 
 
-class Parsers:
-    """The parsers of a process that nobody uses just now: what they have learnt serves the tasks to come.
-
-    Each is lent to one task at a time; should that fail, it does not come back.
-    """
-
-    def __init__(self, most: int = 16) -> None:
-        self._idle: deque[tuple[object, Parser]] = deque(maxlen=most)
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def lent(self, specs: Sequence[StreamSpec], punct_namespace: str) -> Iterator[Parser]:
-        """A parser for some streams, new if all those are lent."""
-        kind = tuple(specs), punct_namespace
-        with self._lock:
-            place = next((i for i, (other, _) in enumerate(self._idle) if other == kind), None)
-            parser = None
-            if place is not None:
-                parser = self._idle[place][1]
-                del self._idle[place]
-        parser = parser or Parser(specs, punct_namespace)
-        yield parser
-        with self._lock:
-            self._idle.append((kind, parser))
-
-
-PARSERS = Parsers()
+_parser = lru_cache(maxsize=16)(Parser)
+"""The parser of some streams: one for all tasks of a process."""
 
 
 def read(job: Job, task: Task) -> Iterator[Row]:
@@ -76,8 +49,7 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     If the source fails in this task, the rows hold what came before, and one that voids the tasks behind.
     """
     given, specs = job.inputs[task.number], job.specs(task.number)
-    with PARSERS.lent(specs, job.punct_namespace) as parser:
-        parsed, size = parse_ranges(given, task.ranges, parser)
+    parsed, size = parse_ranges(given, task.ranges, _parser(tuple(specs), job.punct_namespace))
     streams, rejects = [InputStats(bytes=size) for _ in specs], list[Reject]()
     for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
         counted.take(slice_, len(rejected))

@@ -1,0 +1,219 @@
+"""The native reader and libxml2 give the same, down to the byte of each reject and error."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from random import Random
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.firehose import fuzz
+from tests.firehose.documents import BOTH, GUESSED, OPEN, PLAIN, SPECS, TYPED, body, damaged
+from tests.firehose.outcomes import everything
+from xmlpunct.firehose import (
+    Parser,
+    Position,
+    Split,
+    Splitter,
+    StreamSpec,
+    elements_of,
+    native,
+    parse_conforming,
+    parse_split,
+)
+from xmlpunct.schema import Schema
+
+pytestmark = pytest.mark.skipif(
+    not native.COMPILED, reason="there was no compiler when xmlpunct was installed"
+)
+
+
+def assert_same(split: Split, specs: Sequence[StreamSpec]) -> bool:
+    """Compare the two on a split; whether it is without error."""
+    fast, slow = parse_split(split, specs), parse_conforming(split, specs)
+    assert everything(fast) == everything(slow), split
+    return slow.error is None
+
+
+def is_walked(split: Split, specs: Sequence[StreamSpec]) -> bool:
+    """Whether a split is not passed on."""
+    return Parser(specs)._walker.walk(split) is not None
+
+
+def splits_of(
+    document: bytes, specs: Sequence[StreamSpec], feed: int, cut: int | None, parser: Parser | None = None
+) -> Iterator[Split]:
+    """A document fed in pieces and cut, for a parser that reads ahead or for none."""
+    splitter = Splitter("doc", elements_of(specs), ahead=parser and parser.ahead)
+    for at in range(0, len(document) + feed, feed):
+        splitter.feed(document[at : at + feed])
+        if at >= len(document):
+            splitter.end()
+        while (split := splitter.cut(cut)) is not None:
+            yield split
+
+
+def assert_same_everywhere(random: Random, document: bytes, specs: Sequence[StreamSpec]) -> int:
+    """Compare the two on all splits of a document, however they are found; how many there were.
+
+    The splits are the same by all ways, unless something is wrong, and then what is found in them.
+    """
+    feed, cut = random.choice([len(document) or 1, 1000, 300, 7]), random.choice([None, None, 100, 700])
+    ways = []
+    for parser, compiled in ((Parser(specs), True), (None, True), (None, False)):
+        splits, error = [], "None"
+        rows: list[list[str]] = [[] for _ in specs]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(native, "COMPILED", compiled)
+            for split in splits_of(document, specs, feed, cut, parser):
+                splits.append(split)
+                found = everything((parser.parse if parser else partial(parse_split, specs=specs))(split))
+                assert not parser or found == everything(parse_conforming(split, specs)), split
+                for mine, more in zip(rows, found["tuples"], strict=True):
+                    mine += map(str, more)
+                if (error := found["error"]) != "None":
+                    break
+        ways.append((rows, error, splits if error == "None" else None))
+    assert ways[0] == ways[1] == ways[2]
+    return len(splits)
+
+
+def some(random: Random) -> int:
+    """Compare on one random document, whole, damaged and torn out of itself; how many splits there were."""
+    specs = random.choice([*[SPECS] * 3, *[(PLAIN,)] * 3, *[GUESSED] * 2, BOTH, TYPED])
+    document = f"{OPEN}{body(random)}</r>".encode("utf-8", "surrogatepass")
+    count = assert_same_everywhere(random, document, specs)
+    for _ in range(3):
+        count += assert_same_everywhere(random, damaged(random, document), specs)
+    first, second = sorted(random.randrange(len(document) + 1) for _ in range(2))
+    start = Position(5, 2, (OPEN,), True)
+    assert_same(Split("doc", start, document[first:second], random.random() < 0.3), specs)
+    return count + 1
+
+
+@settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking takes minutes and helps little
+@given(st.randoms(use_true_random=False))
+def test_whatever_comes(random: Random) -> None:
+    some(random)
+
+
+ROWS = [f"\n<t><a>{i}</a><b>S{i % 7}</b></t>" for i in range(60)]
+SAID = [f"\n<p:t><a>{i}</a></p:t>" for i in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "body"),
+    [
+        ("a INT, b STRING", ROWS),
+        ("a INT, b STRING", [row.replace("><", ">\n   <") for row in ROWS]),
+        ("a INT, b STRING", [row.replace("><", ">\r\n\t<") for row in ROWS]),
+        ("a INT, b STRING", [row.replace("</b>", " and more than fits into few bytes</b>") for row in ROWS]),
+        ("a INT, b STRING", [row.replace("<t>", "<o:t>").replace("</t>", "</o:t>") for row in ROWS]),
+        (
+            "a INT PATH 'd/a', b STRING",
+            [row.replace("<a>", "<d><a>").replace("</a>", "</a></d>") for row in ROWS],
+        ),
+        ("i INT PATH '@i', b STRING", [row.replace("<t>", f'<t i="{n}">') for n, row in enumerate(ROWS)]),
+        ("i INT PATH '@i'", [f'\n<t i="{n}" j="x"/>' for n in range(60)]),
+        (
+            "a INT, b STRING",
+            [row if n % 3 else row[: row.index("<b>")] + "</t>" for n, row in enumerate(ROWS)],
+        ),
+        ("b STRING, z INT", [row.replace("<b>", "<x/><y>what</y><b>") for row in ROWS]),
+        ("a INT", [part for pair in zip(ROWS, SAID, strict=True) for part in pair]),
+        ("a INT, b STRING", [row.replace("S", "\u20ac > S") for row in ROWS]),
+    ],
+)
+def test_common_shapes_are_not_passed_on(columns: str, body: list[str]) -> None:
+    element = "{urn:o}t" if "<o:t>" in body[0] else "t"
+    spec = StreamSpec("s", Schema.parse(columns), element)
+    split = Split("doc", Position(0, 1, (OPEN,), True), "".join(body).encode(), False)
+    assert assert_same(split, [spec])
+    assert is_walked(split, [spec])
+
+
+def test_a_return_in_a_value_is_seen_whatever_else_is_odd() -> None:
+    """As many returns too many, in one value, as stand around a tuple with a comment."""
+    rows = [row.replace("\n", "\r\n") for row in ROWS]
+    rows[7], rows[9] = rows[7].replace("S", "\r"), rows[9].replace("S", "<!-- c -->")
+    spec = StreamSpec("s", Schema.parse("a INT, b STRING"), "t")
+    split = Split("doc", Position(0, 1, (OPEN,), True), "".join(rows).encode(), False)
+    assert assert_same(split, [spec])
+    assert parse_split(split, [spec]).slices[0].tuples["b"][7] == "\n0"
+
+
+def test_columns_that_are_not_needed_are_judged_all_the_same() -> None:
+    schema = Schema.parse("a INT, b STRING, c STRING NOT NULL, d STRING CHECK (d IN ('x', 'y'))")
+    rows = "".join(
+        f"<t><a>{a}</a><b>1</b>{c}<d>{d}</d></t>" for a, c, d in [(1, "<c/>", "x"), ("z", "", "z")]
+    )
+    spec = StreamSpec("s", schema, "t", columns=frozenset("c"))
+    split = Split("doc", Position(0, 1, (OPEN,), True), rows.encode(), False)
+    assert assert_same(split, [spec])
+    found = parse_split(split, [spec])
+    assert found.slices[0].tuples["c"].to_list() == [""]
+    assert found.slices[0].tuples["b"].to_list() == [None]
+    assert found.slices[0].tuples.schema == schema.empty().schema
+    whole = parse_split(split, [StreamSpec("s", schema, "t")])
+    assert found.rejects == whole.rejects
+
+
+def test_damage() -> None:
+    for seed in range(60):
+        some(Random(seed))
+
+
+@pytest.mark.parametrize("specs", fuzz.ALL)
+@pytest.mark.parametrize("final", [True, False])
+def test_odd_documents(specs: Sequence[StreamSpec], final: bool) -> None:
+    for document in fuzz.ODD:
+        data = document.encode("utf-8", "surrogatepass")
+        assert_same(Split("doc", Position(), data, final), specs)
+
+
+def test_of_the_odd_documents_these_are_not_passed_on() -> None:
+    passed = [
+        document
+        for document in fuzz.ODD
+        if not is_walked(Split("doc", Position(), document.encode("utf-8", "surrogatepass"), True), SPECS)
+    ]
+    fine = fuzz.ODD[1 : fuzz.ODD.index("<\u00e9><t/></\u00e9>")]
+    wrong = ["<r><t><b>1</b><b>2</b>"]
+    assert [document for document in passed if document in fine and document[:22] not in wrong] == [
+        f"{OPEN}<p:t><a>1</a><a>2</a></p:t></r>",  # a wrong punctuation
+        f"{OPEN}<p:t>x<a>1</a></p:t></r>",
+    ]
+
+
+def test_mutated_documents() -> None:
+    fuzzer = fuzz.Fuzzer()
+    for seed in range(1500):
+        fuzzer.some(Random(seed))
+    assert fuzzer.walked > 100
+
+
+@pytest.mark.long
+@pytest.mark.skipif(os.environ.get("XMLPUNCT_LONG") != "1", reason="takes as long as it is given")
+def test_damage_for_long() -> None:
+    """As long as XMLPUNCT_SECONDS says (600).
+
+    XMLPUNCT_LONG=1 XMLPUNCT_SECONDS=3600 pytest -m long -s tests/firehose/test_native.py
+    """
+    seed, count, until = (
+        time.time_ns(),
+        0,
+        time.monotonic() + float(os.environ.get("XMLPUNCT_SECONDS", "600")),
+    )
+    while time.monotonic() < until:
+        seed += 1
+        try:
+            count += some(Random(seed))
+        except BaseException:
+            print(f"seed {seed}, after {count:,} splits")
+            raise
+    print(f"{count:,} splits")

@@ -1,0 +1,194 @@
+"""Texts of a column: what the native reader refuses, and that it gives what plain Python gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from xmlpunct.firehose import native
+from xmlpunct.firehose.cells import Cells
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, Type, decimal
+
+pytestmark = pytest.mark.skipif(
+    not native.COMPILED, reason="there was no compiler when xmlpunct was installed"
+)
+
+SPACES = st.sampled_from(["", " ", "\n\t", "\r"])
+DAY = "[0-9]{3,5}-[0-9]{1,2}-[0-9]{2}"
+FORMS: dict[Type, st.SearchStrategy[str]] = {
+    INT: st.integers(-(2**65), 2**65).map(str) | st.from_regex("[+-]{0,2}[0-9]{0,20}", fullmatch=True),
+    DOUBLE: st.floats().map(repr)
+    | st.from_regex(r"[+-]?[0-9]{0,20}\.?[0-9]{0,20}([eE][+-]?[0-9]{0,4})?", fullmatch=True)
+    | st.sampled_from(["INF", "-INF", "NaN", "-0", "-0.0e5"]),
+    decimal(6, 2): st.from_regex(r"[+-]?[0-9]{0,7}\.?[0-9]{0,4}", fullmatch=True),
+    decimal(18, 18): st.from_regex(r"[+-]?0{0,2}\.?[0-9]{0,19}", fullmatch=True),
+    decimal(38, 3): st.from_regex(r"-?[0-9]{0,37}\.?[0-9]{0,4}", fullmatch=True),
+    BOOLEAN: st.sampled_from(["true", "false", "1", "0", "True", "yes", "fals", "2", ""]),
+    DATE: st.dates().map(str) | st.from_regex(DAY + "Z?", fullmatch=True) | st.just("0000-01-01"),
+    TIMESTAMP: st.datetimes().map(lambda t: t.isoformat())
+    | st.from_regex(
+        DAY + r"T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,8})?(Z|[+-]1[0-4]:00)?", fullmatch=True
+    ),
+}
+
+
+def both(monkeypatch: pytest.MonkeyPatch, work: Any) -> Iterator[Any]:
+    """What something gives with what is compiled and without."""
+    for compiled in (True, False):
+        monkeypatch.setattr(native, "COMPILED", compiled)
+        yield work()
+
+
+def apart(texts: list[str | None]) -> Cells:
+    """Some texts, whose places are columns of larger arrays, and which are in two buffers."""
+    cells = Cells.of(texts)
+    cut = next((at for at, n in zip(cells.start[1:], cells.size[1:], strict=True) if n > 0), 0)
+    places = np.stack((cells.start, cells.size, cells.start), axis=1)
+    return Cells(cells.data[:cut], cells.data[cut:], places[:, 0], places[:, 1])
+
+
+@pytest.mark.parametrize("type_", FORMS, ids=str)
+@given(data=st.data())
+def test_numbers(type_: Type, data: st.DataObject) -> None:
+    one = st.tuples(SPACES, FORMS[type_], SPACES).map("".join) | st.none() | st.text(max_size=5)
+    texts = data.draw(st.lists(one, max_size=30))
+    found = apart(texts).numbers(type_, "x")
+    assert (found is None) == (not texts)
+    if found is None:
+        return
+    values, left = found
+    assert values.dtype == type_.dtype
+    assert values.is_null().to_list() == left.tolist()
+    expected = [type_.read(text or "") for text, no in zip(texts, left.tolist(), strict=True) if not no]
+    assert [*map(str, values.drop_nulls().to_list())] == [*map(str, expected)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "texts"),
+    [
+        (INT, ["7", "-12", " 999999999999999999 ", "+0"]),
+        (DOUBLE, ["1.5", "-0", "51.4778120", "1e3", ".5", "7.", "9007199254740992"]),
+        (decimal(8, 2), ["1.50", "-2", "123456.7", "0.01"]),
+        (DATE, ["2024-02-29", "1970-01-01", "0001-01-01", "9999-12-31"]),
+        (TIMESTAMP, ["2024-01-01T00:00:00Z", "1969-12-31T23:59:59.9999999", "0001-01-01T00:00:00"]),
+        (BOOLEAN, ["true", "0", "\nfalse", "1"]),
+    ],
+    ids=str,
+)
+def test_common_forms_are_not_left(type_: Type, texts: list[str]) -> None:
+    found = apart([*texts]).numbers(type_, "x")
+    assert found is not None
+    assert not found[1].any()
+    assert found[0].to_list() == [type_.read(text) for text in texts]
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+@given(st.lists(st.none() | TEXTS, max_size=30))
+@example(["a text of more than twelve bytes", None, "", "\u20ac" * 5])
+def test_texts(texts: list[str | None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        fast, slow = both(patch, lambda: apart(texts).texts("x"))
+    assert fast.to_list() == slow.to_list() == texts
+    assert pl.concat([fast, fast]).to_list() == texts * 2
+
+
+@given(st.lists(st.none() | TEXTS, max_size=30))
+def test_strings(texts: list[str | None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        fast, slow = both(patch, lambda: apart(texts).listed("*"))
+    assert fast == slow == ["*" if text is None else text for text in texts]
+
+
+def places(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.int32)
+
+
+def test_texts_outside_of_the_buffers_are_refused() -> None:
+    room, flags = np.empty(8, np.uint8), np.empty(1, np.bool_)
+    for start, size in ((-1, 1), (4, 2), (3, 2), (0, 7), (2**31 - 1, 2**31 - 1)):
+        texts = (b"1234", b"5", places(start), places(size))
+        with pytest.raises(ValueError, match="outside of the buffers"):
+            native.numbers(texts, "INT", 0, 0, room, flags)
+        with pytest.raises(ValueError, match="outside of the buffers"):
+            native.views(texts)
+        with pytest.raises(ValueError, match="outside of the buffers"):
+            native.strings((b"1234", b"5", places(0, start), places(1, size)), "")
+    with pytest.raises(ValueError, match="too little room"):
+        native.numbers((b"1234", b"", places(0, 1), places(1, 1)), "INT", 0, 0, room, flags)
+    with pytest.raises(ValueError, match="two columns"):
+        native.numbers((b"1234", b"", places(0, 1), places(1)), "INT", 0, 0, room, flags)
+    with pytest.raises(ValueError, match="no such type"):
+        native.numbers((b"1234", b"", places(0), places(1)), "FLOAT", 0, 0, room, flags)
+
+
+def test_what_is_held_is_let_go() -> None:
+    size = np.ones(1, np.int32)
+    start = bytearray(4)
+    values, left = np.empty(8, np.uint8), np.empty(1, np.bool_)
+    for first in (b"12", b""):  # inside of the data, and beyond
+        texts: Any = (first, b"", memoryview(start).cast("i"), size)
+        for call in (
+            lambda texts=texts: native.numbers(texts, "INT", 0, 0, values, left),  # type: ignore[misc]
+            lambda texts=texts: native.views(texts),  # type: ignore[misc]
+            lambda texts=texts: native.strings(texts, ""),  # type: ignore[misc]
+        ):
+            before = sys.getrefcount(first), sys.getrefcount(size)
+            with suppress(ValueError):
+                call()
+            assert (sys.getrefcount(first), sys.getrefcount(size)) == before
+        del texts, call
+    start.append(0)  # raises BufferError while somebody holds it
+
+
+def test_numbers_that_make_no_tree_are_refused() -> None:
+    empty = np.empty(0, np.int32)
+    limits = (9,) * 8
+
+    def tree(nodes: list[int], tables: list[int], entries: list[int], targets: list[int]) -> None:
+        given = (np.array(part, np.int32) for part in (nodes, tables, entries, targets))
+        native.Tree(b"ab", *given, empty, places(1, 1), empty, limits)  # type: ignore[call-arg,arg-type]
+
+    node, table = [0, -1, 0, 0, 1, 0, 0], [0, 1, 0, 1, 0, 0]
+    tree(node, table, [0, 1], [0, 0])
+    for wrong in (
+        ([], table, [0, 1], [0, 0]),
+        (node[:-1], table, [0, 1], [0, 0]),
+        ([0, 1, 0, 0, 1, 0, 0], table, [0, 1], [0, 0]),
+        ([0, -1, 2, 0, 1, 0, 0], table, [0, 1], [0, 0]),
+        ([0, -1, 0, 2, 1, 0, 0], table, [0, 1], [0, 0]),
+        ([0, -1, 0, 0, 1, 0, 1], table, [0, 1], [0, 0]),
+        (node, [0, 2, 0, 1, 0, 0], [0, 1], [0, 0]),
+        (node, [0, 1, 1, 1, 0, 0], [0, 1], [0, 0]),
+        (node, table, [0, 3], [0, 0]),
+        (node, table, [-1, 1], [0, 0]),
+        (node, table, [0, 1], [0, 1]),
+        (node, table, [0, 1], [0]),
+    ):
+        with pytest.raises(ValueError, match="no tree"):
+            tree(*wrong)
+
+
+def test_all_goes_on_where_it_is_missing() -> None:
+    program = """
+import sys
+sys.modules["xmlpunct.firehose._native"] = None
+from xmlpunct.firehose import FirehoseReader, Source, StreamSpec, native
+from xmlpunct.schema import Schema
+assert not native.COMPILED
+data = b"<r>" + b"<t><a>1</a><b>x</b></t>" * 1000 + b"</r>"
+reader = FirehoseReader(Source.of(data), [StreamSpec("s", Schema.parse("a INT, b STRING"), "t")])
+print(sum(parsed.slices[0].tuples.height for parsed in iter(lambda: reader.read(9000), None)))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "1000\n"

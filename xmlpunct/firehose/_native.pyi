@@ -1,0 +1,52 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_Numbers = npt.NDArray[np.int32]
+
+class Tree:
+    """The paths of some streams: see `tree.grown`, which lays them out in numbers."""
+
+    def __new__(
+        cls,
+        names: bytes,
+        nodes: _Numbers,
+        tables: _Numbers,
+        entries: _Numbers,
+        targets: _Numbers,
+        below: _Numbers,
+        widths: _Numbers,
+        spaces: _Numbers,
+        limits: tuple[int, int, int, int, int, int, int, int],
+        /,
+    ) -> Tree: ...
+    def walk(
+        self, data: bytes, opened: bytes, part: bool, /
+    ) -> (
+        tuple[
+            int,
+            int,
+            int,
+            int,
+            bool,
+            list[tuple[int, int]],
+            list[tuple[bytes, bytes]],
+            bytes,
+            list[tuple[int, int, int, str | None]],
+            list[int],
+            list[int],
+            list[tuple[int, bool, str, int]],
+        ]
+        | None
+    ): ...
+
+_Texts = tuple[bytes, bytes, _Numbers, _Numbers]
+
+def strings(texts: _Texts, none: str, /) -> list[str]: ...
+def views(texts: _Texts, /) -> tuple[bytes, bytes, bool]: ...
+def numbers(
+    texts: _Texts, type_: str, scale: int, whole: int, values: npt.NDArray[Any], left: npt.NDArray[Any], /
+) -> None: ...
+def newlines(data: bytes, /) -> int: ...
+def tokens(data: bytes, /) -> tuple[bytes, bytes, bytes, bytes, int, int]: ...

@@ -1,0 +1,184 @@
+/* The native reader: what its parts know of each other.
+ *
+ * `walk.c` walks over a split and fills rows (`scan.h` knows bytes, `tags.h` names, namespaces and attributes, `rows.h`
+ * texts and rows), `values.c` reads the texts in them, `tokens.c` only finds the ends of things, `native.c` is what Python sees. */
+
+#ifndef XMLPUNCT_NATIVE_H
+#define XMLPUNCT_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+/* What there is to do at an element, beside following the tree; `tree.py` has the same. */
+enum {
+    ROW = 1,         /* it is a tuple or a punctuation */
+    VALUE = 2,       /* its text is a value */
+    TEXT = 4,        /* its text is kept, be it only to be judged at its end */
+    MARKS = 8,       /* it is in a namespace that is not read: what is below `below` is missing for that reason */
+    STRAY = 16,      /* an element where only text belongs */
+    NESTED = 32,     /* named as a tuple, inside one */
+    UNDECLARED = 64, /* not among the columns that were guessed */
+    GUESSED = 128,   /* whose attributes and text count as overlooked if they are undeclared */
+    SAYS = 256,      /* part of a punctuation: attributes that nobody declared may constrain something */
+    BLANK = 512,     /* part of a punctuation that holds elements and no text */
+    OPEN = 1024,     /* an undeclared part of a punctuation: says nothing if it says "*" */
+    WRONG = 2048,    /* not for us */
+    LEAF = 4096,     /* there is nothing to do but to take its text, if it is a value */
+};
+
+typedef struct {
+    int32_t flags, slot, row, children, attributes, below, below_count;
+} Node;
+
+/* A name: its first 8 bytes, and where it is among the tree's names. */
+typedef struct {
+    uint64_t head;
+    int32_t at, size;
+} Name;
+
+/* Names by hash, from `bucket` on; a name that is not here leads to the node `other`. */
+typedef struct {
+    int32_t bucket, mask, other, first, count; /* its entries are `count` from `first` on */
+} Table;
+
+typedef struct {
+    int64_t depth, text, attribute, name, attributes, namespaces, inside, tag;
+} Limits;
+
+/* The paths of some streams, as one tree; and how wide the rows are that it fills. */
+typedef struct {
+    PyObject_HEAD
+    uint8_t *memory; /* holds all that follows */
+    const uint8_t *names;
+    Node *nodes;
+    Table *tables;
+    Name *entries;
+    int32_t *targets; /* by entry and by namespace: the node, or for an attribute the slot */
+    int32_t *buckets, *below, *widths, *spaces; /* spaces: by known namespace where in `names`, and its size */
+    int32_t node_count, table_count, entry_count, row_count, space_count, cell_count;
+    Limits limits;
+} Tree;
+
+typedef struct {
+    uint8_t *at;
+    size_t size, room;
+} Buffer;
+
+/* What a row is beside its cells. */
+typedef struct {
+    int32_t at, end, before, dropped;
+} Head;
+
+/* The rows of one kind: heads, and cells, each a place and a size (-1: none). */
+typedef struct {
+    Buffer heads, cells;
+    int32_t count;
+} Rows;
+
+typedef struct {
+    const uint8_t *at;
+    int32_t size;
+} Span;
+
+/* What is wrong with the form of a row; an element inside a value has a name. */
+typedef struct {
+    int32_t kind, row, slot, stray;
+    Span space, local;
+} Fault;
+
+/* What was overlooked by a name that the tree does not know. */
+typedef struct {
+    int32_t node, attribute;
+    Span space, local;
+    int64_t count;
+} Seen;
+
+typedef struct {
+    uint64_t head;
+    Span name, tag;
+    int32_t node, next, spaces; /* the entry that may come next below; how many namespaces were in scope around it */
+    int32_t start, size, pieces, parts; /* its text so far: one piece of the split, or more in its scratch; elements */
+} Open;
+
+typedef struct {
+    Span prefix, uri;
+    int32_t space;
+} Space;
+
+typedef struct {
+    Span prefix, local, value, space;
+    uint64_t head;
+    int odd, declares;
+} Attribute;
+
+#define DEEPEST 250 /* libxml2 refuses what is nested 256 deep */
+#define MOST_TEXT 9990000 /* and texts, comments, ... of ten million */
+#define MOST_ATTRIBUTES 256
+
+typedef struct {
+    const Tree *tree;
+    const uint8_t *data, *end;
+    int64_t whole; /* the size of the split, of which the data may be a part */
+    Limits limits;
+    Rows *rows;
+    Buffer side, spaces, faults, seen, buckets;
+    int32_t depth, kept, first; /* open elements; those at the beginning; how many of them are open still */
+    int32_t outer, outer_at;    /* the outermost tuple, punctuation, ... that is open: at which depth, and where */
+    int32_t row, row_at, row_fault, dropped, marked, overlooked;
+    int32_t rooted, part; /* whether there has been a root; whether the data may end anywhere, and a root's end ends it */
+    int32_t *cells; /* of the row that is open */
+    int64_t inside, *counts, *missed;
+    int32_t *first_cell;
+    uint8_t *marks;
+    int32_t sound; /* where all that comes before is complete */
+    Space unprefixed; /* what names without a prefix are in */
+    Attribute attributes[MOST_ATTRIBUTES]; /* of the tag that is being read */
+    Buffer scratch[DEEPEST + 1];
+    Open open[DEEPEST + 1];
+} Walk;
+
+/* How a walk ended: at the end of the data; inside something that is not complete; where it does not decide;
+ * without memory. */
+enum { DONE, PART, PASS, NO_MEMORY };
+
+Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whole, int part);
+int walk(Walk *w, const uint8_t *opened, int64_t size);
+void walk_free(Walk *w);
+
+/* The first bytes of a name, as a word. */
+static inline uint64_t first_bytes(int32_t count)
+{
+    if (count >= 8)
+        return ~(uint64_t)0;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return ~(~(uint64_t)0 >> 8 * count);
+#else
+    return ((uint64_t)1 << 8 * count) - 1;
+#endif
+}
+
+static inline uint64_t load(const uint8_t *at, const uint8_t *end)
+{
+    uint64_t found = 0;
+    if (end - at >= 8)
+        memcpy(&found, at, 8);
+    else if (end > at)
+        memcpy(&found, at, (size_t)(end - at));
+    return found;
+}
+
+static inline uint32_t name_hash(uint64_t head, const uint8_t *name, int32_t size)
+{
+    uint64_t last = 0;
+    if (size > 8)
+        memcpy(&last, name + size - 8, 8);
+    uint64_t mixed = (head ^ last * 31 ^ (uint64_t)size << 56) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(mixed >> 40);
+}
+
+PyObject *py_tokens(PyObject *self, PyObject *data);
+extern PyMethodDef value_methods[];
+
+#endif

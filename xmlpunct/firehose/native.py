@@ -1,0 +1,15 @@
+"""What is compiled where a compiler was there when xmlpunct was installed.
+
+Where it was not, libxml2 reads everything and boundaries are found in plain Python: slower, with the same result.
+"""
+
+from __future__ import annotations
+
+__all__ = ["COMPILED", "Tree", "newlines", "numbers", "strings", "tokens", "views"]
+
+try:
+    from xmlpunct.firehose._native import Tree, newlines, numbers, strings, tokens, views
+except ImportError:
+    COMPILED = False
+else:
+    COMPILED = True

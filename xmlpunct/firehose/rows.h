@@ -1,0 +1,173 @@
+/* Texts and rows: what a walk fills. Included by `walk.c`. */
+
+#ifndef XMLPUNCT_ROWS_H
+#define XMLPUNCT_ROWS_H
+
+#include "scan.h"
+
+/* Add a piece to the text of the innermost element. */
+static int collect(Walk *w, const uint8_t *at, const uint8_t *end, int kind, int odd)
+{
+    Open *top = w->open + w->depth - 1;
+    Buffer *scratch = w->scratch + w->depth;
+    if (at == end)
+        return DONE;
+    if (!top->pieces && !odd) {
+        top->pieces = 1;
+        top->start = (int32_t)(at - w->data);
+        top->size = (int32_t)(end - at);
+        return top->size > w->limits.text ? PASS : DONE;
+    }
+    if (top->pieces < 2) {
+        scratch->size = 0;
+        if (top->pieces && !append(scratch, w->data + top->start, (size_t)top->size))
+            return NO_MEMORY;
+        top->pieces = 2;
+    }
+    if (!(odd ? resolve(scratch, at, end, kind) : append(scratch, at, (size_t)(end - at))))
+        return NO_MEMORY;
+    return (int64_t)scratch->size > w->limits.text ? PASS : DONE;
+}
+
+/* Put a text that is no piece of the split beside it; its place behind all of the split, or -1. */
+static int32_t beside(Walk *w, const uint8_t *at, size_t size)
+{
+    int64_t place = w->whole + (int64_t)w->side.size;
+    if (place + (int64_t)size > INT32_MAX || !append(&w->side, at, size))
+        return -1;
+    return (int32_t)place;
+}
+
+/* The text of the innermost element, which is complete; where its place is no longer that of a piece, `*at` says
+ * where it is now. */
+static inline int32_t whole_text(const Walk *w, const Open *top, const uint8_t **at)
+{
+    if (top->pieces < 2) {
+        *at = w->data + top->start;
+        return top->size;
+    }
+    *at = w->scratch[w->depth].at;
+    return (int32_t)w->scratch[w->depth].size;
+}
+
+static int is_blank(const uint8_t *at, int32_t size)
+{
+    return skip_space(at, at + size) == at + size;
+}
+
+/* Whether a text says `*`, with or without white space around it. */
+static int is_star(const uint8_t *at, int32_t size)
+{
+    const uint8_t *end = at + size;
+    at = skip_space(at, end);
+    return at < end && *at == '*' && skip_space(at + 1, end) == end;
+}
+
+/* Rows */
+
+static int fault(Walk *w, int stray, int32_t slot, Span space, Span local)
+{
+    if (w->row_fault)
+        return DONE;
+    w->row_fault = 1;
+    Fault found = {w->row, w->rows[w->row].count, slot, stray, space, local};
+    return append(&w->faults, &found, sizeof found) ? DONE : NO_MEMORY;
+}
+
+static inline int set(Walk *w, int32_t slot, int32_t start, int32_t size)
+{
+    int32_t *cell = w->cells + 2 * slot;
+    if (cell[1] >= 0) {
+        Span none = {NULL, 0};
+        return w->row % 2 ? PASS : fault(w, 0, slot, none, none);
+    }
+    cell[0] = start;
+    cell[1] = size;
+    return DONE;
+}
+
+static int open_row(Walk *w, int32_t kind, int32_t at)
+{
+    Rows *rows = w->rows + kind;
+    int32_t width = w->tree->widths[kind];
+    int32_t *cell = (int32_t *)room(&rows->cells, 2 * sizeof(int32_t) * (size_t)width + 1);
+    if (!cell)
+        return NO_MEMORY;
+    w->cells = cell;
+    for (int32_t i = 0; i < width; i++, cell += 2) {
+        cell[0] = 0;
+        cell[1] = -1;
+    }
+    w->row = kind;
+    w->row_at = at;
+    w->row_fault = w->dropped = 0;
+    return DONE;
+}
+
+static int close_row(Walk *w, int32_t end)
+{
+    Rows *rows = w->rows + w->row;
+    int32_t width = w->tree->widths[w->row];
+    Head head = {w->row_at, end, w->rows[w->row - w->row % 2].count, w->dropped};
+    if (w->marked) {
+        uint8_t *marks = w->marks + w->first_cell[w->row];
+        for (int32_t slot = 0; slot < width; slot++) {
+            w->missed[w->first_cell[w->row] + slot] += marks[slot] && w->cells[2 * slot + 1] < 0;
+            marks[slot] = 0;
+        }
+        w->marked = 0;
+    }
+    rows->cells.size += 2 * sizeof(int32_t) * (size_t)width;
+    rows->count++;
+    return append(&rows->heads, &head, sizeof head) ? DONE : NO_MEMORY;
+}
+
+/* What is below an element or attribute is missing, if it is, for its namespace: of all slots, or of one. */
+static void mark(Walk *w, const Node *node, int32_t only)
+{
+    for (int32_t i = 0; i < node->below_count; i++) {
+        int32_t slot = w->tree->below[node->below + i];
+        if (only < 0 || slot == only) {
+            w->marks[w->first_cell[node->row] + slot] = 1;
+            w->marked = 1;
+        }
+    }
+}
+
+/* Count something that was overlooked by its name. */
+static int count_name(Walk *w, int32_t node, int32_t attribute, Span space, Span local)
+{
+    w->overlooked = 1;
+    size_t number = w->seen.size / sizeof(Seen), places = w->buckets.size / sizeof(int32_t);
+    if (places < 2 * number + 2) {
+        size_t wanted = places ? 4 * places : 256;
+        w->buckets.size = 0;
+        int32_t *all = (int32_t *)room(&w->buckets, wanted * sizeof(int32_t));
+        if (!all)
+            return NO_MEMORY;
+        memset(all, 0xFF, wanted * sizeof(int32_t));
+        w->buckets.size = wanted * sizeof(int32_t);
+        for (size_t i = 0; i < number; i++) {
+            Span name = ((Seen *)w->seen.at)[i].local;
+            size_t at = name_hash(load(name.at, name.at + name.size), name.at, name.size) & (wanted - 1);
+            while (all[at] >= 0)
+                at = (at + 1) & (wanted - 1);
+            all[at] = (int32_t)i;
+        }
+        places = wanted;
+    }
+    int32_t *all = (int32_t *)w->buckets.at;
+    size_t at = name_hash(load(local.at, local.at + local.size), local.at, local.size) & (places - 1);
+    for (; all[at] >= 0; at = (at + 1) & (places - 1)) {
+        Seen *seen = (Seen *)w->seen.at + all[at];
+        if (seen->node == node && seen->attribute == attribute && same(seen->local, local) && same(seen->space, space)) {
+            seen->count++;
+            return DONE;
+        }
+    }
+    Seen seen = {node, attribute, space, local, 1};
+    all[at] = (int32_t)number;
+    return append(&w->seen, &seen, sizeof seen) ? DONE : NO_MEMORY;
+}
+
+#endif

@@ -1,0 +1,258 @@
+/* Names, namespaces and attributes: what a start tag says. Included by `walk.c`. */
+
+#ifndef XMLPUNCT_TAGS_H
+#define XMLPUNCT_TAGS_H
+
+#include "scan.h"
+
+static int is_name(const uint8_t *at, int32_t size)
+{
+    if (size < 1 || !(classes[*at] & START))
+        return 0;
+    for (int32_t i = 1; i < size; i++)
+        if (!(classes[at[i]] & PART_OF_NAME))
+            return 0;
+    return 1;
+}
+
+static inline int is_entry(const Tree *tree, int32_t number, uint64_t head, const uint8_t *name, int32_t size)
+{
+    const Name *entry = tree->entries + number;
+    return entry->head == head && entry->size == size
+           && (size <= 8 || memcmp(tree->names + entry->at + 8, name + 8, (size_t)size - 8) == 0);
+}
+
+/* The number of a name in a table; -1 if it is not there. */
+static inline int32_t find(const Tree *tree, const Table *table, uint64_t head, const uint8_t *name, int32_t size)
+{
+    for (uint32_t i = name_hash(head, name, size);; i++) {
+        int32_t number = tree->buckets[table->bucket + (int32_t)(i & (uint32_t)table->mask)];
+        if (number < 0)
+            return -1;
+        if (is_entry(tree, number, head, name, size))
+            return number;
+    }
+}
+
+static const Space *space_of(const Walk *w, Span prefix)
+{
+    const Space *first = (const Space *)w->spaces.at;
+    for (size_t i = w->spaces.size / sizeof(Space); i-- > 0;)
+        if (same(first[i].prefix, prefix))
+            return first + i;
+    return NULL;
+}
+
+static int is_text(Span span, const char *text)
+{
+    return (size_t)span.size == strlen(text) && memcmp(span.at, text, (size_t)span.size) == 0;
+}
+
+/* Whether a namespace is a URI in one of the forms that nobody has anything against. */
+static int is_uri(Span uri)
+{
+    const uint8_t *at = uri.at, *end = uri.at + uri.size;
+    for (const uint8_t *i = at; i < end; i++)
+        if (!(classes[*i] & URI) && *i != '#' && *i != '?')
+            return 0;
+    const uint8_t *colon = memchr(at, ':', (size_t)uri.size);
+    if (!colon)
+        return is_name(at, 1) && !memchr(at, '#', (size_t)uri.size) && !memchr(at, '?', (size_t)uri.size);
+    for (const uint8_t *i = at; i < colon; i++)
+        if (!(classes[*i] & PART_OF_NAME) || *i == '_')
+            return 0;
+    if (!(classes[*at] & START) || colon + 1 == end)
+        return 0;
+    at = colon + 1;
+    if (*at == '/' && end - at > 1 && at[1] == '/') {
+        const uint8_t *host = at += 2;
+        while (at < end && (classes[*at] & PART_OF_NAME))
+            at++;
+        if (at == host || (at < end && *at != '/' && *at != '#' && *at != '?'))
+            return 0;
+    }
+    const uint8_t *hash = memchr(at, '#', (size_t)(end - at));
+    return !hash || !memchr(hash + 1, '#', (size_t)(end - hash - 1));
+}
+
+/* Take a declaration. */
+static int declare(Walk *w, Span prefix, Span uri)
+{
+    if (prefix.size > w->limits.name || uri.size > w->limits.name || is_text(prefix, "xml") || is_text(prefix, "xmlns"))
+        return PASS;
+    if (uri.size ? !is_uri(uri) : prefix.size > 0)
+        return PASS;
+    if (is_text(uri, "http://www.w3.org/XML/1998/namespace") || is_text(uri, "http://www.w3.org/2000/xmlns/"))
+        return PASS;
+    const Tree *tree = w->tree;
+    Space found = {prefix, uri, uri.size ? tree->space_count + 1 : 0};
+    for (int32_t i = 0; i < tree->space_count; i++) {
+        Span known = {tree->names + tree->spaces[2 * i], tree->spaces[2 * i + 1]};
+        if (same(known, uri))
+            found.space = i + 1;
+    }
+    if ((int64_t)(w->spaces.size / sizeof found) >= w->limits.namespaces)
+        return PASS;
+    if (!prefix.size)
+        w->unprefixed = found;
+    return append(&w->spaces, &found, sizeof found) ? DONE : NO_MEMORY;
+}
+
+/* Leave the namespaces behind that an element has declared. */
+static void undeclare(Walk *w, int32_t left)
+{
+    static const Space nowhere = {{(const uint8_t *)"", 0}, {(const uint8_t *)"", 0}, 0};
+    w->spaces.size = (size_t)left * sizeof(Space);
+    const Space *found = space_of(w, nowhere.prefix);
+    w->unprefixed = found ? *found : nowhere;
+}
+
+typedef struct {
+    Span prefix, local;
+    uint64_t head;
+    int32_t count, empty;
+} Tag;
+
+/* The name that begins here, and what is behind it. */
+static inline int read_name(const uint8_t **at, const uint8_t *end, Span *prefix, Span *local)
+{
+    const uint8_t *begin = *at, *stop = skip_name(begin, end);
+    prefix->size = 0;
+    prefix->at = begin;
+    if (stop < end && *stop == ':') {
+        prefix->size = (int32_t)(stop - begin);
+        if (!is_name(begin, prefix->size))
+            return PASS;
+        begin = stop + 1;
+        stop = skip_name(begin, end);
+    }
+    if (stop == end)
+        return PART;
+    if (stop == begin)
+        return PASS;
+    local->at = begin;
+    local->size = (int32_t)(stop - begin);
+    *at = stop;
+    return DONE;
+}
+
+/* The value in quotes that begins here, and what is behind it. */
+static inline int read_value(const uint8_t **at, const uint8_t *end, Attribute *found)
+{
+    const uint8_t *here = *at;
+    if (here == end)
+        return PART;
+    uint8_t quote = *here++;
+    if (quote != '"' && quote != '\'')
+        return PASS;
+    found->value.at = here;
+    found->odd = 0;
+    for (;;) {
+        here = skip_quoted(here, end, (char)quote);
+        if (here == end)
+            return PART;
+        uint32_t code;
+        int size = 1;
+        if (*here == quote)
+            break;
+        if (*here == '&')
+            size = reference(here, end, &code);
+        else if (*here != '\t' && *here != '\n' && *here != '\r')
+            size = *here < 0x80 ? 0 : character(here, end);
+        if (!size)
+            return PASS;
+        found->odd |= *here < 0x80;
+        here += size;
+    }
+    found->value.size = (int32_t)(here - found->value.at);
+    *at = here + 1;
+    return DONE;
+}
+
+/* The attributes from here to the end of a start tag, and what is behind that. */
+static int read_attributes(Walk *w, const uint8_t **at, const uint8_t *end, Tag *tag)
+{
+    const uint8_t *here = *at;
+    for (;;) {
+        const uint8_t *gap = here;
+        here = skip_space(here, end);
+        if (here == end)
+            return PART;
+        if (*here == '>')
+            break;
+        if (*here == '/') {
+            if (++here == end)
+                return PART;
+            if (*here != '>')
+                return PASS;
+            tag->empty = 1;
+            break;
+        }
+        if (here == gap || tag->count >= MOST_ATTRIBUTES || tag->count >= w->limits.attributes)
+            return PASS;
+        Attribute *found = w->attributes + tag->count;
+        int status = read_name(&here, end, &found->prefix, &found->local);
+        if (status)
+            return status;
+        if (!is_name(found->local.at, found->local.size) || found->local.size > w->limits.name)
+            return PASS;
+        here = skip_space(here, end);
+        if (here == end)
+            return PART;
+        if (*here != '=')
+            return PASS;
+        here = skip_space(here + 1, end);
+        if ((status = read_value(&here, end, found)))
+            return status;
+        if (found->value.size > w->limits.attribute)
+            return PASS;
+        found->head = load(found->local.at, end) & first_bytes(found->local.size);
+        found->declares = is_text(found->prefix.size ? found->prefix : found->local, "xmlns");
+        for (int32_t i = 0; i < tag->count; i++) {
+            Attribute *other = w->attributes + i;
+            if (other->head == found->head && same(other->local, found->local) && same(other->prefix, found->prefix))
+                return PASS;
+        }
+        tag->count++;
+    }
+    *at = here + 1;
+    return DONE;
+}
+
+/* Take the declarations of a tag, and find the namespaces of its attributes, which must all differ. */
+static int resolve_spaces(Walk *w, Tag *tag)
+{
+    static const Span none = {NULL, 0};
+    static const Span of_xml = {(const uint8_t *)"http://www.w3.org/XML/1998/namespace", 36};
+    for (int32_t i = 0; i < tag->count; i++) {
+        Attribute *found = w->attributes + i;
+        if (!found->declares)
+            continue;
+        int status = found->odd ? PASS : declare(w, found->prefix.size ? found->local : none, found->value);
+        if (status)
+            return status;
+    }
+    for (int32_t i = 0; i < tag->count; i++) {
+        Attribute *found = w->attributes + i;
+        found->space = none;
+        if (!found->prefix.size || found->declares)
+            continue;
+        if (is_text(found->prefix, "xml")) {
+            found->space = of_xml;
+        } else {
+            const Space *space = space_of(w, found->prefix);
+            if (!space)
+                return PASS;
+            found->space = space->uri;
+        }
+        for (int32_t j = 0; j < i; j++) {
+            Attribute *other = w->attributes + j;
+            if (other->head == found->head && other->space.size && same(other->local, found->local)
+                && same(other->space, found->space))
+                return PASS;
+        }
+    }
+    return DONE;
+}
+
+#endif

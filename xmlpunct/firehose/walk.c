@@ -1,0 +1,390 @@
+/* One walk over the bytes of a split: it proves that they are well formed, and fills rows by a tree of paths.
+ *
+ * It proves or passes on: where it meets what it does not decide, or anything wrong, it gives up, and libxml2 reads
+ * the split. Whatever it takes, libxml2 takes, and finds the same in it. Nothing here touches a Python object. */
+
+#include "rows.h"
+#include "tags.h"
+
+/* Take the values of a start tag's attributes. */
+static int take_attributes(Walk *w, const Node *node, Tag *tag)
+{
+    const Table *table = w->tree->tables + node->attributes;
+    for (int32_t i = 0; i < tag->count; i++) {
+        Attribute *found = w->attributes + i;
+        if (found->declares)
+            continue;
+        int32_t number = find(w->tree, table, found->head, found->local.at, found->local.size);
+        int32_t slot = number < 0 ? -1 : w->tree->targets[(int64_t)number * (w->tree->space_count + 2)];
+        int status = DONE;
+        if (slot >= 0 && !found->prefix.size) {
+            const uint8_t *at = found->value.at;
+            int32_t start = (int32_t)(at - w->data), size = found->value.size;
+            if (found->odd) {
+                Buffer *scratch = w->scratch + w->depth;
+                scratch->size = 0;
+                if (!resolve(scratch, at, at + size, QUOTED))
+                    return NO_MEMORY;
+                size = (int32_t)scratch->size;
+                start = beside(w, scratch->at, scratch->size);
+                if (start < 0)
+                    return PASS;
+            }
+            status = size > w->limits.text ? PASS : set(w, slot, start, size);
+        } else if (node->flags & SAYS) {
+            if (!found->prefix.size && found->odd)
+                return PASS;
+            w->dropped |= !found->prefix.size && !is_star(found->value.at, found->value.size);
+        } else {
+            if (slot >= 0)
+                mark(w, node, slot);
+            if (node->flags & GUESSED)
+                status = count_name(w, (int32_t)(node - w->tree->nodes), 1, found->space, found->local);
+        }
+        if (status)
+            return status;
+    }
+    return DONE;
+}
+
+/* What there is to do at the end of an element. */
+static int finish(Walk *w, int32_t end)
+{
+    Open *top = w->open + w->depth - 1;
+    const Node *node = w->tree->nodes + top->node;
+    int status = DONE;
+    if (node->flags & (ROW | TEXT)) {
+        if (node->flags & VALUE) {
+            if (top->pieces < 2) {
+                status = set(w, node->slot, top->start, top->size);
+            } else {
+                Buffer *scratch = w->scratch + w->depth;
+                int32_t start = beside(w, scratch->at, scratch->size);
+                status = start < 0 ? PASS : set(w, node->slot, start, (int32_t)scratch->size);
+            }
+        } else if (node->flags & TEXT) {
+            const uint8_t *at;
+            int32_t size = whole_text(w, top, &at);
+            if (node->flags & OPEN && !top->parts)
+                w->dropped |= !is_star(at, size);
+            else if (node->flags & GUESSED)
+                w->counts[2 * (node->row / 2) + 1] += !is_blank(at, size);
+            else if (!is_blank(at, size))
+                status = PASS;
+        }
+        if (!status && node->flags & ROW)
+            status = close_row(w, end);
+    }
+    if (w->spaces.size > (size_t)top->spaces * sizeof(Space))
+        undeclare(w, top->spaces);
+    w->depth--;
+    if (w->depth < w->outer)
+        w->outer = 0;
+    if (w->depth < w->first)
+        w->first = w->depth;
+    return status;
+}
+
+/* What there is to do at the beginning of an element, beside its attributes. */
+static int begin(Walk *w, const Node *node, const Node *parent, Span space, Span local)
+{
+    int32_t flags = node->flags;
+    if (flags & WRONG)
+        return PASS;
+    if (flags & ROW)
+        return open_row(w, node->row, w->outer_at);
+    if (flags & MARKS)
+        mark(w, node, -1);
+    if (flags & NESTED) {
+        w->overlooked = 1;
+        w->counts[2 * (node->row / 2)]++;
+    }
+    if (flags & STRAY) {
+        w->open[w->depth - 2].pieces = w->open[w->depth - 2].size = 0; /* as libxml2's reader has it */
+        return fault(w, 1, parent->slot, space, local);
+    }
+    if (flags & UNDECLARED)
+        return count_name(w, (int32_t)(node - w->tree->nodes), 0, space, local);
+    return DONE;
+}
+
+/* Most elements hold one text and have no attributes. Take the text of such a one, and its end tag, behind its start
+ * tag, where `*at` is, which moves if it is so. */
+static inline int take_leaf(Walk *w, const Node *node, uint64_t head, const uint8_t *name, int32_t size, const uint8_t **at)
+{
+    const uint8_t *begin = *at, *stop = skip_text(begin, w->end), *again = stop + 2;
+    if (w->end - stop < size + 3 || stop[0] != '<' || stop[1] != '/' || again[size] != '>'
+        || stop - begin > w->limits.text || w->inside >= w->limits.inside)
+        return DONE;
+    if ((load(again, w->end) & first_bytes(size)) != head || (size > 8 && memcmp(again, name, (size_t)size) != 0))
+        return DONE;
+    *at = again + size + 1;
+    w->inside++;
+    w->open[w->depth - 1].parts = 1;
+    return node->flags & VALUE ? set(w, node->slot, (int32_t)(begin - w->data), (int32_t)(stop - begin)) : DONE;
+}
+
+/* The entry that is to be expected behind one: mostly names come in the order in which they were declared. */
+static inline int32_t next_entry(const Table *table, int32_t entry)
+{
+    return entry + 1 < table->first + table->count ? entry + 1 : table->first;
+}
+
+/* Take the element that begins here, if it has the expected name and holds one text; else `*at` stays. */
+static inline int take_expected(Walk *w, const uint8_t **at)
+{
+    Open *top = w->open + w->depth - 1;
+    if (top->next < 0 || !top->node || w->depth >= w->limits.depth)
+        return DONE;
+    const Tree *tree = w->tree;
+    const Name *entry = tree->entries + top->next;
+    const uint8_t *name = *at + 1, *behind = name + entry->size + 1;
+    int32_t size = entry->size;
+    if (w->end - name <= size || (load(name, w->end) & first_bytes(size)) != entry->head || name[size] != '>'
+        || (size > 8 && memcmp(name, tree->names + entry->at, (size_t)size) != 0))
+        return DONE;
+    const Node *node = tree->nodes + tree->targets[(int64_t)top->next * (tree->space_count + 2) + w->unprefixed.space];
+    if (!(node->flags & LEAF))
+        return DONE;
+    int status = take_leaf(w, node, entry->head, name, size, &behind);
+    if (behind > name + size + 1) {
+        top->next = next_entry(tree->tables + tree->nodes[top->node].children, top->next);
+        *at = behind;
+    }
+    return status;
+}
+
+/* Take the start tag, or empty element, that begins here. */
+static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uint8_t *end)
+{
+    const Tree *tree = w->tree;
+    const uint8_t *tag_at = *at, *here = tag_at + 1;
+    Tag tag;
+    int status = read_name(&here, end, &tag.prefix, &tag.local);
+    if (status)
+        return status;
+    tag.count = tag.empty = 0;
+    if (*here == '>')
+        here++;
+    else if ((status = read_attributes(w, &here, end, &tag)))
+        return status;
+    if (here - tag_at > w->limits.tag || w->depth >= w->limits.depth || w->depth >= DEEPEST
+        || tag.local.size > w->limits.name)
+        return PASS;
+    if (!w->depth) {
+        if (w->rooted)
+            return PASS;
+        w->rooted = 1;
+    }
+    int32_t spaces = (int32_t)(w->spaces.size / sizeof(Space));
+    if (tag.count && (status = resolve_spaces(w, &tag)))
+        return status;
+    const Space *space = tag.prefix.size ? space_of(w, tag.prefix) : &w->unprefixed;
+    if (!space)
+        return PASS;
+    int32_t parent = w->depth ? w->open[w->depth - 1].node : 0, number = 0;
+    const Table *table = tree->tables + tree->nodes[parent].children;
+    tag.head = load(tag.local.at, end) & first_bytes(tag.local.size);
+    int32_t entry = w->depth ? w->open[w->depth - 1].next : -1; /* mostly they come in the order declared */
+    if (entry < 0 || !is_entry(tree, entry, tag.head, tag.local.at, tag.local.size))
+        entry = find(tree, table, tag.head, tag.local.at, tag.local.size);
+    if (w->depth && entry >= 0)
+        w->open[w->depth - 1].next = next_entry(table, entry);
+    if (entry >= 0)
+        number = tree->targets[(int64_t)entry * (tree->space_count + 2) + space->space];
+    else if (is_name(tag.local.at, tag.local.size))
+        number = table->other;
+    else
+        return PASS;
+    const Node *node = tree->nodes + number;
+    if (parent && node->flags & LEAF && !tag.count && !tag.empty && !tag.prefix.size && base == w->data) {
+        const uint8_t *behind = here;
+        status = take_leaf(w, node, tag.head, tag.local.at, tag.local.size, &behind);
+        if (behind > here) {
+            *at = behind;
+            return status;
+        }
+    }
+    Open *top = w->open + w->depth;
+    top->name.at = tag_at + 1;
+    top->name.size = (int32_t)(tag.local.at + tag.local.size - top->name.at);
+    top->head = tag.prefix.size ? load(top->name.at, end) & first_bytes(top->name.size) : tag.head;
+    top->tag.at = tag_at;
+    top->tag.size = (int32_t)(here - tag_at);
+    top->node = number;
+    top->spaces = spaces;
+    top->start = top->size = top->pieces = top->parts = 0;
+    table = tree->tables + node->children;
+    top->next = table->count ? table->first : -1;
+    if (w->depth)
+        top[-1].parts = 1;
+    w->depth++;
+    if (number) {
+        w->inside = parent ? w->inside + 1 : 0;
+        w->inside += tag.count;
+        if (w->inside > w->limits.inside)
+            return PASS;
+        if (!parent) {
+            w->outer = w->depth;
+            w->outer_at = (int32_t)(tag_at - base);
+            w->overlooked = 0;
+        }
+        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF)
+            && (status = begin(w, node, tree->nodes + parent, space->uri, tag.local)))
+            return status;
+        if (tag.count && (status = take_attributes(w, node, &tag)))
+            return status;
+    }
+    *at = here;
+    return tag.empty ? finish(w, (int32_t)(here - base)) : DONE;
+}
+
+static inline int end_tag(Walk *w, const uint8_t **at)
+{
+    if (!w->depth)
+        return PASS;
+    Open *top = w->open + w->depth - 1;
+    const uint8_t *name = *at + 2, *here = name + top->name.size;
+    if (w->end - name <= top->name.size)
+        return PART;
+    if ((load(name, w->end) & first_bytes(top->name.size)) != top->head
+        || (top->name.size > 8 && memcmp(name, top->name.at, (size_t)top->name.size) != 0))
+        return PASS;
+    if (*here != '>') {
+        here = skip_space(here, w->end);
+        if (here == w->end)
+            return PART;
+        if (*here != '>')
+            return PASS;
+    }
+    *at = here + 1;
+    return finish(w, (int32_t)(here + 1 - w->data));
+}
+
+/* Take the comment or the CDATA section that begins here. */
+static int other_markup(Walk *w, const uint8_t **at)
+{
+    static const char cdata[] = "<![CDATA[";
+    const uint8_t *here = *at, *end = w->end;
+    int64_t left = end - here;
+    int odd = 0;
+    if (left >= 4 && here[2] == '-' && here[3] == '-') {
+        const uint8_t *stop = mark_after(here + 4, end, "--", 2, &odd);
+        if (!stop || (stop < end && end - stop > 2 && stop[2] != '>') || stop - here > w->limits.text)
+            return PASS;
+        if (end - stop < 3)
+            return PART;
+        *at = stop + 3;
+        return DONE;
+    }
+    if (left < 9)
+        return PART;
+    if (memcmp(here, cdata, 9) != 0)
+        return PASS;
+    if (!w->depth)
+        return PASS;
+    const uint8_t *stop = mark_after(here + 9, end, "]]>", 3, &odd);
+    if (!stop || stop - here > w->limits.text)
+        return PASS;
+    if (stop == end)
+        return PART;
+    *at = stop + 3;
+    if (w->tree->nodes[w->open[w->depth - 1].node].flags & TEXT)
+        return collect(w, here + 9, stop, LITERAL, odd);
+    return DONE;
+}
+
+/* Walk over the data, inside the elements that some start tags open. */
+int walk(Walk *w, const uint8_t *opened, int64_t size)
+{
+    int status;
+    for (const uint8_t *at = opened; at < opened + size;) {
+        int32_t before = w->depth;
+        if (*at != '<' || (status = start_tag(w, &at, opened, opened + size)) || w->depth == before)
+            return PASS;
+    }
+    if (w->outer && (!w->part || w->cells))
+        return PASS;
+    w->outer_at = -1;
+    w->kept = w->first = w->depth;
+    const uint8_t *at = w->data, *end = w->end;
+    for (;;) {
+        const uint8_t *begin = at;
+        if (at < end && *at != '<') {
+            int odd = 0;
+            if (!(at = text_end(begin, end, &odd)) || at - begin > w->limits.text)
+                return PASS;
+            if (!w->depth) {
+                if (!is_blank(begin, (int32_t)(at - begin)))
+                    return PASS;
+            } else if (at < end && w->tree->nodes[w->open[w->depth - 1].node].flags & TEXT
+                       && (status = collect(w, begin, at, CHARACTERS, odd))) {
+                return status;
+            }
+        }
+        if (at == end)
+            return DONE;
+        if (end - at < 2)
+            return PART;
+        const uint8_t *tag = at;
+        status = w->depth && at[1] != '/' ? take_expected(w, &at) : DONE;
+        if (at == tag && at[1] == '/')
+            status = end_tag(w, &at);
+        else if (at == tag && at[1] == '!')
+            status = other_markup(w, &at);
+        else if (at == tag)
+            status = at[1] == '?' ? PASS : start_tag(w, &at, w->data, end);
+        if (status)
+            return status;
+        w->sound = (int32_t)(at - w->data);
+        if (w->part && w->rooted && !w->depth)
+            return DONE;
+    }
+}
+
+Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whole, int part)
+{
+    Walk *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    size_t rows = (size_t)tree->row_count + 1, cells = (size_t)tree->cell_count + 1;
+    w->tree = tree;
+    w->data = data;
+    w->end = data + size;
+    w->whole = whole;
+    w->part = part;
+    w->limits = tree->limits;
+    if (w->limits.text > MOST_TEXT)
+        w->limits.text = MOST_TEXT;
+    w->rows = calloc(rows, sizeof *w->rows);
+    w->counts = calloc(rows, sizeof *w->counts);
+    w->first_cell = calloc(rows, sizeof *w->first_cell);
+    w->missed = calloc(cells, sizeof *w->missed);
+    w->marks = calloc(cells, 1);
+    if (!w->rows || !w->counts || !w->first_cell || !w->missed || !w->marks) {
+        walk_free(w);
+        return NULL;
+    }
+    for (int32_t i = 0, first = 0; i < tree->row_count; first += tree->widths[i++])
+        w->first_cell[i] = first;
+    return w;
+}
+
+void walk_free(Walk *w)
+{
+    for (int32_t i = 0; w->rows && i < w->tree->row_count; i++) {
+        free(w->rows[i].heads.at);
+        free(w->rows[i].cells.at);
+    }
+    for (int32_t i = 0; i <= DEEPEST; i++)
+        free(w->scratch[i].at);
+    Buffer *all[] = {&w->side, &w->spaces, &w->faults, &w->seen, &w->buckets};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]->at);
+    free(w->rows);
+    free(w->counts);
+    free(w->first_cell);
+    free(w->missed);
+    free(w->marks);
+    free(w);
+}
