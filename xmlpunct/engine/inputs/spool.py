@@ -91,19 +91,20 @@ class Spool(threading.Thread):
     def _further(self, reader: PartReader, out: SpoolWriter) -> Iterator[bytes]:
         """What comes after the bytes that were spooled before. Raises `SourceError`."""
         reader.begin()
-        if reader.seekable and not reader.transcoded:
-            self._recognise(out)
+        path = self._source.files[self._part] if self._source.files else None
+        if path is not None and reader.seekable and not reader.transcoded:
+            self._recognise(path, out)
             reader.skip(out.size)
         elif not out.repeats(reader.read) and not self._stopped.is_set():
-            if reader.seekable:
+            if reader.seekable or self._source.parts[self._part][1] is not None:
                 raise ChangedError.of(reader.name, _OTHER_BYTES)
             raise SourceError(reader.name, _NOT_REPEATED)
         while not self._stopped.is_set() and (data := reader.read(_CHUNK)):
             yield data
 
-    def _recognise(self, out: SpoolWriter) -> None:
+    def _recognise(self, path: str, out: SpoolWriter) -> None:
         """Raise `ChangedError` if a file is not what was read of it before."""
-        with open(self._source.files[self._part], "rb") as file:
+        with open(path, "rb") as file:
             if not out.recognises(partial(read_at, file.fileno())):
                 raise ChangedError.of(self._source.parts[self._part][0], _OTHER_BYTES)
 
@@ -123,8 +124,9 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
         source = opened[name].sender(sender)
         parts = []
         for i, (part, size) in enumerate(source.parts):
-            if size is not None and _plain(source, i):
-                parts.append(Part(part, os.path.abspath(source.files[i]), size, stored=size))
+            file = source.files[i] if source.files else None
+            if file is not None and size is not None and _plain(source, i):
+                parts.append(Part(part, os.path.abspath(file), size, stored=size))
                 continue
             with writing(folder):
                 make_folder(folder)
@@ -166,7 +168,8 @@ def warn_of_growth(sources: Iterable[Source | Input]) -> None:
         if isinstance(source, Input):
             sizes = [(part.path, part.stored) for part in source.parts if not part.spooled]
         else:
-            sizes = [(file, size) for file, (_, size) in zip(source.files, source.parts, strict=False)]
+            known = zip(source.files, source.parts, strict=False)
+            sizes = [(file, size) for file, (_, size) in known if file is not None]
         for path, size in sizes:
             with suppress(OSError):
                 if size is not None and (now := os.stat(path).st_size) > size:
@@ -182,6 +185,6 @@ def _compare_sizes(part: Part, size: int | None) -> None:
 
 
 def _plain(source: Source, part: int) -> bool:
-    """Whether a part is UTF-8 as it is stored, so that its offsets are those of the file."""
+    """Whether a part is UTF-8 as it is stored, and not compressed, so that its offsets are those of the file."""
     with source.open(part) as reader:
         return not reader.transcoded
