@@ -328,6 +328,15 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
     if stream.last != bytes(_BLOCK):
         what = "cut short" if len(stream.last) < _BLOCK else "corrupt"
         raise _Cut(SourceError(name, f"the archive is {what} at byte {stream.at - len(stream.last)}"))
+    try:
+        while rest := stream.some(_SKIPPED):
+            if rest.strip(b"\0"):
+                what = (
+                    f"something follows the end of the archive before byte {stream.at}: is it several in one?"
+                )
+                raise SourceError(name, what)
+    except SourceError as error:
+        raise _Cut(error) from None
 
 
 class _Tar:
