@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.firehose.test_packed import Drops, everything, zstd
+from tests.firehose.test_packed import Drops, everything, taken, zstd
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import Source, archives, open_source, parse
 from xmlpunct.schema import Schema
@@ -106,11 +106,9 @@ def test_a_truncated_archive_is_an_error_and_keeps_what_came_before(tmp_path: Pa
     for length in sorted({*chance.sample(range(1, len(whole)), 60), len(whole) // 2}):
         path = tmp_path / "cut"
         path.write_bytes(whole[:length])
-        tuples: list[object] = []
-        with pytest.raises(SourceError):
-            for found in parse(path, A, element="t"):
-                tuples.append(found)
-        assert tuples == sorted(tuples)  # type: ignore[type-var]
+        tuples, error = taken(lambda path=path: parse(path, A, element="t"))  # type: ignore[misc]
+        assert error is not None
+        assert tuples == sorted(tuples)
         most = max(most, len(tuples))
     # The directory of a zip is at its end.
     assert most > 0 or whole.startswith((b"PK", b"BZ", b"\x28"))  # a directory at its end, and one block
@@ -176,11 +174,9 @@ def test_two_members_of_one_name() -> None:
             file.addfile(info, io.BytesIO(data))
     with pytest.raises(SourceError, match=r"has two members named a\.xml"):
         Source.of(out.getvalue())
-    with pytest.warns(UserWarning), zipfile.ZipFile(out := io.BytesIO(), "w") as file2:
-        file2.writestr("a.xml", "<r/>")
-        file2.writestr("a.xml", "<r/>")
+    twice = zipped({"a.xml": b"<r/>", "b.xml": b"<r/>"}).replace(b"b.xml", b"a.xml")
     with pytest.raises(SourceError, match=r"has two members named a\.xml"):
-        Source.of(out.getvalue())
+        Source.of(twice)
 
 
 def test_links_in_a_tar(tmp_path: Path) -> None:
@@ -204,7 +200,7 @@ def test_links_in_a_tar(tmp_path: Path) -> None:
 def test_limits(monkeypatch: pytest.MonkeyPatch, make: Callable[[dict[str, bytes]], bytes]) -> None:
     monkeypatch.setattr(archives, "MOST_MEMBERS", 3)
     for members in ({f"{n}.xml": b"<r/>" for n in range(5)}, {"x" * 5000: b""}):
-        with pytest.raises(SourceError, match="more than 3 members|longer than 4,096 characters"):
+        with pytest.raises(SourceError, match=r"more than 3 members|longer than 4,096 characters"):
             list(parse(make(members), A, element="t"))
 
 
@@ -279,8 +275,6 @@ def test_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_follows_the_end_of_a_tar() -> None:
-    tuples = []
-    with pytest.raises(SourceError, match="something follows the end of the archive"):
-        for found in parse(tarred() + tarred(), A, element="t"):
-            tuples.append(found)
+    tuples, error = taken(lambda: parse(tarred() + tarred(), A, element="t"))
     assert tuples == [(n,) for n in range(5)]
+    assert "something follows the end of the archive" in str(error)

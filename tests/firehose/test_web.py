@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -87,10 +86,8 @@ def serving(site: Site, secure: bool = False) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.close_connection = True
-            try:
+            with suppress(OSError):  # whoever asked may go away
                 site.answer(self)
-            except OSError:  # whoever asked went away
-                pass
 
         def log_message(self, *_: object) -> None:
             pass
@@ -281,4 +278,3 @@ def test_what_is_no_address(wrong: str) -> None:
 def test_a_file_url(tmp_path: Path) -> None:
     (tmp_path / "a b.xml").write_bytes(DOCUMENT)
     assert everything(open_source((tmp_path / "a b.xml").as_uri())) == (DOCUMENT, None)
-    assert io.BytesIO(DOCUMENT).read() == DOCUMENT

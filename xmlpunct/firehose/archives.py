@@ -356,7 +356,11 @@ class _Tar:
             stream = None
         if stream is None:
             stream = _Stream(self._name, self._reopen())
-        stream.seek(byte)
+        try:
+            stream.seek(byte)
+        except BaseException:
+            stream.close()
+            raise
         return stream
 
     def park(self, stream: _Stream) -> None:

@@ -24,6 +24,7 @@ from xmlpunct.firehose.follow import GrowingFile
 from xmlpunct.firehose.listing import files_below, is_passed_over, is_pattern, matches
 from xmlpunct.firehose.part_reader import PartReader, why
 from xmlpunct.firehose.steady import ChangedError, SteadyFile, stamp
+from xmlpunct.firehose.tls import client_context
 from xmlpunct.firehose.web import WebFile
 
 __all__ = [
@@ -181,6 +182,8 @@ def senders_of(spec: str | None) -> int:
 
 def _socket(spec: str, name: str) -> Source:
     address = tcp.Address.parse(spec)
+    if address.tls:
+        client_context(address.ca)  # whatever is wrong with it is told now
     if not address.listen:
         return Source(name, ((name, None),), lambda _: (_binary(tcp.connect(address, name)), True))
     listener = tcp.Listener(address, name)
