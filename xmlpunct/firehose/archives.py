@@ -42,7 +42,7 @@ _SKIPPED = 2**18
 _ENCRYPTED = 0x41  # flags of a zip member
 
 Reopen = Callable[[], BinaryIO]
-"""Opens the stored bytes at their beginning; they can be gone to and fro in, and who opened them closes them."""
+"""Opens the stored bytes at their beginning. One can go to and fro in them; they close when they are collected."""
 
 
 @dataclass(frozen=True)
@@ -370,10 +370,6 @@ class _Tar:
             before, self._parked = (self._parked, stream) if stream.packed else (stream, self._parked)
         if before is not None:
             before.close()
-
-    def __del__(self) -> None:
-        if self._parked is not None:
-            self._parked.close()
 
 
 class _TarMember(io.RawIOBase):

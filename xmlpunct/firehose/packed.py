@@ -189,6 +189,16 @@ class Unpacked:
 
     def read(self, size: int) -> bytes:
         """At most ``size`` bytes, as soon as there are any; none at the end. Raises `SourceError`."""
+        pieces = [self._piece(size)]
+        if self._stored.can_rewind:  # a file, which nobody waits for
+            left = size - len(pieces[0])
+            with suppress(SourceError):  # which is raised again when what comes before it is taken
+                while left and pieces[-1]:
+                    pieces.append(self._piece(left))
+                    left -= len(pieces[-1])
+        return b"".join(pieces) if len(pieces) > 1 else pieces[0]
+
+    def _piece(self, size: int) -> bytes:
         if self._failure is not None:
             raise self._failure
         try:

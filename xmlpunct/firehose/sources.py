@@ -243,11 +243,18 @@ def _stored_here(path: str) -> list[Piece]:
 
 def _same(path: str, name: str, known: tuple[int, int]) -> BinaryIO:
     """An archive, which has to be the one of which the members were listed."""
-    file = SteadyFile(path, name)
+    file = _Kept(path, name)
     if stamp(os.fstat(file.fileno())) != known:
         file.close()
         raise ChangedError.of(name, "it was written since its members were listed")
     return _binary(file)
+
+
+class _Kept(SteadyFile):
+    """A file that is kept open for who may read on in it: closing it is left to who collects it."""
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def _of_file(name: str, part: str, given: BinaryIO, owned: bool = False) -> Source:
