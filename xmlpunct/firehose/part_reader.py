@@ -40,6 +40,9 @@ class PartReader:
     Nothing is read, and nothing waited for, before `begin`.
     """
 
+    ready, silent = True, 0.0
+    """Whether `read` need not wait, as far as anybody knows, and the seconds since anything came."""
+
     def __init__(self, name: str, file: BinaryIO, owned: bool) -> None:
         self.name, self._file, self._owned = name, file, owned
         self._stored = self._plain = Tap.of(file)

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from xmlpunct.engine.files import make_folder, writing
+from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_marker, finish
 from xmlpunct.engine.plan import Query
@@ -19,6 +20,7 @@ from xmlpunct.firehose import PartReader, Source, open_source
 from xmlpunct.firehose.steady import ChangedError, read_at
 
 _CHUNK = 2**20
+_GLANCE_SECONDS = 0.02
 _log = logging.getLogger("xmlpunct")
 _OTHER_BYTES = "it does not hold what was read of it before"
 _NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"
@@ -31,12 +33,17 @@ class Spool(threading.Thread):
     gave to the earlier run, which is compared: anything else is a failure, since what is missing between then
     and now nobody knows. The end, and how the source failed if it did, go into a marker file behind it.
 
-    While as much is spooled as may be, nothing is read: whoever sends has to wait (see `segments`).
+    While as much is spooled as may be, nothing is read: whoever sends has to wait (see `segments`). The parts of a
+    source are copied one after another, in one thread: the spool of a part begins when that ``before`` it is done.
     """
 
-    def __init__(self, source: Source, part: int, path: Path) -> None:
+    def __init__(self, source: Source, part: int, path: Path, before: Spool | None = None) -> None:
         super().__init__(name=f"spool {source.name}", daemon=True)
         self._source, self._part, self._path = source, part, path
+        self._before = before
+        self._after: Spool | None = None
+        if before is not None:
+            before._after = self
         self._reader: PartReader | None = None
         self._stopped = threading.Event()
         self._error: XmlPunctError | None = None
@@ -45,21 +52,50 @@ class Spool(threading.Thread):
         with writing(path):
             create(path)
 
+    def start(self) -> None:
+        """Begin, unless another spool is to go on with this one."""
+        if self._before is None:
+            super().start()
+
     def run(self) -> None:
+        at: Spool | None = self
+        done: list[Spool] = []
+        while at is not None and at._waits_for_room(done) and at._is_copied():
+            done.append(at)
+            at = at._after
+
+    def _is_copied(self) -> bool:
+        """Copy the part; whether all of it came, in order."""
+        in_order = False
         try:
-            self._copy()
+            in_order = self._copy()
         except OSError as error:
             self._error = XmlPunctError(f"cannot write {self._path}: {error.strerror}")
         except XmlPunctError as error:
             self._error = error
         self._ring()
+        return in_order
+
+    def _waits_for_room(self, done: list[Spool]) -> bool:
+        """Come back when the spools that are done leave room for another; whether it is still wanted."""
+        with suppress(OSError):  # the checkpoint was done, and removed
+            while not self._stopped.is_set():
+                done[:] = [spool for spool in done if segments.held_bytes(spool._path)]
+                if sum(segments.held_bytes(spool._path) for spool in done) < segments.MOST_BYTES:
+                    return True
+                self._stopped.wait(_GLANCE_SECONDS)
+        return False
+
+    def is_of(self, source: Source) -> bool:
+        """Whether this spools a part of a source."""
+        return self._source is source
 
     def check(self) -> None:
         """Raise what keeps this from being written, if anything does: then a later run goes on with it."""
         if self._error is not None:
             raise self._error
 
-    def _copy(self) -> None:
+    def _copy(self) -> bool:
         failure = None
         with SpoolWriter(self._path, self._stopped) as out:
             try:
@@ -74,8 +110,10 @@ class Spool(threading.Thread):
             except SourceError as error:
                 failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
             out.sync()
-        if not self._stopped.is_set():
-            finish(self._path, failure)
+        if self._stopped.is_set():
+            return False
+        finish(self._path, failure)
+        return failure is None
 
     def _ring(self) -> None:
         if self.bell is not None:
@@ -119,7 +157,7 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
         assert stream.source is not None
         streams.setdefault((stream.source, stream.sender), []).append(number)
     opened = {name: open_source(name) for name, _ in streams}
-    inputs, spools = [], []
+    inputs, spools = list[Input](), list[Spool]()
     for number, ((name, sender), carried) in enumerate(streams.items()):
         source = opened[name].sender(sender)
         parts = []
@@ -131,7 +169,8 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
             with writing(folder):
                 make_folder(folder)
             path = (folder / f"{number}-{i}.xml").absolute()
-            spools.append(Spool(source, i, path))
+            before = spools[-1] if spools and spools[-1].is_of(source) else None
+            spools.append(Spool(source, i, path, before))
             parts.append(Part(part, str(path), None, True, size))
         inputs.append(Input(name, tuple(carried), tuple(parts), sender))
     return inputs, spools
@@ -142,7 +181,7 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
 
     Raises `SourceError` for a source that cannot be opened, or has another size than it had.
     """
-    found = []
+    found: list[Spool] = []
     opened: dict[str, Source] = {}
     for given in inputs:
         for part in given.parts:
@@ -158,7 +197,8 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
                 if part.name not in sizes:
                     raise ChangedError.of(given.source, f"it does not have {part.name} any more")
                 _compare_sizes(part, sizes[part.name])
-                found.append(Spool(source, [*sizes].index(part.name), Path(part.path)))
+                before = found[-1] if found and found[-1].is_of(source) else None
+                found.append(Spool(source, [*sizes].index(part.name), Path(part.path), before))
     return found
 
 
