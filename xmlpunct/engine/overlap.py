@@ -17,7 +17,7 @@ from xmlpunct.engine.checkpoint.checkpoint import OWN_NAMES
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.sources import is_passed_over, paths_of
+from xmlpunct.firehose.sources import is_passed_over, paths_of, would_be_read
 
 Identity = tuple[int | str, ...]
 
@@ -86,6 +86,10 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     files += [Place("--stats", options.stats)] if options.stats is not None else []
     checkpoint = Place("--checkpoint", options.checkpoint) if options.checkpoint is not None else None
     refuse_read(files, read)
+    for place in files:
+        for role, spec in query.reads:
+            if would_be_read(spec, place.path):
+                _refuse(place, f"matches what is read as {role} {spec}, and would be read with it")
     _refuse_twice(files)
     if checkpoint is not None:
         _refuse_in_checkpoint(checkpoint, [*files, *([dataset] if dataset else [])], read)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -33,16 +34,31 @@ def is_pattern(path: str) -> bool:
 
 
 def matches(pattern: str) -> list[str]:
-    """The files that match a pattern, and those in the directories that do, in order of their names."""
-    found = glob.glob(pattern, recursive=True)
+    """The files and directories that match a pattern, in order of their names."""
+    found = sorted(set(glob.glob(pattern, recursive=True)), key=lambda path: Path(path).parts)
     # What begins with _ is meant where the pattern itself begins so.
     meant = os.path.basename(pattern).startswith("_")
+    return [path for path in found if meant or not is_passed_over(os.path.basename(path))]
+
+
+def files_matching(pattern: str) -> list[str]:
+    """The files that match a pattern, and those in the directories that do."""
     listed: list[str] = []
-    for path in sorted(set(found), key=lambda path: Path(path).parts):
-        if is_passed_over(os.path.basename(path)) and not meant:
-            continue
+    for path in matches(pattern):
         listed += files_below(path) if os.path.isdir(path) else [path]
     return list(dict.fromkeys(listed))
+
+
+def would_match(pattern: str, path: str) -> bool:
+    """Whether a file at a path, if there were one, would match a pattern."""
+    wanted, given = os.path.abspath(pattern), os.path.abspath(path)
+    if is_passed_over(os.path.basename(path)):
+        return False
+    if "**" in wanted:
+        return fnmatchcase(given, wanted.replace("**/", "*"))
+    pairs = list(zip(Path(wanted).parts, Path(given).parts, strict=False))
+    is_as_deep = len(Path(wanted).parts) == len(Path(given).parts)
+    return is_as_deep and all(fnmatchcase(there, part) for part, there in pairs)
 
 
 def in_order(entries: Iterable[T], path: Callable[[T], str]) -> list[T]:

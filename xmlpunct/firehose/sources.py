@@ -21,7 +21,14 @@ from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose import remote, tcp
 from xmlpunct.firehose.archives import Reopen, members
 from xmlpunct.firehose.follow import GrowingFile
-from xmlpunct.firehose.listing import files_below, is_passed_over, is_pattern, matches
+from xmlpunct.firehose.listing import (
+    files_below,
+    files_matching,
+    is_passed_over,
+    is_pattern,
+    matches,
+    would_match,
+)
 from xmlpunct.firehose.part_reader import PartReader, why
 from xmlpunct.firehose.steady import ChangedError, SteadyFile, stamp
 from xmlpunct.firehose.tls import client_context
@@ -35,6 +42,7 @@ __all__ = [
     "open_source",
     "paths_of",
     "senders_of",
+    "would_be_read",
 ]
 
 FOLLOW = "follow:"
@@ -174,6 +182,11 @@ def paths_of(spec: str) -> list[str]:
     return matches(path) if is_pattern(path) else [path]
 
 
+def would_be_read(spec: str, path: str) -> bool:
+    """Whether a file at a path, if there were one, would be read for a source that is a pattern."""
+    return _scheme(spec) is None and is_pattern(spec) and would_match(spec, path)
+
+
 def senders_of(spec: str | None) -> int:
     """How many senders the source that a text names has: more than one where several peers can connect."""
     is_listener = spec is not None and spec.startswith("tcp-listen://")
@@ -229,7 +242,7 @@ def _pieces(plain: Piece, reopen: Reopen) -> list[Piece]:
 def _paths(path: str) -> list[str]:
     if os.path.isdir(path):
         return list(files_below(path))
-    return matches(path) if is_pattern(path) else [path]
+    return files_matching(path) if is_pattern(path) else [path]
 
 
 def _stored_here(path: str) -> list[Piece]:
