@@ -117,7 +117,8 @@ class Tap:
         """The bytes of a file from where it stands: what is there already, rather than all that is asked for."""
         some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
         try:
-            begin = file.tell() if file.seekable() else None
+            # What may grow is not gone back in: whoever reads it waits for no more than there is.
+            begin = file.tell() if file.seekable() and not hasattr(file, "stop") else None
         except (OSError, AttributeError):
             begin = None
         if begin is None:

@@ -279,8 +279,11 @@ def _of_file(name: str, part: str, given: BinaryIO, owned: bool = False) -> Sour
         begin = None
     if begin is None:
         return plain
-    found = members(part, lambda: _binary(_Window(given, begin)))
-    given.seek(begin)
+    try:
+        found = members(part, lambda: _binary(_Window(given, begin)))
+        given.seek(begin)
+    except OSError as error:
+        raise SourceError(part, f"cannot be read: {why(error)}") from None
     return plain if found is None else _assembled(name, [Piece(m.name, m.size, m.open) for m in found])
 
 
@@ -326,6 +329,8 @@ def _on_the_web(url: str) -> list[Piece]:
     except BaseException:
         first.close()
         raise
+    if pieces[0] is not plain:
+        first.close()
     return pieces
 
 
