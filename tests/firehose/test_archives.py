@@ -278,3 +278,33 @@ def test_what_follows_the_end_of_a_tar() -> None:
     tuples, error = taken(lambda: parse(tarred() + tarred(), A, element="t"))
     assert tuples == [(n,) for n in range(5)]
     assert "something follows the end of the archive" in str(error)
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_whatever_is_changed_in_an_archive_is_our_error_or_none(make: Make) -> None:
+    chance, whole = random.Random(7), make()
+    for _ in range(60):
+        data = bytearray(whole)
+        at = chance.randrange(len(data))
+        match chance.randrange(3):
+            case 0:
+                data[at] ^= 1 << chance.randrange(8)
+            case 1:
+                del data[at : at + chance.randrange(1, 40)]
+            case 2:
+                data[at:at] = chance.randbytes(chance.randrange(20))
+        taken(lambda data=bytes(data): parse(data, A, element="t"))  # type: ignore[misc]
+
+
+def test_a_zip_with_places_and_names_that_cannot_be() -> None:
+    data = bytearray(zipped({"a.xml": b"<r/>"}))
+    directory = data.rindex(b"PK\x01\x02")
+    for place in (0xFFFFFFF0, 10**6):
+        data[directory + 42 : directory + 46] = place.to_bytes(4, "little")
+        _, error = everything(Source.of(bytes(data)))
+        assert "is not where the archive says" in str(error)
+    data = bytearray(zipped({"a.xml": b"<r/>"}))
+    end = data.rindex(b"PK\x05\x06")
+    data[end + 12 : end + 16] = (2**31).to_bytes(4, "little")  # a directory of 2 GiB, which there is not
+    with pytest.raises(SourceError, match="the directory of the"):
+        Source.of(bytes(data))

@@ -163,7 +163,7 @@ def _zip(name: str, file: BinaryIO, reopen: Reopen) -> list[Member]:
         raise SourceError(name, what) from None
     if len(infos) > MOST_MEMBERS:
         _too_many(name)
-    files = [(_path(name, info.filename), info) for info in infos if not info.is_dir()]
+    files = [(_path(name, info.filename), info) for info in infos if not info.filename.endswith("/")]
     return [
         Member(
             f"{name}/{path}", path, info.compress_size, partial(_zip_member, f"{name}/{path}", reopen, info)
@@ -226,8 +226,11 @@ class _ZipMember(io.RawIOBase):
         info, method = self._info, self._info.compress_type
         if info.flag_bits & _ENCRYPTED:
             self._fail("is encrypted: decrypt the archive first")
-        self._file.seek(info.header_offset)
-        header = self._file.read(30)
+        header = b""
+        if info.header_offset >= 0:
+            self._file.seek(info.header_offset)
+            while len(header) < 30 and (more := self._file.read(30 - len(header))):
+                header += more
         if len(header) < 30 or not header.startswith(b"PK\x03\x04"):
             self._fail(f"is not where the archive says, at its byte {info.header_offset}")
         begin = info.header_offset + 30 + sum(struct.unpack("<HH", header[26:]))
