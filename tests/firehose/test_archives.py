@@ -18,6 +18,7 @@ import pytest
 from tests.firehose.test_packed import Drops, everything, taken, zstd
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import Source, archives, open_source, parse
+from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")
@@ -219,6 +220,18 @@ def test_an_archive_written_since_it_was_listed(tmp_path: Path) -> None:
     path.write_bytes(zipped() + b"more")
     with pytest.raises(SourceError, match="was written since its members were listed"):
         source.open()
+
+
+def test_an_archive_written_over_while_it_is_read(tmp_path: Path) -> None:
+    """That is no failure of the data: with the file as it was, a run can go on."""
+    path = tmp_path / "x.tar"
+    data = tarred({"a.xml": b"<r>" + b" " * 100_000 + b"</r>"})
+    path.write_bytes(data)
+    with open_source(path).open() as reader:
+        reader.read(10)
+        path.write_bytes(bytes(len(data)))
+        with pytest.raises(ChangedError, match="it was written over while it was read"):
+            _ = [*iter(lambda: reader.read(1000), b"")]
 
 
 def test_a_compressed_tar_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

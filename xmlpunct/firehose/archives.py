@@ -32,6 +32,7 @@ from xmlpunct.firehose.packed import (
     Unpacked,
     format_of,
 )
+from xmlpunct.firehose.steady import ChangedError
 
 ZIP, TAR = "a zip archive", "a tar archive"
 MOST_MEMBERS = 100_000
@@ -322,6 +323,8 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
                 yield info
                 if count > MOST_MEMBERS:
                     _too_many(name)
+    except ChangedError:
+        raise
     except SourceError as error:
         raise _Cut(error) from None
     except (tarfile.TarError, ValueError, OSError) as error:
@@ -338,6 +341,8 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
                     f"something follows the end of the archive before byte {stream.at}: is it several in one?"
                 )
                 raise SourceError(name, what)
+    except ChangedError:
+        raise
     except SourceError as error:
         raise _Cut(error) from None
 
@@ -389,6 +394,8 @@ class _TarMember(io.RawIOBase):
             if self._stream is None:
                 self._stream = self._tar.stream(self._offset)
             data = self._stream.some(min(size, self._left))
+        except ChangedError:
+            raise
         except SourceError as error:
             self._fail(error.reason)
         if not data:

@@ -29,8 +29,6 @@ _STORED_BYTES = 2**16
 _LIVE_BYTES = 2**10
 _XZ_MEMORY_BYTES = 2**28  # the largest preset needs a quarter of this
 
-Read = Callable[[int], bytes]
-
 
 class Engine(Protocol):
     """What unpacks one stream: the interface of `bz2.BZ2Decompressor`."""
