@@ -87,6 +87,15 @@ def untouched(folder: Path) -> Callable[[], bool]:
             "-o x --rejects in/new.xml --stats dangling.xml",
             "--stats dangling.xml is the same file as --rejects",
         ),
+        # Patterns.
+        ("-s t=in/*.xml -o in/1.xml", "-o in/1.xml is what is read as the source of stream t in/1.xml"),
+        ("-s t=i?/** -o linked.xml -o in/deep/2.xml", "-o in/deep/2.xml is what is read"),
+        (
+            "-s t=in/*.xml -o in/new.xml",
+            "-o in/new.xml matches what is read as the source of stream t in/*.xml",
+        ),
+        ("-s t=**/*.xml -o in/deep/new.xml", "-o in/deep/new.xml matches what is read"),
+        ("-s t=i? -o in/deep/new.xml", "is in the directory that is read as the source of stream t in"),
         # A checkpoint is the run's own.
         ("--checkpoint kept -o kept/commit", "-o kept/commit is in the checkpoint kept"),
         ("--checkpoint kept --rejects kept/deep/er", "is in the checkpoint kept"),

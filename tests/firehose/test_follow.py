@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import threading
 import time
 from collections.abc import Callable
@@ -76,3 +78,17 @@ def test_what_cannot_be_followed(tmp_path: Path) -> None:
         open_source(f"follow:{tmp_path}")
     with pytest.raises(SourceError, match="No such file"):
         open_source(f"follow:{tmp_path}/none")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_compressed_and_growing(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """Streams that are appended are read as they come."""
+    path = tmp_path / "a.xml.gz"
+    path.write_bytes(pack(b"<r><t><a>1</a></t>"))
+
+    def then() -> None:
+        with open(path, "ab") as file:
+            file.write(pack(b"<t><a>2</a></t></r>"))
+        path.unlink()
+
+    assert followed(path, then) == ([1, 2], None)

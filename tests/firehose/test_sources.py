@@ -129,3 +129,17 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"<r/>")))
     source = open_source("-")
     assert (source.size, everything(source)) == (None, b"<r/>")
+
+
+def test_a_file_is_left_where_it_stood(tmp_path: Path) -> None:
+    """Looking at what it is does not count."""
+    path = tmp_path / "a.xml"
+    path.write_bytes(b"before<r/>")
+    with path.open("rb") as file:
+        file.seek(6)
+        source = Source.of(file)
+        assert file.tell() == 6
+        assert everything(source) == b"<r/>"
+        assert not file.closed
+    with path.open("ab") as file, pytest.raises(SourceError, match="cannot be read"):
+        Source.of(file)

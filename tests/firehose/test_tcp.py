@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import socket
+import ssl
 import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +22,7 @@ from xmlpunct.firehose.tcp import Address
 from xmlpunct.schema import Schema
 
 A = Schema.parse("a INT")
+CERTIFICATES = Path(__file__).parents[1] / "fixtures" / "tls"
 
 
 @contextmanager
@@ -162,3 +166,117 @@ def test_addresses() -> None:
 def test_no_addresses(wrong: str) -> None:
     with pytest.raises(UsageError, match="no address"):
         open_source(wrong)
+
+
+@contextmanager
+def serving_tls(*pieces: bytes, farewell: bool) -> Iterator[str]:
+    """A peer with a certificate for localhost."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / "localhost.pem")
+
+    def serve() -> None:
+        made, _ = server.accept()
+        with suppress(OSError), context.wrap_socket(made, server_side=True) as safe:
+            for piece in pieces:
+                safe.sendall(piece)
+                time.sleep(0.001)
+            if farewell:
+                safe.unwrap()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(5)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"tls://localhost:{server.getsockname()[1]}"
+        finally:
+            thread.join()
+
+
+@pytest.mark.parametrize("farewell", [False, True])
+def test_tls(farewell: bool) -> None:
+    """A peer that closes without TLS's farewell has closed its connection."""
+    pieces = [b"<r>", tuples(1), tuples(2), b"</r>"]
+    with serving_tls(*pieces, farewell=farewell) as name:
+        assert read(f"{name}?ca={CERTIFICATES / 'authority.pem'}") == ([1, 2], None)
+    with serving_tls(*pieces[:-1], farewell=farewell) as name:
+        values, error = read(f"{name}?ca={CERTIFICATES / 'authority.pem'}")
+        assert values == [1, 2]
+        assert "the document ends inside <r>" in str(error)
+
+
+def test_a_certificate_that_is_not_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving_tls(b"<r/>", farewell=False) as name:
+        values, error = read(name)
+        assert not values
+        assert str(error).startswith(f"{name}: its certificate is not valid: ")
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "authority.pem"))
+    with serving_tls(b"<r/>", farewell=False) as name:
+        assert read(name) == ([], None)
+    with serving_tls(b"<r/>", farewell=False) as name:
+        assert "is not valid for '127.0.0.1'" in str(read(name.replace("localhost", "127.0.0.1"))[1])
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("tls://localhost", "is no address: write tls://host:port, with"),
+        ("tls://:99", "is no address"),
+        ("tls://localhost:99?ca=", "is no address"),
+        ("tls://localhost:99?connections=2", "is no address"),
+        ("tcp://localhost:99?ca=x", "is no address"),
+    ],
+)
+def test_what_is_no_address_of_tls(spec: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        open_source(spec)
+
+
+def test_authorities_that_cannot_be_read(tmp_path: Path) -> None:
+    for file in (tmp_path / "none", tmp_path / "empty"):
+        with pytest.raises(UsageError, match="cannot read certificates from"):
+            open_source(f"tls://localhost:9?ca={file}")
+        (tmp_path / "empty").touch()
+
+
+def test_a_tls_read_that_waits_is_stopped() -> None:
+    """And gives nothing that it could not decipher any more."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / "localhost.pem")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        held: list[ssl.SSLSocket] = []
+        thread = threading.Thread(
+            target=lambda: held.append(context.wrap_socket(server.accept()[0], server_side=True))
+        )
+        thread.start()
+        ca = CERTIFICATES / "authority.pem"
+        with open_source(f"tls://localhost:{server.getsockname()[1]}?ca={ca}").reader() as reader:
+            timer = threading.Timer(0.1, reader.stop)
+            timer.start()
+            reader.begin()
+            assert reader.read(100) == b""
+            timer.join()
+        thread.join()
+        held[0].close()
+
+
+def test_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "peer"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen(1)
+
+        def serve() -> None:
+            made, _ = server.accept()
+            with made:
+                made.sendall(gzip.compress(b"<r>" + tuples(1, 2) + b"</r>"))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert read(f"unix:{path}") == ([1, 2], None)
+        thread.join()
+    values, error = read(f"unix:{tmp_path / 'nobody'}")
+    assert (values, str(error)) == (
+        [],
+        f"unix:{tmp_path / 'nobody'}: cannot connect: No such file or directory",
+    )

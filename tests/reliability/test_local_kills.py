@@ -7,6 +7,7 @@ The long form kills 100 times, and 30 times while a socket is read::
 
 from __future__ import annotations
 
+import gzip
 import random
 import signal
 import subprocess
@@ -95,6 +96,23 @@ def test_killed_while_a_socket_is_read(tmp_path: Path) -> None:
         out = lives.folder / "out.xml"
         with sending_again(Path(lives.files[0])) as name:
             lives.live([name, lives.files[1]], out, 8 if LONG else 2)
+        assert bag(out) == bag(lives.expected)
+        assert list(parse_whole(out))
+        kills, seed = kills + lives.kills, seed + 1
+    print(f"{kills} kills of {seed} runs")
+
+
+def test_killed_while_compressed_files_are_read(tmp_path: Path) -> None:
+    """One input is a file, the other a pattern for several; both are spooled."""
+    kills = seed = 0
+    while kills < (30 if LONG else 2):
+        lives = Lives(tmp_path / str(seed), seed)
+        out = lives.folder / "out.xml"
+        one, several = (Path(name).read_bytes() for name in lives.files)
+        (lives.folder / "one").write_bytes(gzip.compress(one))
+        for n in range(20):
+            (lives.folder / f"{n:02d}.xml.gz").write_bytes(gzip.compress(b"<s/>" if n != 9 else several))
+        lives.live([str(lives.folder / "one"), str(lives.folder / "*.gz")], out, 8 if LONG else 2)
         assert bag(out) == bag(lives.expected)
         assert list(parse_whole(out))
         kills, seed = kills + lives.kills, seed + 1

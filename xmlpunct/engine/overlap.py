@@ -17,10 +17,9 @@ from xmlpunct.engine.checkpoint.checkpoint import OWN_NAMES
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.sources import FOLLOW, is_passed_over
+from xmlpunct.firehose.sources import is_passed_over, paths_of, would_be_read
 
 Identity = tuple[int | str, ...]
-_SOCKETS = ("tcp://", "tcp-listen://")
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Place:
 
 def refuse_overlaps(query: Query, options: RunOptions) -> None:
     """Raise `UsageError` if the run that is asked for would write what it reads, or something twice."""
-    read = [Place(role, path) for role, spec in query.reads if (path := _path(spec)) is not None]
+    read = [Place(role, path) for role, spec in query.reads for path in paths_of(spec)]
     if options.query_file is not None:
         read.append(Place("the query", options.query_file))
     files, dataset = [], None
@@ -87,6 +86,10 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     files += [Place("--stats", options.stats)] if options.stats is not None else []
     checkpoint = Place("--checkpoint", options.checkpoint) if options.checkpoint is not None else None
     refuse_read(files, read)
+    for place in files:
+        for role, spec in query.reads:
+            if would_be_read(spec, place.path):
+                _refuse(place, f"matches what is read as {role} {spec}, and would be read with it")
     _refuse_twice(files)
     if checkpoint is not None:
         _refuse_in_checkpoint(checkpoint, [*files, *([dataset] if dataset else [])], read)
@@ -100,9 +103,8 @@ def standard_output() -> Place:
 
 
 def source_place(source: str) -> list[Place]:
-    """What a source reads, if that is a file or a directory."""
-    path = _path(source)
-    return [] if path is None else [Place("the source", path)]
+    """What a source reads, as far as that is files and directories."""
+    return [Place("the source", path) for path in paths_of(source)]
 
 
 def refuse_read(written: Iterable[Place], read: Sequence[Place]) -> None:
@@ -161,13 +163,6 @@ def _output(role: str, path: str | None) -> Place:
     if path is None:
         return standard_output()
     return Place(f"{role} -", "/dev/fd/1") if path == "-" else Place(role, path)
-
-
-def _path(source: str) -> str | None:
-    """The path of a source; None if it has none, or can have none."""
-    if source.startswith(_SOCKETS) or "\0" in source:
-        return None
-    return "/dev/fd/0" if source == "-" else source.removeprefix(FOLLOW)
 
 
 def _identity(path: str) -> Identity | None:

@@ -18,7 +18,7 @@ from xmlpunct.slice import Slice
 from xmlpunct.types import DOUBLE, NAN
 
 Readable = str | os.PathLike[str] | bytes | BinaryIO | Source
-"""What can be read: a path (a file, a directory, ``-``), bytes, a binary file, or an opened source."""
+"""What can be read: what `open_source` takes (a path, a URL), bytes, a binary file, or an opened source."""
 
 _log = logging.getLogger("xmlpunct")
 

@@ -1,211 +1,54 @@
-"""Where bytes come from: files, directories, standard input, sockets, and what can be read. Always as UTF-8.
+"""Where bytes come from: what a text names, and what can be read.
 
-UTF-8 (with or without a byte order mark) and US-ASCII pass as they are, so that byte offsets are those of the
-file. Other encodings are turned into UTF-8 on the way, and offsets then count bytes of that; only where a byte
-cannot be decoded, it is the file's own that is told.
+See `part_reader` for how the bytes of one part are read, `archives` for parts that are members of one file, `web`,
+`remote` and `tcp` for what is not on this machine.
 """
 
 from __future__ import annotations
 
-import codecs
 import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose import tcp
+from xmlpunct.firehose import remote, tcp
+from xmlpunct.firehose.archives import Reopen, members
 from xmlpunct.firehose.follow import GrowingFile
-from xmlpunct.firehose.steady import SteadyFile
+from xmlpunct.firehose.listing import (
+    files_below,
+    files_matching,
+    is_passed_over,
+    is_pattern,
+    matches,
+    would_match,
+)
+from xmlpunct.firehose.part_reader import PartReader, why
+from xmlpunct.firehose.steady import ChangedError, SteadyFile, stamp
+from xmlpunct.firehose.tls import client_context
+from xmlpunct.firehose.web import WebFile
+
+__all__ = [
+    "FOLLOW",
+    "PartReader",
+    "Source",
+    "is_passed_over",
+    "open_source",
+    "paths_of",
+    "senders_of",
+    "would_be_read",
+]
 
 FOLLOW = "follow:"
 """Before the path of a file that is to be followed while it grows."""
-
-_HEAD = 1024  # by then a declaration must have ended
-_SKIPPED = 1 << 20
-_BOMS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-    (b"<\0\0\0", "utf-32-le"),
-    (b"\0\0\0<", "utf-32-be"),
-    (b"<\0?\0", "utf-16-le"),
-    (b"\0<\0?", "utf-16-be"),
-    (b"<\0", "utf-16-le"),
-    (b"\0<", "utf-16-be"),
-)
-_ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
-
-
-class PartReader:
-    """Reads one part of a source from its beginning on, as UTF-8. A context manager.
-
-    Nothing is read, and nothing waited for, before `begin`.
-    """
-
-    ready, silent = True, 0.0
-    """Whether `read` need not wait, as far as anybody knows, and the seconds since anything came."""
-
-    def __init__(self, name: str, file: BinaryIO, owned: bool) -> None:
-        self.name, self._file, self._owned = name, file, owned
-        # Whatever is there already, rather than waiting for as much as was asked for.
-        self._some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
-        self._decoder: codecs.IncrementalDecoder | None = None
-        self._encoding = "utf-8"
-        self._ready = b""
-        self._line = 1
-        self._failure: SourceError | None = None  # to be raised once what comes before it is taken
-        self.consumed = 0
-        """How many bytes of the part, as it is stored, have been read."""
-
-    def begin(self, offset: int = 0) -> None:
-        """Find out about the encoding, and go to a UTF-8 byte offset.
-
-        Raises `SourceError` for an encoding that is not known and an offset that is not there.
-        """
-        self._detect()
-        if offset:
-            self.skip(offset)
-
-    @property
-    def transcoded(self) -> bool:
-        """Whether the part is stored in another encoding than UTF-8, so that offsets are not the file's."""
-        return self._decoder is not None
-
-    @property
-    def seekable(self) -> bool:
-        """Whether one can go to any offset without reading what comes before, or read it again if need be."""
-        try:
-            return self._owned and self._file.seekable()
-        except (OSError, AttributeError):
-            return False
-
-    def read(self, size: int) -> bytes:
-        """At most about ``size`` further bytes, as soon as there are any; none only at the end.
-
-        Raises `SourceError` if they cannot be read, or are not in the encoding declared.
-        """
-        if self._ready:
-            found, self._ready = self._ready[:size], self._ready[size:]
-            return found
-        while self._failure is None:
-            raw = self._raw(size)
-            if self._decoder is None:
-                return raw
-            found = self._decode(self._decoder, raw)
-            if found or not (raw or self._failure):
-                self._ready = found[size:]
-                return found[:size]
-        raise self._failure
-
-    def skip(self, count: int) -> None:
-        """Go on ``count`` UTF-8 bytes further. Raises `SourceError` if there are not so many."""
-        if self._decoder is None and self._owned:
-            with suppress(OSError):  # a pipe cannot seek
-                self._file.seek(count)
-                self._ready, self.consumed = b"", count
-                return
-        while count:
-            data = self.read(min(count, _SKIPPED))
-            if not data:
-                raise SourceError(self.name, f"shorter than it was: {count:,} bytes are missing")
-            count -= len(data)
-
-    def stop(self) -> bool:
-        """Let a read that waits in another thread come back, with nothing; whether that can be done."""
-        stop = getattr(self._file, "stop", None)
-        if stop is not None:
-            stop()
-        return stop is not None
-
-    def close(self) -> None:
-        """Close the file, if it was opened here."""
-        if self._owned:
-            self._file.close()
-
-    def __enter__(self) -> PartReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _raw(self, size: int) -> bytes:
-        try:
-            data = self._some(size) or b""
-        except (OSError, ValueError) as error:
-            raise SourceError(self.name, f"cannot be read: {_why(error)}") from None
-        self.consumed += len(data)
-        return data
-
-    def _decode(self, decoder: codecs.IncrementalDecoder, raw: bytes) -> bytes:
-        """The bytes last read (none: at the end) as UTF-8, up to where they cannot be decoded."""
-        before = decoder.getstate()
-        try:
-            found = decoder.decode(raw, final=not raw).encode()
-        except UnicodeError:
-            decoder.setstate(before)
-            found = self._decode_singly(decoder, raw)
-        self._line += found.count(b"\n")
-        return found
-
-    def _decode_singly(self, decoder: codecs.IncrementalDecoder, raw: bytes) -> bytes:
-        """`_decode` for what is known to fail: however much was read at once, it does so at the same byte."""
-        found, at = bytearray(), self.consumed - len(raw)
-        try:
-            for byte in raw:
-                at += 1
-                found += decoder.decode(bytes([byte])).encode()
-            decoder.decode(b"", final=True)
-        except UnicodeError as error:
-            reason, place = "it has a character that cannot be", at
-            if isinstance(error, UnicodeDecodeError):
-                reason, place = error.reason, at - len(error.object) + error.start
-            line = self._line + found.count(b"\n")
-            self._failure = SourceError(self.name, f"is not {self._encoding}: {reason}", line, place)
-        return bytes(found)
-
-    def _detect(self) -> None:
-        """Look at the beginning for the encoding."""
-        head = b""
-        while len(head) < 4 or (_may_be_declaration(head) and b"?>" not in head and len(head) < _HEAD):
-            more = self._raw(_HEAD)
-            if not more:
-                break
-            head += more
-        encoding = next((name for mark, name in _BOMS if head.startswith(mark)), None)
-        if encoding is None:
-            declared = _ENCODING.match(head.removeprefix(codecs.BOM_UTF8))
-            encoding = declared[1].decode() if declared else "utf-8"
-        try:
-            codec = codecs.lookup(encoding)
-            if not codec._is_text_encoding or codec.incrementaldecoder is None:
-                raise LookupError
-        except LookupError:
-            raise SourceError(self.name, f"the encoding {encoding} is not known", 1, 0) from None
-        self._encoding = codec.name
-        if codec.name in ("utf-8", "ascii"):
-            self._ready = head
-        elif head[:5] == b"<?xml" and codec.name.startswith(("utf-16", "utf-32")):
-            raise SourceError(self.name, f"declares {encoding} but is not in it", 1, 0)
-        else:
-            self._decoder = codec.incrementaldecoder("strict")
-            self._ready = self._decode(self._decoder, head) if head else b""
-
-
-def _may_be_declaration(head: bytes) -> bool:
-    head = head.removeprefix(codecs.BOM_UTF8)
-    return b"<?xml".startswith(head[:5]) and b">" not in head
-
-
-def _why(error: BaseException) -> str:
-    return getattr(error, "strerror", None) or str(error)
-
+_UNIX = "unix:"
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 Opener = Callable[[int], tuple[BinaryIO, bool]]
 """Opens a part; the file is to be closed if the second says so."""
@@ -217,14 +60,14 @@ class Source:
 
     Each part holds documents of its own. Parts read from a stream can be opened once. ``senders`` are other
     sources that this one is the merge of: it has no bytes of its own, and each sender has an order of its own.
-    ``files`` are the paths of the parts, where those are files.
+    ``files`` are the paths of the parts, None of those that are no files by themselves.
     """
 
     name: str
     parts: tuple[tuple[str, int | None], ...]
     opener: Opener
     senders: tuple[Source, ...] = ()
-    files: tuple[str, ...] = ()
+    files: tuple[str | None, ...] = ()
 
     @classmethod
     def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
@@ -232,11 +75,12 @@ class Source:
         if isinstance(given, bytes | bytearray | memoryview):
             data = bytes(given)
             name = name or "<bytes>"
-            return cls(name, ((name, len(data)),), lambda _: (io.BytesIO(data), True))
+            plain = Piece(name, len(data), lambda: io.BytesIO(data))
+            return _assembled(name, _pieces(plain, plain.open))
         if isinstance(given, io.TextIOBase) or not hasattr(given, "read"):
             raise UsageError(f"a source is a path, bytes or a binary file, not {type(given).__name__}")
         name = name or str(getattr(given, "name", "<file>"))
-        return cls(name, ((name, None),), lambda _: (given, False))
+        return _of_file(name, name, given)
 
     @property
     def size(self) -> int | None:
@@ -264,43 +108,83 @@ class Source:
         try:
             return PartReader(name, *self.opener(part))
         except OSError as error:
-            raise SourceError(name, f"cannot be opened: {_why(error)}") from None
+            raise SourceError(name, f"cannot be opened: {why(error)}") from None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part to be: its name, its size as it is stored, what opens it, and its path if it is a file by itself."""
+
+    name: str
+    size: int | None
+    open: Callable[[], BinaryIO]
+    path: str | None = None
 
 
 def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source:
     """The source that a text names.
 
-    It is a path, of a file or a directory (its files, listed now); ``-``, standard input; ``tcp://host:port``
-    or ``tcp-listen://host:port`` (see `tcp`); or ``follow:`` and the path of a file that grows (see `follow`).
-    In a directory, at any depth, names beginning with ``_`` or ``.`` and ending in ``.crc`` are passed over;
-    the others come in the order of their names. Raises `SourceError` for what is missing, empty (a directory)
-    or unreadable and `UsageError` for what is no file, or no address.
+    It is a path: of a file, of a directory (its files, listed now), or with ``*``, ``?`` or ``[`` (the files that
+    match, listed now); ``-``, standard input; ``tcp://host:port``, ``tls://host:port``, ``tcp-listen://host:port``
+    or ``unix:PATH`` (see `tcp`); ``follow:`` and the path of a file that grows (see `follow`); ``http://`` and
+    ``https://`` (see `web`); or any other URL that fsspec knows (see `remote`). Members of an archive are listed
+    now, too. In a directory or an archive, at any depth, names beginning with ``_`` or ``.`` and ending in ``.crc``
+    are passed over; the others come in the order of their names. Raises `SourceError` for what is missing, empty
+    (a directory, an archive, what matches) or unreadable and `UsageError` for what is no file, or no address.
     """
     path = os.fspath(spec)
     if not path or "\0" in path:
         raise UsageError(f"{path!r} names no source")
-    if path.startswith(("tcp://", "tcp-listen://")):
-        return _socket(path, name or path)
     if path == "-":
         if sys.stdin is None:
             raise SourceError(name or path, "cannot be read: standard input is closed")
-        return Source(name or "-", (("-", None),), lambda _: _standard_input())
-    if isinstance(spec, str) and path.startswith(FOLLOW):
-        return _followed(path.removeprefix(FOLLOW), name)
+        return _of_file(name or "-", "-", *_standard_input())
+    if isinstance(spec, str):
+        scheme = _scheme(path)
+        if scheme in ("tcp", "tcp-listen", "tls"):
+            return _socket(path, name or path)
+        if path.startswith(_UNIX):
+            peer = Piece(path, None, lambda: _binary(tcp.connect_unix(path.removeprefix(_UNIX), path)))
+            return _assembled(name or path, [peer])
+        if path.startswith(FOLLOW):
+            return _followed(path.removeprefix(FOLLOW), name)
+        if scheme in ("http", "https"):
+            return _assembled(name or _bare(path), _on_the_web(path))
+        if scheme == "file":
+            path = url2pathname(urlsplit(path).path)
+        elif scheme is not None:
+            found = [(_bare(called), place) for called, place in remote.listed(path)]
+            pieces = [piece for called, place in found for piece in _kept_elsewhere(called, place)]
+            return _assembled(name or _bare(path), pieces)
     try:
-        if os.path.isdir(path):
-            files = list(_files(path))
-            if not files:
-                raise SourceError(path, "the directory has no files to read")
-        else:
-            files = [path]
-        parts = tuple((_shown(file), _size(file)) for file in files)
+        files = _paths(path)
+        if not files:
+            what = "the directory has no files to read" if os.path.isdir(path) else "no file matches it"
+            raise SourceError(path, what)
+        pieces = [piece for file in files for piece in _stored_here(file)]
     except OSError as error:
-        raise SourceError(str(error.filename or path), f"cannot be opened: {_why(error)}") from None
-    shown = name or _shown(path)
-    return Source(
-        shown, parts, lambda i: (_binary(SteadyFile(files[i], parts[i][0])), True), files=tuple(files)
-    )
+        raise SourceError(str(error.filename or path), f"cannot be opened: {why(error)}") from None
+    return _assembled(name or _shown(path), pieces)
+
+
+def paths_of(spec: str) -> list[str]:
+    """The files and directories that a source is read from; none if it is no path."""
+    if "\0" in spec or spec.startswith(_UNIX):
+        return []
+    if spec == "-":
+        return ["/dev/fd/0"]
+    scheme = _scheme(spec)
+    if scheme == "file":
+        spec = url2pathname(urlsplit(spec).path)
+    elif scheme is not None:
+        return []
+    path = spec.removeprefix(FOLLOW)
+    return matches(path) if is_pattern(path) else [path]
+
+
+def would_be_read(spec: str, path: str) -> bool:
+    """Whether a file at a path, if there were one, would be read for a source that is a pattern."""
+    return _scheme(spec) is None and is_pattern(spec) and would_match(spec, path)
 
 
 def senders_of(spec: str | None) -> int:
@@ -311,6 +195,8 @@ def senders_of(spec: str | None) -> int:
 
 def _socket(spec: str, name: str) -> Source:
     address = tcp.Address.parse(spec)
+    if address.tls:
+        client_context(address.ca)  # whatever is wrong with it is told now
     if not address.listen:
         return Source(name, ((name, None),), lambda _: (_binary(tcp.connect(address, name)), True))
     listener = tcp.Listener(address, name)
@@ -328,12 +214,139 @@ def _socket(spec: str, name: str) -> Source:
     return Source(name, ((name, None),), refuse, senders)
 
 
+def _scheme(spec: str) -> str | None:
+    """The scheme of a URL, None for what is none."""
+    found = _URL.match(spec)
+    return found[1].lower() if found else None
+
+
+def _bare(url: str) -> str:
+    """A URL as it can be told to anybody, without a name and password."""
+    return re.sub(r"(?<=://)[^/@]*@", "", url)
+
+
+def _assembled(name: str, pieces: Sequence[Piece]) -> Source:
+    parts = tuple((piece.name, piece.size) for piece in pieces)
+    files = tuple(piece.path for piece in pieces)
+    return Source(name, parts, lambda part: (pieces[part].open(), True), files=files)
+
+
+def _pieces(plain: Piece, reopen: Reopen) -> list[Piece]:
+    """The members of an archive as parts, or what is none as one. What may be waited for has no size."""
+    found = members(plain.name, reopen)
+    if found is None:
+        return [plain]
+    return [Piece(m.name, None if plain.size is None else m.size, m.open) for m in found]
+
+
+def _paths(path: str) -> list[str]:
+    if os.path.isdir(path):
+        return list(files_below(path))
+    return files_matching(path) if is_pattern(path) else [path]
+
+
+def _stored_here(path: str) -> list[Piece]:
+    """The parts in a file."""
+    shown, size = _shown(path), _size(path)
+    plain = Piece(shown, size, lambda: _binary(SteadyFile(path, shown)), path)
+    if size is None:
+        return [plain]  # a pipe, say, of which nothing is read before its time
+    return _pieces(plain, partial(_same, path, shown, stamp(os.stat(path))))
+
+
+def _same(path: str, name: str, known: tuple[int, int]) -> BinaryIO:
+    """An archive, which has to be the one of which the members were listed."""
+    file = _Kept(path, name)
+    if stamp(os.fstat(file.fileno())) != known:
+        file.close()
+        raise ChangedError.of(name, "it was written since its members were listed")
+    return _binary(file)
+
+
+class _Kept(SteadyFile):
+    """A file that is kept open for who may read on in it: closing it is left to who collects it."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _of_file(name: str, part: str, given: BinaryIO, owned: bool = False) -> Source:
+    """What is read of a binary file, from where it stands. Of an archive, that is its members."""
+    plain = Source(name, ((part, None),), lambda _: (given, owned))
+    try:
+        begin = given.tell() if given.seekable() else None
+    except (OSError, AttributeError, ValueError):
+        begin = None
+    if begin is None:
+        return plain
+    try:
+        found = members(part, lambda: _binary(_Window(given, begin)))
+        given.seek(begin)
+    except OSError as error:
+        raise SourceError(part, f"cannot be read: {why(error)}") from None
+    return plain if found is None else _assembled(name, [Piece(m.name, m.size, m.open) for m in found])
+
+
+class _Window(io.RawIOBase):
+    """A file from some byte on, with a place of its own in it. Closing it leaves the file open."""
+
+    def __init__(self, file: BinaryIO, begin: int) -> None:
+        self._file, self._begin, self._at = file, begin, 0
+
+    def read(self, size: int = -1) -> bytes:
+        self._file.seek(self._begin + self._at)
+        data = self._file.read(size) or b""
+        self._at += len(data)
+        return data
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        length = self._file.seek(0, io.SEEK_END) - self._begin if whence == io.SEEK_END else 0
+        self._at = max({io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: length}[whence] + offset, 0)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+def _on_the_web(url: str) -> list[Piece]:
+    """The document at a URL, which is connected to now, or its members."""
+    first = WebFile(url)
+    waiting, looking = [first], [_Window(_binary(first), 0)]
+
+    def again() -> WebFile:
+        return WebFile(url, first.entity)
+
+    plain = Piece(first.name, None, lambda: _binary(waiting.pop() if waiting else again()))
+    try:
+        entity = first.start()
+        if entity is None or entity.length is None:
+            return [plain]  # it may be live, so that it is not waited for here
+        pieces = _pieces(plain, lambda: _binary(looking.pop() if looking else again()))
+        first.seek(0)
+    except BaseException:
+        first.close()
+        raise
+    if pieces[0] is not plain:
+        first.close()
+    return pieces
+
+
+def _kept_elsewhere(name: str, place: remote.Place) -> list[Piece]:
+    """The parts in a file that fsspec opens."""
+    looking = [remote.RemoteFile(name, place, remote.GLANCE_BYTES)]
+    plain = Piece(name, None, lambda: _binary(remote.RemoteFile(name, place)))
+    return _pieces(plain, lambda: _binary(looking.pop()) if looking else plain.open())
+
+
 def _followed(path: str, name: str | None) -> Source:
     try:
         if _size(path) is None:
             raise UsageError(f"{path} cannot be followed: it is no file")
     except OSError as error:
-        raise SourceError(path, f"cannot be opened: {_why(error)}") from None
+        raise SourceError(path, f"cannot be opened: {why(error)}") from None
     shown = _shown(path)
     parts = ((shown, None),)
     return Source(name or shown, parts, lambda _: (_binary(GrowingFile(path)), True), files=(path,))
@@ -360,18 +373,3 @@ def _size(file: str) -> int | None:
     if not os.access(file, os.R_OK) and os.path.exists(file):
         raise PermissionError(13, "Permission denied", file)
     return os.stat(file).st_size if os.path.isfile(file) or not os.path.exists(file) else None
-
-
-def is_passed_over(name: str) -> bool:
-    """Whether what has this name in a directory is none of what is read there."""
-    return name.startswith(("_", ".")) or name.endswith(".crc")
-
-
-def _files(folder: str) -> Iterator[str]:
-    for entry in sorted(Path(folder).iterdir(), key=lambda e: e.name):
-        if is_passed_over(entry.name):
-            continue
-        if entry.is_dir():
-            yield from _files(str(entry))
-        else:
-            yield str(entry)

@@ -1,4 +1,7 @@
-"""TCP connections as sources: ``tcp://host:port`` connects, ``tcp-listen://host:port`` waits for peers.
+"""Sockets as sources: ``tcp://host:port`` connects, ``tcp-listen://host:port`` waits for peers.
+
+``tls://host:port`` connects to a peer with a certificate for its name, from an authority that is trusted (see `tls`)
+or in the file that ``?ca=FILE`` names. ``unix:PATH`` connects to the socket at a path.
 
 What a peer sends is read as a file is: it ends in order where the peer closes the connection between two
 documents, and fails where the connection is reset, or closed inside a document.
@@ -9,14 +12,16 @@ from __future__ import annotations
 import io
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.firehose.tls import client_context
 
 CONNECT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.2  # how often someone who waits for a peer looks whether they still should
@@ -32,15 +37,19 @@ class Address:
     port: int
     listen: bool = False
     connections: int = 1
+    tls: bool = field(default=False, repr=False)
+    ca: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @classmethod
     def parse(cls, spec: str) -> Address:
-        """Read ``tcp://host:port`` or ``tcp-listen://host:port?connections=N``. Raises `UsageError`.
+        """Read ``tcp://host:port``, ``tls://host:port?ca=FILE`` or ``tcp-listen://host:port?connections=N``.
 
-        Without a host, or an empty one, only this machine can connect; port 0 is any free one.
+        Raises `UsageError`.
+
+        Without a host only this machine can connect; port 0 is any free one.
 
         >>> Address.parse("tcp-listen://:7000?connections=2")
         Address(host='127.0.0.1', port=7000, listen=True, connections=2)
@@ -48,6 +57,10 @@ class Address:
         wanted = (
             "tcp://host:port, or tcp-listen://host:port with ?connections=N where there are several peers"
         )
+        if spec.startswith("tls://"):
+            wanted = (
+                "tls://host:port, with ?ca=FILE for certificates from other authorities than the system's"
+            )
         try:
             url = urlsplit(spec)
             host, port = url.hostname or "", url.port
@@ -55,11 +68,13 @@ class Address:
             options = dict(parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query)))
         except ValueError:
             raise UsageError(f"{spec} is no address: write {wanted}") from None
-        listen = url.scheme == "tcp-listen"
+        listen, tls = url.scheme == "tcp-listen", url.scheme == "tls"
+        ca = options.pop("ca", None) if tls else None
         count = options.pop("connections", "1")
         wrong = (
             port is None
             or options
+            or ca == ""
             or url.path
             or url.fragment
             or url.username is not None
@@ -69,7 +84,7 @@ class Address:
         )
         if wrong or port is None:
             raise UsageError(f"{spec} is no address: write {wanted}")
-        return cls(host or _LOOPBACK, port, listen, int(count))
+        return cls(host or _LOOPBACK, port, listen, int(count), tls, ca)
 
 
 class Peer(io.RawIOBase):
@@ -108,7 +123,8 @@ class Peer(io.RawIOBase):
         with self._lock:
             if self._socket is not None:
                 with suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)
+                    # Not TLS's own, under which what is still to be read would come undeciphered.
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
         if not self.closed:
@@ -120,14 +136,35 @@ class Peer(io.RawIOBase):
 
 def connect(address: Address, name: str) -> Peer:
     """A peer to connect to."""
+    context = client_context(address.ca) if address.tls else None
 
     def now(stopped: threading.Event) -> socket.socket:
         try:
             made = socket.create_connection((address.host, address.port), CONNECT_SECONDS)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if context is not None:
+                with made:  # which it takes the place of
+                    made = context.wrap_socket(made, server_hostname=address.host)
+        except ssl.SSLCertVerificationError as error:
+            raise SourceError(name, f"its certificate is not valid: {error.verify_message}") from None
         except OSError as error:
             raise SourceError(name, f"cannot connect: {error.strerror or error}") from None
         made.settimeout(None)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return made
+
+    return Peer(now)
+
+
+def connect_unix(path: str, name: str) -> Peer:
+    """The peer at the socket at a path."""
+
+    def now(stopped: threading.Event) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            made.connect(path)
+        except OSError as error:
+            made.close()
+            raise SourceError(name, f"cannot connect: {error.strerror or error}") from None
         return made
 
     return Peer(now)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, BinaryIO
 from zlib import crc32
 
@@ -104,9 +104,10 @@ def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
 
 def release(given: Input, cursor: Cursor) -> None:
     """Remove what was spooled of an input before a place to which nobody will go back any more."""
-    for part in given.parts[: cursor.part]:
-        if part.spooled:
-            segments.release(part.path, sys.maxsize)
+    # Those before one that holds nothing were passed, and dropped, before.
+    passed = [part.path for part in given.parts[: cursor.part] if part.spooled]
+    for path in [*takewhile(segments.held_bytes, reversed(passed))][::-1]:
+        segments.drop(path)
     part = given.parts[cursor.part]
     if part.spooled:
         segments.release(part.path, cursor.position.byte)
@@ -120,7 +121,10 @@ def silence(given: Input, read: int) -> float:
     there = 0
     for part in given.parts:
         if part.spooled:
-            size, last = segments.extent(part.path)
+            try:
+                size, last = segments.extent(part.path)
+            except FileNotFoundError:  # the run is over, and its checkpoint emptied
+                return 0.0
             there += size
             if segments.end_of(part.path) is None:
                 return time.time() - last if there - read < STEP else 0.0

@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -101,6 +102,20 @@ def release(spool: str | Path, byte: int) -> None:
     for number in segments(spool)[:-1]:
         if (number + 1) * SEGMENT_BYTES <= byte:
             segment(spool, number).unlink(missing_ok=True)
+
+
+def held_bytes(spool: str | Path) -> int:
+    """How much room a spool takes on disk. Raises OSError."""
+    return sum(512 * os.stat(segment(spool, number)).st_blocks for number in segments(spool))
+
+
+def drop(spool: str | Path) -> None:
+    """Give back the room of a complete spool, which keeps its extent: nobody reads it any more. Raises OSError."""
+    release(spool, sys.maxsize)
+    last = segment(spool, (segments(spool) or [0])[-1])
+    size = os.stat(last).st_size
+    os.truncate(last, 0)
+    os.truncate(last, size)
 
 
 def open_at(spool: str | Path, byte: int) -> BinaryIO:

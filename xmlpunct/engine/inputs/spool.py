@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from xmlpunct.engine.files import make_folder, writing
+from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_of, finish
 from xmlpunct.engine.plan import Query
@@ -20,6 +21,7 @@ from xmlpunct.firehose.steady import ChangedError, read_at
 
 _CHUNK = 2**20
 """How many bytes a spooler takes at a time, and syncs."""
+_GLANCE_SECONDS = 0.02
 _log = logging.getLogger("xmlpunct")
 _OTHER_BYTES = "it does not hold what was read of it before"
 _NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"
@@ -32,12 +34,17 @@ class Spool(threading.Thread):
     gave to the earlier run, which is compared: anything else is a failure, since what is missing between then
     and now nobody knows. The end, and how the source failed if it did, go into its log.
 
-    While as much is spooled as may be, nothing is read: whoever sends has to wait (see `segments`).
+    While as much is spooled as may be, nothing is read: whoever sends has to wait (see `segments`). The parts of a
+    source are copied one after another, in one thread: the spool of a part begins when that ``before`` it is done.
     """
 
-    def __init__(self, source: Source, part: int, path: Path) -> None:
+    def __init__(self, source: Source, part: int, path: Path, before: Spool | None = None) -> None:
         super().__init__(name=f"spool {source.name}", daemon=True)
         self._source, self._part, self._path = source, part, path
+        self._before = before
+        self._after: Spool | None = None
+        if before is not None:
+            before._after = self
         self._reader: PartReader | None = None
         self._stopped = threading.Event()
         self._error: XmlPunctError | None = None
@@ -46,21 +53,50 @@ class Spool(threading.Thread):
         with writing(path):
             create(path)
 
+    def start(self) -> None:
+        """Begin, unless another spool is to go on with this one."""
+        if self._before is None:
+            super().start()
+
     def run(self) -> None:
+        at: Spool | None = self
+        done: list[Spool] = []
+        while at is not None and at._waits_for_room(done) and at._is_copied():
+            done.append(at)
+            at = at._after
+
+    def _is_copied(self) -> bool:
+        """Copy the part; whether all of it came, in order."""
+        in_order = False
         try:
-            self._copy()
+            in_order = self._copy()
         except OSError as error:
             self._error = XmlPunctError(f"cannot write {self._path}: {error.strerror}")
         except XmlPunctError as error:
             self._error = error
         self._ring()
+        return in_order
+
+    def _waits_for_room(self, done: list[Spool]) -> bool:
+        """Come back when the spools that are done leave room for another; whether it is still wanted."""
+        with suppress(OSError):  # the checkpoint was done, and removed
+            while not self._stopped.is_set():
+                done[:] = [spool for spool in done if segments.held_bytes(spool._path)]
+                if sum(segments.held_bytes(spool._path) for spool in done) < segments.MOST_BYTES:
+                    return True
+                self._stopped.wait(_GLANCE_SECONDS)
+        return False
+
+    def is_of(self, source: Source) -> bool:
+        """Whether this spools a part of a source."""
+        return self._source is source
 
     def check(self) -> None:
         """Raise what keeps this from being written, if anything does: then a later run goes on with it."""
         if self._error is not None:
             raise self._error
 
-    def _copy(self) -> None:
+    def _copy(self) -> bool:
         failure = None
         with SpoolWriter(self._path, self._stopped) as out:
             try:
@@ -75,8 +111,10 @@ class Spool(threading.Thread):
             except SourceError as error:
                 failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
             out.sync()
-        if not self._stopped.is_set():
-            finish(self._path, failure)
+        if self._stopped.is_set():
+            return False
+        finish(self._path, failure)
+        return failure is None
 
     def _ring(self) -> None:
         if self.bell is not None:
@@ -92,19 +130,20 @@ class Spool(threading.Thread):
     def _further(self, reader: PartReader, out: SpoolWriter) -> Iterator[bytes]:
         """What comes after the bytes that were spooled before. Raises `SourceError`."""
         reader.begin()
-        if reader.seekable and not reader.transcoded:
-            self._recognise(out)
+        path = self._source.files[self._part] if self._source.files else None
+        if path is not None and reader.seekable and not reader.transcoded:
+            self._recognise(path, out)
             reader.skip(out.size)
         elif not out.repeats(reader.read) and not self._stopped.is_set():
-            if reader.seekable:
+            if reader.seekable or self._source.parts[self._part][1] is not None:
                 raise ChangedError.of(reader.name, _OTHER_BYTES)
             raise SourceError(reader.name, _NOT_REPEATED)
         while not self._stopped.is_set() and (data := reader.read(_CHUNK)):
             yield data
 
-    def _recognise(self, out: SpoolWriter) -> None:
+    def _recognise(self, path: str, out: SpoolWriter) -> None:
         """Raise `ChangedError` if a file is not what was read of it before."""
-        with open(self._source.files[self._part], "rb") as file:
+        with open(path, "rb") as file:
             if not out.recognises(partial(read_at, file.fileno())):
                 raise ChangedError.of(self._source.parts[self._part][0], _OTHER_BYTES)
 
@@ -119,18 +158,20 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
         assert stream.source is not None
         streams.setdefault((stream.source, stream.sender), []).append(number)
     opened = {name: open_source(name) for name, _ in streams}
-    inputs, spools = [], []
+    inputs, spools = list[Input](), list[Spool]()
     for number, ((name, sender), carried) in enumerate(streams.items()):
         source = opened[name].sender(sender)
         parts = []
         for i, (part, size) in enumerate(source.parts):
-            if size is not None and _plain(source, i):
-                parts.append(Part(part, os.path.abspath(source.files[i]), size, stored=size))
+            file = source.files[i] if source.files else None
+            if file is not None and size is not None and _plain(source, i):
+                parts.append(Part(part, os.path.abspath(file), size, stored=size))
                 continue
             with writing(folder):
                 make_folder(folder)
             path = (folder / f"{number}-{i}.xml").absolute()
-            spools.append(Spool(source, i, path))
+            before = spools[-1] if spools and spools[-1].is_of(source) else None
+            spools.append(Spool(source, i, path, before))
             parts.append(Part(part, str(path), None, True, size))
         inputs.append(Input(name, tuple(carried), tuple(parts), sender))
     return inputs, spools
@@ -141,7 +182,7 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
 
     Raises `SourceError` for a source that cannot be opened, or has another size than it had.
     """
-    found = []
+    found: list[Spool] = []
     opened: dict[str, Source] = {}
     for given in inputs:
         for part in given.parts:
@@ -157,7 +198,8 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
                 if part.name not in sizes:
                     raise ChangedError.of(given.source, f"it does not have {part.name} any more")
                 _compare_sizes(part, sizes[part.name])
-                found.append(Spool(source, [*sizes].index(part.name), Path(part.path)))
+                before = found[-1] if found and found[-1].is_of(source) else None
+                found.append(Spool(source, [*sizes].index(part.name), Path(part.path), before))
     return found
 
 
@@ -167,7 +209,8 @@ def warn_of_growth(sources: Iterable[Source | Input]) -> None:
         if isinstance(source, Input):
             sizes = [(part.path, part.stored) for part in source.parts if not part.spooled]
         else:
-            sizes = [(file, size) for file, (_, size) in zip(source.files, source.parts, strict=False)]
+            known = zip(source.files, source.parts, strict=False)
+            sizes = [(file, size) for file, (_, size) in known if file is not None]
         for path, size in sizes:
             with suppress(OSError):
                 if size is not None and (now := os.stat(path).st_size) > size:
@@ -183,6 +226,6 @@ def _compare_sizes(part: Part, size: int | None) -> None:
 
 
 def _plain(source: Source, part: int) -> bool:
-    """Whether a part is UTF-8 as it is stored, so that its offsets are those of the file."""
+    """Whether a part is UTF-8 as it is stored, and not compressed, so that its offsets are those of the file."""
     with source.open(part) as reader:
         return not reader.transcoded

@@ -10,7 +10,7 @@ from sqlglot import exp
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.dialect import at, refuse, schema_of
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.sources import FOLLOW
+from xmlpunct.firehose.sources import FOLLOW, paths_of
 from xmlpunct.firehose.tcp import Address
 from xmlpunct.names import check_element
 from xmlpunct.operators.access_order import AccessOrder, slack_of
@@ -70,7 +70,7 @@ def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) 
     if follow not in ("true", "false"):
         refuse("follow is true or false", statement)
     if follow == "true":
-        if source is None or source == "-" or source.startswith(("tcp://", "tcp-listen://")):
+        if source is None or source == "-" or not paths_of(source):
             refuse("follow = true goes with a source that is the path of a file", statement)
         source = FOLLOW + source.removeprefix(FOLLOW)
     return source if given is None or "source" not in options else given

@@ -1,0 +1,271 @@
+"""Compressed sources: unpacked by their first bytes, cut and corrupted anywhere, fed a few bytes at a time."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import resource
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.firehose.harness import spec
+from xmlpunct.errors import SourceError
+from xmlpunct.firehose import FirehoseReader, Source, open_source, parse
+from xmlpunct.firehose.check import check
+from xmlpunct.firehose.packed import MOST_LAYERS, PIECE_BYTES
+from xmlpunct.firehose.sniff import sniff
+from xmlpunct.schema import Schema
+
+A = Schema.parse("a INT")
+
+
+def zstd(data: bytes) -> bytes:
+    out = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(out, "zstd") as packed:
+        packed.write(data)
+    return bytes(out.getvalue())
+
+
+Pack = Callable[[bytes], bytes]
+PACKS: dict[str, Pack] = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "zstd": zstd}
+EVERY = pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS)
+DOCUMENT = "".join(["<r>", *(f"<t><a>{n * n}</a></t>\n" for n in range(40)), "</r>"]).encode()
+
+
+class Drops(io.RawIOBase):
+    """A pipe: some bytes at a time, and no way back."""
+
+    def __init__(self, data: bytes, step: int) -> None:
+        self._data, self._step = io.BytesIO(data), step
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        return self._data.read(min(size, self._step))
+
+
+def everything(source: Source, size: int = 1 << 20, part: int = 0) -> tuple[bytes, SourceError | None]:
+    """What can be read of a part, and why that is not all."""
+    data = bytearray()
+    try:
+        with source.open(part) as reader:
+            while more := reader.read(size):
+                data += more
+    except SourceError as error:
+        return bytes(data), error
+    return bytes(data), None
+
+
+def taken(parsing: Callable[[], Iterator[Any]]) -> tuple[list[Any], SourceError | None]:
+    """What is parsed of a source, and how it failed, if it did."""
+    found: list[Any] = []
+    try:
+        for one in parsing():
+            found.append(one)
+    except SourceError as error:
+        return found, error
+    return found, None
+
+
+@EVERY
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_unpacked_by_the_first_bytes(tmp_path: Path, pack: Pack, size: int) -> None:
+    data = pack(DOCUMENT)
+    path = tmp_path / "whatever.txt"
+    path.write_bytes(data)
+    sources = [open_source(path), Source.of(data), Source.of(io.BytesIO(data))]
+    sources += [Source.of(Drops(data, step)) for step in (1, 7, 1 << 20)]  # type: ignore[arg-type]
+    for source in sources:
+        assert everything(source, size) == (DOCUMENT, None)
+    with sources[0].open(offset=50) as reader:
+        assert reader.read(20) == DOCUMENT[50:70]
+        assert reader.transcoded
+    with sources[0].open() as reader:
+        while reader.read(size):
+            pass
+        assert reader.consumed == sources[0].size == len(data)
+
+
+@EVERY
+def test_streams_one_behind_another_are_one(pack: Pack) -> None:
+    data = pack(DOCUMENT[:100]) + pack(b"") + pack(DOCUMENT[100:])
+    assert everything(Source.of(data)) == (DOCUMENT, None)
+    assert everything(Source.of(Drops(data, 3))) == (DOCUMENT, None)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_zeros_may_follow(pack: Pack) -> None:
+    assert everything(Source.of(pack(DOCUMENT) + bytes(512))) == (DOCUMENT, None)
+
+
+@EVERY
+def test_what_follows_and_is_none_of_it_is_an_error(pack: Pack) -> None:
+    data, error = everything(Source.of(pack(DOCUMENT) + b"<r><t>lost</t></r>"))
+    assert data == DOCUMENT
+    assert error is not None
+    assert error.byte == len(DOCUMENT)
+    assert f"at byte {len(DOCUMENT)} of what it unpacks to" in str(error)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_another_encoding_inside(encoding: str) -> None:
+    text = f'<?xml version="1.0" encoding="{encoding}"?><r>é</r>'
+    assert everything(Source.of(gzip.compress(text.encode(encoding))))[0] == text.encode()
+
+
+def test_a_byte_that_cannot_be_decoded_is_told_as_unpacked() -> None:
+    text = b'<?xml version="1.0" encoding="ascii"?><r>' + b"x" * 5000
+    wrong = text.replace(b"ascii", b"cp1252") + b"\x81"
+    _, error = everything(Source.of(gzip.compress(wrong)))
+    assert error is not None
+    assert error.byte == len(wrong) - 1
+
+
+@EVERY
+def test_cut_at_every_byte(pack: Pack) -> None:
+    """What can be unpacked comes, and then an error that tells the byte; it is the same however the bytes come."""
+    whole = pack(DOCUMENT)
+    for length in range(1, len(whole)):
+        cut = whole[:length]
+        data, error = everything(Source.of(cut), size=64)
+        assert error is not None, length
+        assert DOCUMENT.startswith(data)
+        assert error.byte == len(data)
+        assert "cut short" in str(error)
+        if pack is not zstd:  # a few bytes of which are lost where they cannot be read again
+            piped, failure = everything(Source.of(Drops(cut, 7)))
+            assert (piped, str(failure)) == (data, str(error).replace("<bytes>", "<file>"))
+    if pack is gzip.compress:
+        assert everything(Source.of(whole[:-1]))[0] == DOCUMENT
+
+
+@EVERY
+def test_tuples_before_a_cut_count(pack: Pack) -> None:
+    document = b"<r>" + b"".join(b"<t><a>%d</a></t>" % n for n in range(100_000)) + b"</r>"
+    whole = pack(document)
+    tuples, error = taken(lambda: parse(whole[: len(whole) * 2 // 3], A, element="t"))
+    assert error is not None
+    assert "cut short at byte" in str(error)
+    assert error.byte is not None
+    assert tuples == [(n,) for n in range(len(tuples))]
+    assert len(tuples) == document[: error.byte].count(b"</t>") > 0
+
+
+@given(st.data())
+def test_corrupt_gzip_gives_the_same_however_it_comes(data: st.DataObject) -> None:
+    raw = data.draw(st.binary(min_size=1, max_size=300))
+    packed = bytearray(gzip.compress(DOCUMENT + raw))
+    at = data.draw(st.integers(10, len(packed) - 1))
+    packed[at] ^= data.draw(st.integers(1, 255))
+    found = everything(Source.of(bytes(packed)))
+    for step in (1, 7):
+        dropped = everything(Source.of(Drops(bytes(packed), step)))
+        assert dropped[0] == found[0]
+        assert str(dropped[1]).replace("<file>", "<bytes>") == str(found[1])
+    assert found[1] is not None
+
+
+@EVERY
+def test_a_checksum_that_is_wrong(pack: Pack) -> None:
+    """Everything was unpacked by then, and is kept."""
+    packed = bytearray(pack(DOCUMENT))
+    if pack is zstd:
+        packed = bytearray(subprocess.run(["zstd", "-qc"], input=DOCUMENT, capture_output=True).stdout)
+    packed[{gzip.compress: -5, bz2.compress: -1, lzma.compress: -14}.get(pack, -1)] ^= 0x55
+    if pack is bz2.compress:
+        packed[10] ^= 0x55  # of the block
+    _, error = everything(Source.of(bytes(packed)))
+    assert error is not None
+    assert "corrupt" in str(error)
+
+
+def test_what_is_lost_with_an_error_is_unpacked_again() -> None:
+    """The second of two xz streams is corrupt: of a file, all of the first comes, and of the second what can."""
+    second = bytearray(lzma.compress(os.urandom(1000)))
+    second[-20:-14] = b"wrong!"
+    for pack in (bz2.compress, lzma.compress):
+        data, error = everything(Source.of(pack(DOCUMENT) + bytes(second)))
+        assert error is not None
+        assert data[: len(DOCUMENT)] == DOCUMENT
+
+
+def test_too_many_layers() -> None:
+    packed = DOCUMENT
+    for _ in range(MOST_LAYERS):
+        packed = gzip.compress(packed)
+    assert everything(Source.of(packed)) == (DOCUMENT, None)
+    _, error = everything(Source.of(gzip.compress(packed)))
+    assert error is not None
+    assert "compressed more than 4 times over" in str(error)
+
+
+def test_sniffed_and_checked() -> None:
+    for source in (Source.of(gzip.compress(DOCUMENT)), Source.of(Drops(gzip.compress(DOCUMENT), 50))):
+        schema, again = sniff(source, "t")
+        assert schema.names == ("a",)
+        report = check(again, schema, "t")
+        assert (report.tuples, report.fine) == (40, True)
+
+
+def test_progress_counts_what_is_stored() -> None:
+    packed = gzip.compress(DOCUMENT * 1)
+    reader = FirehoseReader(Source.of(packed), [spec("a INT")])
+    assert reader.remaining == len(packed)
+    while reader.read(1 << 16) is not None:
+        pass
+    assert (reader.bytes_read, reader.remaining) == (len(packed), 0)
+
+
+BOMB = """
+import re, sys
+from xmlpunct.firehose import parse
+from xmlpunct.schema import Schema
+try:
+    list(parse(sys.argv[1], Schema.parse("a INT"), element="t"))
+except Exception as error:
+    print(error)
+print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])
+"""
+
+
+@EVERY
+def test_a_bomb_takes_no_memory(tmp_path: Path, pack: Pack) -> None:
+    """A text that unpacks to far more than may be, from few bytes."""
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(b"<r><t><a>" + b" " * (1 << 26)))
+    assert path.stat().st_size < 1 << 17
+    run = subprocess.run([sys.executable, "-c", BOMB, str(path)], capture_output=True, text=True, check=True)
+    reason, peak = run.stdout.splitlines()
+    assert "too large: an element longer than" in reason
+    assert int(peak) < 450_000
+
+
+def test_xz_may_not_ask_for_much_memory() -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}]
+    greedy = lzma.LZMACompressor(lzma.FORMAT_XZ, filters=filters)
+    del greedy  # making one takes gigabytes; a header that asks for as much is enough
+    header = bytearray(lzma.compress(b""))
+    packed = bytearray(lzma.compress(DOCUMENT))
+    place = packed.index(b"\x21\x01", 12) + 2
+    packed[place] = 39  # a dictionary of 3 GiB
+    end = 12 + (packed[12] + 1) * 4
+    packed[end - 4 : end] = zlib.crc32(packed[12 : end - 4]).to_bytes(4, "little")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    _, error = everything(Source.of(bytes(packed)))
+    assert error is not None
+    assert "Memory usage limit exceeded" in str(error)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+    assert len(header) + (1 << 20) > PIECE_BYTES

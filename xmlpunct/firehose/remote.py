@@ -1,0 +1,91 @@
+"""What is kept in object stores and on other machines, by fsspec: ``s3://``, ``gs://``, ``abfs://``, ``sftp://``...
+
+fsspec comes with the extra ``remote``; how to log in is for it to know, from its own files and the environment.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.firehose.listing import in_order
+
+GLANCE_BYTES = 2**16
+"""How much to fetch at once of what is only looked at."""
+
+Place = tuple[Any, str]
+"""A file system of fsspec's, and a path in it."""
+
+
+def listed(url: str) -> list[tuple[str, Place]]:
+    """The files that a URL stands for, in order of their names, each with its place.
+
+    As with paths, that is a file, the files in a directory, or those that match a pattern. Raises `SourceError`,
+    also where there are none, and `UsageError` where fsspec, or what it needs for such URLs, is not installed.
+    """
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise UsageError(f"{url} needs fsspec: pip install 'xmlpunct[remote]'") from None
+    try:
+        files, path = url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise UsageError(f"{url} cannot be read: {error}; pip install 'xmlpunct[remote]'") from None
+    with _telling(url):
+        if glob.has_magic(path) and not files.exists(path):
+            found = sorted(in_order(files.glob(path), posixpath.basename))
+        elif files.isdir(path):
+            found = in_order(files.find(path), lambda name: name.removeprefix(path).strip("/"))
+        else:
+            return [(url, (files, path))]
+    if not found:
+        raise SourceError(url, "there are no files to read")
+    scheme = url.partition("://")[0]
+    return [(f"{scheme}://{name}", (files, name)) for name in found]
+
+
+class RemoteFile(io.RawIOBase):
+    """A file that fsspec opens. Whatever it raises is an OSError."""
+
+    def __init__(self, name: str, place: Place, at_once: int | None = None) -> None:
+        files, path = place
+        with _telling(name):
+            self._file = files.open(path, "rb", block_size=at_once)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        with _telling():
+            return bytes(self._file.read(size))
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with _telling():
+            return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        if not self.closed and hasattr(self, "_file"):
+            self._file.close()
+        super().close()
+
+
+@contextmanager
+def _telling(name: str | None = None) -> Iterator[None]:
+    """Make errors of all the libraries below fsspec ours, or OSErrors for who knows the ``name``."""
+    try:
+        yield
+    except (XmlPunctError, ImportError):
+        raise
+    except Exception as error:
+        if name is None:
+            raise OSError(0, str(error) or type(error).__name__) from error
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise SourceError(name, f"cannot be opened: {reason}") from error
