@@ -25,10 +25,12 @@ PARTS = ("engine", "firehose", "operators")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     "errors arrow names overlooked unrolled",
+    "paths",
     "doubles types forks",
     "frames",
     "punctuations.pattern punctuations.cuts punctuations.text punctuations.intervals",
     "schema provenance",
+    "arrays",
     "punctuations",
     "slice",
     "punctuations.lateness",

@@ -92,6 +92,16 @@ class _String(Type):
         return value
 
 
+class _Xml(_String):
+    """An element as it stood, which is compared with nothing."""
+
+    def parse(self, text: str) -> str:
+        raise ValueError("XML has no pattern but *")
+
+    def read(self, text: str) -> str:
+        return text
+
+
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -307,6 +317,7 @@ class _Timestamp(Type):
 
 
 STRING: Type = _String("STRING", pl.String(), False, "", None)
+XML: Type = _Xml("XML", pl.String(), False, "", None)
 INT: Type = _Int("INT", pl.Int64(), True, -(2**63), 2**63 - 1)
 DOUBLE: Type = _Double("DOUBLE", pl.Float64(), False, float("-inf"), NAN)
 BOOLEAN: Type = _Boolean("BOOLEAN", pl.Boolean(), True, False, True)
@@ -319,7 +330,7 @@ TIMESTAMP: Type = _Timestamp(
     datetime.max.replace(tzinfo=UTC),
 )
 
-_NAMED = {t.name: t for t in (STRING, INT, DOUBLE, BOOLEAN, DATE, TIMESTAMP)} | {"BIGINT": INT}
+_NAMED = {t.name: t for t in (STRING, INT, DOUBLE, BOOLEAN, DATE, TIMESTAMP, XML)} | {"BIGINT": INT}
 _DECIMALS: dict[tuple[int, int], DecimalType] = {}
 
 

@@ -320,6 +320,25 @@ static inline int32_t whole_text(const Walk *w, const Open *top, const uint8_t *
     return (int32_t)w->scratch[w->depth].size;
 }
 
+/* Add the text of the innermost element to that of the one around it. */
+static int pass_up(Walk *w, Open *top)
+{
+    const uint8_t *at;
+    int32_t size = whole_text(w, top, &at);
+    int is_apart = top->pieces > 1, status = DONE;
+    w->depth--;
+    if (is_apart && top[-1].pieces < 2) { /* there is no place in the split to remember */
+        w->scratch[w->depth].size = 0;
+        if (top[-1].pieces && !append(w->scratch + w->depth, w->data + top[-1].start, (size_t)top[-1].size))
+            status = NO_MEMORY;
+        top[-1].pieces = 2;
+    }
+    if (!status)
+        status = collect(w, at, at + size, LITERAL, 0);
+    w->depth++;
+    return status;
+}
+
 static int is_blank(const uint8_t *at, int32_t size)
 {
     return skip_space(at, at + size) == at + size;
@@ -335,22 +354,20 @@ static int is_star(const uint8_t *at, int32_t size)
 
 /* Rows */
 
-static int fault(Walk *w, int stray, int32_t slot, Span space, Span local)
+static int fault(Walk *w, int32_t slot)
 {
     if (w->row_fault)
         return DONE;
     w->row_fault = 1;
-    Fault found = {w->row, w->rows[w->row].count, slot, stray, space, local};
+    Fault found = {w->row, w->rows[w->row].count, slot};
     return append(&w->faults, &found, sizeof found) ? DONE : NO_MEMORY;
 }
 
 static inline int set(Walk *w, int32_t slot, int32_t start, int32_t size)
 {
     int32_t *cell = w->cells + 2 * slot;
-    if (cell[1] >= 0) {
-        Span none = {NULL, 0};
-        return w->row % 2 ? PASS : fault(w, 0, slot, none, none);
-    }
+    if (cell[1] >= 0)
+        return w->row % 2 ? PASS : fault(w, slot);
     cell[0] = start;
     cell[1] = size;
     return DONE;
@@ -388,6 +405,20 @@ static int close_row(Walk *w, int32_t end)
         w->marked = 0;
     }
     rows->cells.size += 2 * sizeof(int32_t) * (size_t)width;
+    rows->count++;
+    return append(&rows->heads, &head, sizeof head) ? DONE : NO_MEMORY;
+}
+
+/* Take the item of an array that is complete, and make room for the next one. */
+static int close_item(Walk *w, const Node *node)
+{
+    Rows *rows = w->rows + node->item;
+    int32_t width = w->tree->widths[node->item], *cells = w->cells + 2 * node->first;
+    Head head = {w->rows[w->row].count, 0, 0, 0};
+    if (!append(&rows->cells, cells, 2 * sizeof(int32_t) * (size_t)width))
+        return NO_MEMORY;
+    for (int32_t i = 0; i < width; i++)
+        cells[2 * i + 1] = -1;
     rows->count++;
     return append(&rows->heads, &head, sizeof head) ? DONE : NO_MEMORY;
 }
@@ -517,6 +548,17 @@ static int is_uri(Span uri)
     return !hash || !memchr(hash + 1, '#', (size_t)(end - hash - 1));
 }
 
+/* The number of a namespace. */
+static int32_t space_number(const Tree *tree, Span uri)
+{
+    for (int32_t i = 0; i < tree->space_count; i++) {
+        Span known = {tree->names + tree->spaces[2 * i], tree->spaces[2 * i + 1]};
+        if (same(known, uri))
+            return i + 1;
+    }
+    return uri.size ? tree->space_count + 1 : 0;
+}
+
 /* Take a declaration. */
 static int declare(Walk *w, Span prefix, Span uri)
 {
@@ -526,13 +568,7 @@ static int declare(Walk *w, Span prefix, Span uri)
         return PASS;
     if (is_text(uri, "http://www.w3.org/XML/1998/namespace") || is_text(uri, "http://www.w3.org/2000/xmlns/"))
         return PASS;
-    const Tree *tree = w->tree;
-    Space found = {prefix, uri, uri.size ? tree->space_count + 1 : 0};
-    for (int32_t i = 0; i < tree->space_count; i++) {
-        Span known = {tree->names + tree->spaces[2 * i], tree->spaces[2 * i + 1]};
-        if (same(known, uri))
-            found.space = i + 1;
-    }
+    Space found = {prefix, uri, space_number(w->tree, uri)};
     if ((int64_t)(w->spaces.size / sizeof found) >= w->limits.namespaces)
         return PASS;
     if (!prefix.size)
@@ -679,15 +715,18 @@ static int resolve_spaces(Walk *w, Tag *tag)
     for (int32_t i = 0; i < tag->count; i++) {
         Attribute *found = w->attributes + i;
         found->space = none;
+        found->number = 0;
         if (!found->prefix.size || found->declares)
             continue;
         if (is_text(found->prefix, "xml")) {
             found->space = of_xml;
+            found->number = space_number(w->tree, of_xml);
         } else {
             const Space *space = space_of(w, found->prefix);
             if (!space)
                 return PASS;
             found->space = space->uri;
+            found->number = space->space;
         }
         for (int32_t j = 0; j < i; j++) {
             Attribute *other = w->attributes + j;
@@ -708,9 +747,10 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
         if (found->declares)
             continue;
         int32_t number = find(w->tree, table, found->head, found->local.at, found->local.size);
-        int32_t slot = number < 0 ? -1 : w->tree->targets[(int64_t)number * (w->tree->space_count + 2)];
+        const int32_t *slots = number < 0 ? NULL : w->tree->targets + (int64_t)number * (w->tree->space_count + 2);
+        int32_t slot = slots ? slots[found->number] : -1;
         int status = DONE;
-        if (slot >= 0 && !found->prefix.size) {
+        if (slot >= 0) {
             const uint8_t *at = found->value.at;
             int32_t start = (int32_t)(at - w->data), size = found->value.size;
             if (found->odd) {
@@ -729,8 +769,8 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
                 return PASS;
             w->dropped |= !found->prefix.size && !is_star(found->value.at, found->value.size);
         } else {
-            if (slot >= 0)
-                mark(w, node, slot);
+            if (slots && slots[0] >= 0)
+                mark(w, node, slots[0]);
             if (node->flags & GUESSED)
                 status = count_name(w, (int32_t)(node - w->tree->nodes), 1, found->space, found->local);
         }
@@ -762,12 +802,16 @@ static int finish(Walk *w, int32_t end)
                 w->dropped |= !is_star(at, size);
             else if (node->flags & GUESSED)
                 w->counts[2 * (node->row / 2) + 1] += !is_blank(at, size);
-            else if (!is_blank(at, size))
+            else if (node->flags & (BLANK | OPEN) && !is_blank(at, size))
                 status = PASS;
         }
+        if (!status && node->flags & INTO)
+            status = pass_up(w, top);
         if (!status && node->flags & ROW)
             status = close_row(w, end);
     }
+    if (node->flags & ITEM && !status)
+        status = close_item(w, node);
     if (w->spaces.size > (size_t)top->spaces * sizeof(Space))
         undeclare(w, top->spaces);
     w->depth--;
@@ -779,7 +823,7 @@ static int finish(Walk *w, int32_t end)
 }
 
 /* What there is to do at the beginning of an element, beside its attributes. */
-static int begin(Walk *w, const Node *node, const Node *parent, Span space, Span local)
+static int begin(Walk *w, const Node *node, Span space, Span local)
 {
     int32_t flags = node->flags;
     if (flags & WRONG)
@@ -791,10 +835,6 @@ static int begin(Walk *w, const Node *node, const Node *parent, Span space, Span
     if (flags & NESTED) {
         w->overlooked = 1;
         w->counts[2 * (node->row / 2)]++;
-    }
-    if (flags & STRAY) {
-        w->open[w->depth - 2].pieces = w->open[w->depth - 2].size = 0; /* as libxml2's reader has it */
-        return fault(w, 1, parent->slot, space, local);
     }
     if (flags & UNDECLARED)
         return count_name(w, (int32_t)(node - w->tree->nodes), 0, space, local);
@@ -922,8 +962,8 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
             w->outer_at = (int32_t)(tag_at - base);
             w->overlooked = 0;
         }
-        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF)
-            && (status = begin(w, node, tree->nodes + parent, space->uri, tag.local)))
+        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF | INTO | ITEM)
+            && (status = begin(w, node, space->uri, tag.local)))
             return status;
         if (tag.count && (status = take_attributes(w, node, &tag)))
             return status;

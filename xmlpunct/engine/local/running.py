@@ -17,7 +17,7 @@ from xmlpunct.engine.inputs.reader import RangeReader
 from xmlpunct.engine.plan import Node, Query, Stream, columns_read
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 from xmlpunct.errors import Reject, XmlPunctError
-from xmlpunct.firehose import FirehoseReader, Parsed, Source, StreamSpec
+from xmlpunct.firehose import FirehoseReader, Parsed, Source
 from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.overlooked import Notice
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -37,9 +37,7 @@ class Feed:
         bell: threading.Condition | None,
     ) -> None:
         self.number, self.streams = number, streams
-        specs = [
-            StreamSpec(s.name, s.schema, s.element, columns_read([root], s), s.guarded) for _, s in streams
-        ]
+        specs = [s.spec(columns_read([root], s)) for _, s in streams]
         self.reader: FirehoseReader | RangeReader
         if isinstance(source, Input):
             self.reader = RangeReader(source, specs, namespace)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
+from xmlpunct.firehose import StreamSpec
 from xmlpunct.operators.guard import guarded, marked
 from xmlpunct.operators.punctuate import AccessOrder
 from xmlpunct.schema import Schema
@@ -19,7 +20,7 @@ class Stream:
 
     ``order`` is what PUNCTUATE says of its access order, if anything. ``sender`` says which of its source's
     senders this is the stream of, counted from 1; 0 where there is one only, or they are yet to be told apart.
-    The tuples of a ``guarded`` one carry what a guard needs.
+    The tuples of a ``guarded`` one carry what a guard needs. ``where`` and ``nested`` are as in `StreamSpec`.
     """
 
     name: str
@@ -29,6 +30,14 @@ class Stream:
     order: AccessOrder | None = None
     sender: int = 0
     guarded: bool = False
+    where: tuple[str, str] | None = None
+    nested: bool = False
+
+    def spec(self, columns: frozenset[str]) -> StreamSpec:
+        """What to look for in its source, if some columns are needed."""
+        return StreamSpec(
+            self.name, self.schema, self.element, columns, self.guarded, where=self.where, nested=self.nested
+        )
 
     def of_sender(self, number: int) -> Stream:
         """What one of several senders gives: ``bids#2``, of ``bids``."""
