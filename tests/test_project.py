@@ -25,10 +25,12 @@ PARTS = ("engine", "firehose", "operators")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     "errors arrow names overlooked unrolled",
+    "paths",
     "doubles types forks",
     "frames codec",
     "punctuations.pattern punctuations.cuts punctuations.text punctuations.intervals punctuations.numbered",
     "schema provenance",
+    "arrays",
     "punctuations",
     "slice",
     "punctuations.lateness",

@@ -11,7 +11,6 @@ from xmlpunct.firehose.bundling import batch_of
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.parser import parse_conforming, parse_split
 from xmlpunct.firehose.position import Position, Split
-from xmlpunct.firehose.shape import Shape
 from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.pattern import Range
 from xmlpunct.punctuations.text import parse_pattern
@@ -134,7 +133,7 @@ def test_ranges_in_a_column_are_those_read_one_by_one(data: st.DataObject) -> No
     )
     texts = [*known, *data.draw(st.lists(pattern(digits), max_size=4))]
     texts += data.draw(st.lists(odd, max_size=1)) if data.draw(st.booleans()) else []
-    batch = batch_of(NUMBER, Shape.of(NUMBER), [Cells.of(texts)])
+    batch = batch_of(NUMBER, [Cells.of(texts)])
     if batch is not None:
         assert [p.patterns[0] for p in batch] == [parse_pattern(INT, text) for text in texts]
         assert all(isinstance(p.patterns[0], Range) for p in batch)
@@ -144,7 +143,7 @@ def test_ranges_in_a_column_are_those_read_one_by_one(data: st.DataObject) -> No
 def test_plain_ranges_are_read_as_a_column() -> None:
     for low, high in (("", 9), (10**16, 10**16 + 5), (-5, 5)):
         texts = [*(f"[{100 + 10 * i},{109 + 10 * i})" for i in range(COLUMN_FROM)), f"({low},{high}]"]
-        batch = batch_of(NUMBER, Shape.of(NUMBER), [Cells.of(texts)])
+        batch = batch_of(NUMBER, [Cells.of(texts)])
         assert batch is not None
         assert batch.ranged
         assert [str(p.patterns[0]) for p in batch] == [str(parse_pattern(INT, text)) for text in texts]

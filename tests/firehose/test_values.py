@@ -159,13 +159,13 @@ def test_numbers_that_make_no_tree_are_refused() -> None:
         given = (np.array(part, np.int32) for part in (nodes, tables, entries, targets))
         native.Tree(b"ab", *given, empty, places(1, 1), empty, limits)  # type: ignore[call-arg,arg-type]
 
-    node, table = [0, -1, 0, 0, 1, 0, 0], [0, 1, 0, 1, 0, 0]
+    node, table = [0, -1, 0, 0, 1, 0, 0, 0, 0], [0, 1, 0, 1, 0, 0]
     tree(node, table, [0, 1], [0, 0])
     for wrong in (
         ([], table, [0, 1], [0, 0]),
         (node[:-1], table, [0, 1], [0, 0]),
-        ([0, 1, 0, 0, 1, 0, 0], table, [0, 1], [0, 0]),
-        ([0, -1, 2, 0, 1, 0, 0], table, [0, 1], [0, 0]),
+        ([0, 1, 0, 0, 1, 0, 0, 0, 0], table, [0, 1], [0, 0]),
+        ([0, -1, 2, 0, 1, 0, 0, 0, 0], table, [0, 1], [0, 0]),
         ([0, -1, 0, 2, 1, 0, 0], table, [0, 1], [0, 0]),
         ([0, -1, 0, 0, 1, 0, 1], table, [0, 1], [0, 0]),
         (node, [0, 2, 0, 1, 0, 0], [0, 1], [0, 0]),

@@ -33,7 +33,7 @@ class Tree:
             list[tuple[int, int]],
             list[tuple[bytes, bytes]],
             bytes,
-            list[tuple[int, int, int, str | None]],
+            list[tuple[int, int, int]],
             list[int],
             list[int],
             list[tuple[int, bool, str, int]],

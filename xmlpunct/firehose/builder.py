@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
+from xmlpunct.arrays import ArrayType
 from xmlpunct.arrow import booleans
 from xmlpunct.errors import Reject, SourceError
 from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.columns import column
 from xmlpunct.firehose.faults import Places
+from xmlpunct.firehose.items import Items, array_column
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
@@ -21,6 +23,9 @@ from xmlpunct.provenance import placed
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
+
+LATE = "it comes after tuples that it is for"
+"""Why a child of an ancestor is rejected."""
 
 
 @dataclass
@@ -63,7 +68,8 @@ def together(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:
 class Rows:
     """The tuples of a stream in a split: their cells by slot, and what is wrong with the form of some.
 
-    ``place`` tells the offset of a row in the split, and its text; ``offsets`` the offsets of all rows.
+    ``place`` tells the offset of a row in the split, and its text; ``offsets`` the offsets of all rows. ``items`` are
+    those of arrays, by table. What came too ``late`` for tuples has an offset, a text and the slot that it was for.
     """
 
     count: int
@@ -71,6 +77,8 @@ class Rows:
     faults: dict[int, tuple[int, str]]
     place: Callable[[int], tuple[int, str]]
     offsets: Callable[[], Ints]
+    items: list[Items]
+    late: list[tuple[int, str, int]] = field(default_factory=list)
 
 
 class _Rejects:
@@ -88,6 +96,10 @@ class _Rejects:
     def make(self, rows: Rows, row: int, reason: str) -> Reject:
         """A reject of any tuple."""
         offset, text = rows.place(row)
+        return self.at(offset, reason, text)
+
+    def at(self, offset: int, reason: str, text: str) -> Reject:
+        """A reject of what stands somewhere."""
         line, byte = self._places.line(offset), self._places.byte(offset)
         return Reject(self._split.source, line, byte, reason, text)
 
@@ -111,7 +123,13 @@ class SliceBuilder:
         """The next stream: its tuples, and its punctuations, with the number of rows ``before`` each."""
         schema, wrong, series = spec.schema, dict[int, str](), list[pl.Series]()
         absent: dict[str, int] = {}
-        for attribute, slot in zip(schema, shape.slots, strict=True):
+        for attribute, slot in zip(schema, shape.tables[0].slots, strict=True):
+            if isinstance(attribute.type, ArrayType):
+                values, faulty = array_column(attribute.name, rows.items, shape.tables, slot, rows.count)
+                series.append(values)
+                for row, reason in faulty.items():
+                    wrong.setdefault(row, reason)
+                continue
             values, faulty = column(attribute, rows.cells[slot], spec.wants(attribute.name))
             series.append(values)
             if values.null_count() and spec.wants(attribute.name):
@@ -119,7 +137,7 @@ class SliceBuilder:
             for row, reason in faulty.items():
                 wrong.setdefault(row, reason)
         for row, (slot, reason) in rows.faults.items():
-            wrong[row] = f"attribute {schema.names[shape.slots.index(slot)]}: {reason}"
+            wrong[row] = f"attribute {shape.names[slot]}: {reason}"
         bad, kept = sorted(wrong), None
         if bad:
             good = np.ones(rows.count, np.bool_)
@@ -140,7 +158,10 @@ class SliceBuilder:
         self._rejects.rows.append((rows, kept))
         parsed = self.parsed
         parsed.slices.append(Slice(tuples, said, before.tolist()))
-        parsed.rejects.append([self._rejects.make(rows, row, wrong[row]) for row in bad])
+        rejects = [self._rejects.make(rows, row, wrong[row]) for row in bad]
+        for offset, text, slot in rows.late:
+            rejects.append(self._rejects.at(offset, f"attribute {shape.names[slot]}: {LATE}", text))
+        parsed.rejects.append(sorted(rejects, key=lambda r: r.byte or 0) if rows.late else rejects)
         parsed.dropped.append(dropped)
         parsed.read.append(len(punctuations))
         counts = {DROPPED: {spec.element: dropped}, ABSENT: absent}

@@ -9,7 +9,6 @@ import polars as pl
 
 from xmlpunct.arrow import integers
 from xmlpunct.firehose.cells import Cells, Flags
-from xmlpunct.firehose.shape import Shape
 from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT, STRING, Type
@@ -19,24 +18,24 @@ _PLAIN = "^[A-Za-z0-9_.:-]+$"
 """A text that as a pattern is a constant of type STRING, and the same text."""
 
 
-def batch_of(schema: Schema, shape: Shape, slots: Sequence[Cells | None]) -> PunctuationBatch | None:
-    """The punctuations whose patterns' texts are given by slot (None: ``*``), in their order.
+def batch_of(schema: Schema, texts_by_attribute: Sequence[Cells | None]) -> PunctuationBatch | None:
+    """The punctuations whose patterns' texts are given by attribute (None: ``*``), in their order.
 
     None if they make no column, or could make one only by a closer look: then they are to be read one by one.
 
     >>> schema = Schema.parse("item INT, bidder STRING")
     >>> texts = [Cells.of([str(i) for i in range(100)]), Cells.of(["*"] * 100)]
-    >>> found = batch_of(schema, Shape.of(schema), texts)
+    >>> found = batch_of(schema, texts)
     >>> print(found[99])
     <99, *>
     """
-    known = [(i, slots[slot]) for i, slot in enumerate(shape.slots)]
+    known = [*enumerate(texts_by_attribute)]
     if sum(cells is not None and len(cells) > 0 and not _open(cells.take(_FIRST)) for _, cells in known) > 1:
         return None  # which is soon seen
     said = [i for i, cells in known if not _open(cells)]
     if len(said) != 1:
         return None
-    attribute, cells = schema.attributes[said[0]], slots[shape.slots[said[0]]]
+    attribute, cells = schema.attributes[said[0]], texts_by_attribute[said[0]]
     if cells is None or len(cells) < COLUMN_FROM:
         return None
     if attribute.type is INT and cells.text(0)[:1] in "[(":

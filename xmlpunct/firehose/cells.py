@@ -82,6 +82,12 @@ class Cells:
         """Some of them."""
         return Cells(self.data, self.side, self.start[rows], self.size[rows])
 
+    def or_else(self, others: Cells) -> Cells:
+        """The same with others where there is no text; both are of the same buffers."""
+        missing = self.missing
+        start, size = np.where(missing, others.start, self.start), np.where(missing, others.size, self.size)
+        return Cells(self.data, self.side, start, size)
+
     def texts(self, name: str) -> pl.Series:
         """All of them as a column of strings, which keeps nothing of what was read."""
         if not native.COMPILED:

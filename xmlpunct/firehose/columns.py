@@ -10,7 +10,7 @@ from xmlpunct.forks import polars_works
 from xmlpunct.punctuations.others import pattern_expression
 from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.schema import Attribute
-from xmlpunct.types import STRING, Type, Value
+from xmlpunct.types import STRING, XML, Type, Value
 
 FEW = 32
 """So few texts are read sooner one by one."""
@@ -34,7 +34,7 @@ def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.
     name, type_, bound = attribute.name, attribute.type, attribute.domain is not WILDCARD
     if not polars_works():
         values, found = _one_by_one(type_, cells, name)
-    elif type_ is STRING and not wanted and not bound:
+    elif type_ in (STRING, XML) and not wanted and not bound:
         found = {}
         values = pl.Series(name, [None], dtype=pl.String()).new_from_index(0, len(cells))
     else:
@@ -61,7 +61,7 @@ def _outside(attribute: Attribute, values: pl.Series) -> list[int]:
 
 def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, str]]:
     """The values of texts in XML Schema's form, exactly as ``type_.read`` reads each, and what is wrong."""
-    if type_ is STRING:
+    if type_ in (STRING, XML):
         return cells.texts(name), {}
     read = cells.numbers(type_, name)
     if read is None:

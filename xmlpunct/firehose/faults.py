@@ -89,13 +89,17 @@ class Places:
 
     def text(self, number: int) -> str:
         """The element of the n-th start tag as it stands in the source, cut to about 2,000 characters."""
+        return shown(self.split.data, *self.extent(number, 4 * _SHOWN))
+
+    def extent(self, number: int, most: float = float("inf")) -> tuple[int, int]:
+        """Where the element of the n-th start tag begins and ends, or what of it is about so long."""
         begins, ends, deltas = self._tokens
         at = self._starts[number - 1]
         begin, depth = begins[at], deltas[at]
-        while depth > 0 and ends[at] - begin <= 4 * _SHOWN and at + 1 < len(begins):
+        while depth > 0 and ends[at] - begin <= most and at + 1 < len(begins):
             at += 1
             depth += deltas[at]
-        return shown(self.split.data, begin, ends[at])
+        return begin, ends[at]
 
     def token(self, offset: int) -> tuple[int, int]:
         """The beginning and end of the token, or of the text between two, in which an offset lies."""

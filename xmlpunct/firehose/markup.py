@@ -160,8 +160,8 @@ _LONG_TAG = 1024
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
-def element(raw: str, parent: Element | None) -> Element:
-    """The element that a start tag opens inside ``parent``.
+def element(raw: str, parent: Element | None, whole: bool = False) -> Element:
+    """The element that a start tag opens inside ``parent``. A long tag is kept ``whole`` or not.
 
     >>> element("<p:a b='1'>", element("<r xmlns:p='urn:x'>", None)).name
     '{urn:x}a'
@@ -172,7 +172,7 @@ def element(raw: str, parent: Element | None) -> Element:
         namespaces, declared = namespaces | dict(own), declared + len(own)
     found = _NAME.match(raw)
     tag = found[1] if found else ""
-    if len(raw) > _LONG_TAG:
+    if len(raw) > _LONG_TAG and not whole:
         said = (f" xmlns{prefix and ':'}{prefix}={quoteattr(uri)}" for prefix, uri in own)
         raw = f"<{tag}{''.join(said)}>"
     prefix, colon, local = tag.partition(":")
@@ -182,11 +182,11 @@ def element(raw: str, parent: Element | None) -> Element:
     return Element(raw, f"{{{uri}}}{local}" if uri else local, namespaces, declared)
 
 
-def elements(raws: tuple[str, ...]) -> tuple[Element, ...]:
+def elements(raws: tuple[str, ...], whole: bool = False) -> tuple[Element, ...]:
     """The elements that these start tags open, each inside the one before."""
     found: list[Element] = []
     for raw in raws:
-        found.append(element(raw, found[-1] if found else None))
+        found.append(element(raw, found[-1] if found else None, whole))
     return tuple(found)
 
 

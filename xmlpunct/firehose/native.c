@@ -32,7 +32,7 @@ static int32_t power_of_two(int32_t least)
 static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Numbers targets, Numbers below,
                  Numbers widths, Numbers spaces, const uint8_t *names, size_t names_size)
 {
-    tree->node_count = (int32_t)(nodes.count / 7);
+    tree->node_count = (int32_t)(nodes.count / 9);
     tree->table_count = (int32_t)(tables.count / 3);
     tree->entry_count = (int32_t)(entries.count / 2);
     tree->row_count = (int32_t)widths.count;
@@ -101,12 +101,12 @@ static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Num
 static int is_sound(Numbers nodes, Numbers tables, Numbers entries, Numbers targets, Numbers below, Numbers widths,
                     Numbers spaces, int64_t names_size)
 {
-    int64_t count = nodes.count / 7, names = entries.count / 2;
-    if (count < 1 || nodes.count % 7 || tables.count % 3 || entries.count % 2 || spaces.count % 2
-        || targets.count != names * (spaces.count / 2 + 2) || widths.count % 2)
+    int64_t count = nodes.count / 9, names = entries.count / 2;
+    if (count < 1 || nodes.count % 9 || tables.count % 3 || entries.count % 2 || spaces.count % 2
+        || targets.count != names * (spaces.count / 2 + 2))
         return 0;
-    if (most(nodes, 2, 7) >= widths.count || most(nodes, 3, 7) >= tables.count / 3
-        || most(nodes, 4, 7) >= tables.count / 3 || most(tables, 2, 3) >= count)
+    if (most(nodes, 2, 9) >= widths.count || most(nodes, 3, 9) >= tables.count / 3
+        || most(nodes, 4, 9) >= tables.count / 3 || most(tables, 2, 3) >= count)
         return 0;
     for (int64_t i = 0; i < names; i++)
         if (entries.at[2 * i] < 0 || entries.at[2 * i + 1] < 1 || entries.at[2 * i] + (int64_t)entries.at[2 * i + 1] > names_size)
@@ -121,9 +121,12 @@ static int is_sound(Numbers nodes, Numbers tables, Numbers entries, Numbers targ
         if (widths.at[i] < 0 || widths.at[i] > 1 << 20)
             return 0;
     for (int64_t i = 0; i < count; i++) {
-        const int32_t *node = nodes.at + 7 * i;
+        const int32_t *node = nodes.at + 9 * i;
         if (node[2] < 0 || node[3] < 0 || node[4] < 0 || node[5] < 0 || node[6] < 0
             || node[5] + (int64_t)node[6] > below.count || node[1] >= widths.at[node[2]])
+            return 0;
+        if (node[7] < 0 || node[7] >= widths.count || node[8] < 0
+            || (node[0] & ITEM && node[8] + (int64_t)widths.at[node[7]] > widths.at[node[2]]))
             return 0;
         for (int32_t j = 0; j < node[6]; j++)
             if (below.at[node[5] + j] < 0 || below.at[node[5] + j] >= widths.at[node[2]])
@@ -132,7 +135,7 @@ static int is_sound(Numbers nodes, Numbers tables, Numbers entries, Numbers targ
             const int32_t *table = tables.at + 3 * node[which];
             int64_t wide = spaces.count / 2 + 2, limit = which == 3 ? count : widths.at[node[2]];
             for (int64_t j = table[0] * wide; j < (table[0] + table[1]) * wide; j++)
-                if (targets.at[j] < 0 || targets.at[j] >= limit)
+                if (targets.at[j] < (which == 3 ? 0 : -1) || targets.at[j] >= limit)
                     return 0;
         }
     }
@@ -225,10 +228,8 @@ static PyObject *found_by(const Walk *w, const Walk *far)
         fine = put(missed, PyLong_FromLongLong(w->missed[i]));
     const Fault *fault = (const Fault *)w->faults.at;
     for (size_t i = 0; fine && i < w->faults.size / sizeof *fault; i++, fault++) {
-        PyObject *name = fault->stray ? name_of(fault->space, fault->local) : Py_NewRef(Py_None);
         if (fault->row < w->rows[fault->kind].count)
-            fine = put(faults, name ? Py_BuildValue("iiiO", fault->kind, fault->row, fault->slot, name) : NULL);
-        Py_XDECREF(name);
+            fine = put(faults, Py_BuildValue("iii", fault->kind, fault->row, fault->slot));
     }
     const Seen *name = (const Seen *)w->seen.at;
     for (size_t i = 0; fine && i < w->seen.size / sizeof *name; i++, name++)

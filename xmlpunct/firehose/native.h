@@ -17,7 +17,7 @@ enum {
     VALUE = 2,       /* its text is a value */
     TEXT = 4,        /* its text is kept, be it only to be judged at its end */
     MARKS = 8,       /* it is in a namespace that is not read: what is below `below` is missing for that reason */
-    STRAY = 16,      /* an element where only text belongs */
+    INTO = 16,       /* its text is part of the text around it */
     NESTED = 32,     /* named as a tuple, inside one */
     UNDECLARED = 64, /* not among the columns that were guessed */
     GUESSED = 128,   /* whose attributes and text count as overlooked if they are undeclared */
@@ -25,11 +25,13 @@ enum {
     BLANK = 512,     /* part of a punctuation that holds elements and no text */
     OPEN = 1024,     /* an undeclared part of a punctuation: says nothing if it says "*" */
     WRONG = 2048,    /* not for us */
+    ITEM = 8192,     /* it is an item of an array */
     LEAF = 4096,     /* there is nothing to do but to take its text, if it is a value */
 };
 
 typedef struct {
     int32_t flags, slot, row, children, attributes, below, below_count;
+    int32_t item, first; /* of an item its kind of row, and the first of its cells among those of the tuple */
 } Node;
 
 /* A name: its first 8 bytes, and where it is among the tree's names. */
@@ -82,10 +84,9 @@ typedef struct {
     int32_t size;
 } Span;
 
-/* What is wrong with the form of a row; an element inside a value has a name. */
+/* A value of a row that is given more than once. */
 typedef struct {
-    int32_t kind, row, slot, stray;
-    Span space, local;
+    int32_t kind, row, slot;
 } Fault;
 
 /* What was overlooked by a name that the tree does not know. */
@@ -110,6 +111,7 @@ typedef struct {
 typedef struct {
     Span prefix, local, value, space;
     uint64_t head;
+    int32_t number; /* of its namespace */
     int odd, declares;
 } Attribute;
 

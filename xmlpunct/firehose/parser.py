@@ -11,30 +11,35 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from lxml import etree
 
 from xmlpunct.firehose import faults
+from xmlpunct.firehose.ancestors import Ancestors, Branch
 from xmlpunct.firehose.builder import Parsed, Rows, SliceBuilder
 from xmlpunct.firehose.bundling import batch_of
 from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.dictionary import contained
+from xmlpunct.firehose.items import Items
+from xmlpunct.firehose.levels import merged
 from xmlpunct.firehose.markup import complete, long_tag
-from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.position import Said, Split
 from xmlpunct.firehose.prologue import NO_DOCTYPE, Ready, ready
 from xmlpunct.firehose.reading import PunctuationError, punctuations_of, read_punctuation
-from xmlpunct.firehose.shape import LimitError, Names, Shape, states
+from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import (
     PUNCT_NAMESPACE,
+    Elements,
     Limits,
     StreamSpec,
     elements_of,
-    expanded,
     punctuation_element,
 )
-from xmlpunct.firehose.target import Branch, DoctypeError, Found, Target
+from xmlpunct.firehose.states import LimitError, Names, states
+from xmlpunct.firehose.target import DoctypeError, Found, Target
 from xmlpunct.firehose.walker import Walk, Walked, Walker
 from xmlpunct.forks import polars_works
 from xmlpunct.punctuations.batch import COLUMN_FROM
@@ -68,6 +73,14 @@ def parse_conforming(
 ) -> Parsed:
     """`parse_split` by libxml2 alone: the same, at its own pace."""
     return _parse(split, _Streams(tuple(specs), punct_namespace, limits)).run()
+
+
+def said_after(split: Split, elements: Elements, limits: Limits) -> Said:
+    """What the elements that are open behind a split have given to tuples in them."""
+    parse = _parse(split, _Streams(elements.specs, elements.punct_namespace, limits))
+    if parse.find() is not None or not parse.said:
+        return ()
+    return tuple(tuple(sorted(chain(*of_one))) for of_one in zip(*parse.said, strict=True))
 
 
 class Parser:
@@ -110,10 +123,10 @@ class Parser:
                 said = _said(spec.schema, shape, found)
             except PunctuationError:
                 return None
+            place = partial(_place, split, found)
             offsets = partial(found.at.astype, np.int64)
-            rows = Rows(len(found.at), found.cells, found.faults, partial(_place, split, found), offsets)
-            before = found.before.astype(np.int64)
-            builder.add(spec, shape, rows, said, before, found.overlooked)
+            rows = Rows(len(found.at), found.cells, found.faults, place, offsets, found.items)
+            builder.add(spec, shape, rows, said, found.before.astype(np.int64), found.overlooked)
         return builder.parsed
 
 
@@ -125,18 +138,18 @@ def _place(split: Split, found: Walked, row: int) -> tuple[int, str]:
 
 def _said(schema: Schema, shape: Shape, found: Walked) -> Sequence[Punctuation | None]:
     """The punctuations of a stream; in a column, if they make one."""
-    count, slots = len(found.before), found.patterns
+    count, texts = len(found.before), found.patterns_of(schema, shape)
     if found.dropped.any():
         kept = np.flatnonzero(~found.dropped)
         said: list[Punctuation | None] = [None] * count
-        listed = [cells.take(kept).listed("*") for cells in slots]
-        for place, p in zip(kept.tolist(), punctuations_of(schema, shape, len(kept), listed), strict=True):
+        listed = [None if cells is None else cells.take(kept).listed("*") for cells in texts]
+        for place, p in zip(kept.tolist(), punctuations_of(schema, len(kept), listed), strict=True):
             said[place] = p
         return said
-    batch = batch_of(schema, shape, slots) if count >= COLUMN_FROM and polars_works() else None
+    batch = batch_of(schema, texts) if count >= COLUMN_FROM and polars_works() else None
     if batch is not None:
         return batch
-    return punctuations_of(schema, shape, count, [cells.listed("*") for cells in slots])
+    return punctuations_of(schema, count, [None if cells is None else cells.listed("*") for cells in texts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +168,12 @@ class _Streams:
         self.specs, self.limits, self.punct_namespace = specs, limits, punct_namespace
         self.shapes = [Shape.of(spec.schema) for spec in specs]
         self.groups = _groups(specs, punct_namespace)
-        self.elements = elements_of(specs, punct_namespace)
+        elements_of(specs, punct_namespace)  # which looks whether they can be told apart
 
     def punctuation(self, stream: int, branch: Branch) -> Punctuation | None:
         """The punctuation of a stream that an element says. Raises `PunctuationError`."""
         spec = self.specs[stream]
-        return read_punctuation(spec.schema, self.shapes[stream], branch, self._uris(spec))
-
-    def _uris(self, spec: StreamSpec) -> frozenset[str]:
-        """The namespaces in which the parts of a punctuation may be."""
-        return frozenset({"", self.punct_namespace, expanded(spec.element)[0]})
+        return read_punctuation(spec, self.shapes[stream], branch, self.punct_namespace)
 
 
 class _Parse:
@@ -174,14 +183,15 @@ class _Parse:
         self.split, self.ready, self.behind = split, ready, behind
         self.streams, self.limits = streams, streams.limits
         self.places = faults.Places(split)
+        self.said: list[list[list[tuple[int, int, tuple[str, ...], bool]]]] = []
         self.prologue = split.start.prologue
-        self.found = [Found(len(shape.paths)) for shape in streams.shapes]
+        self.found = [Found(shape.width, len(shape.tables)) for shape in streams.shapes]
 
     def run(self) -> Parsed:
         return self.deliver(self.find())
 
     def find(self) -> _Fatal | None:
-        """Parse, and find out what ends the delivery."""
+        """Parse, and find out what ends the builder."""
         ready = self.ready
         if not self.split.final and len(self.split.data) > self.limits.element:
             # What comes behind the last complete token is cut anywhere.
@@ -193,28 +203,52 @@ class _Parse:
         return fatal
 
     def read(self, ready: Ready, group: list[int]) -> _Fatal | None:
-        """Parse for some of the streams, whose elements all differ."""
-        target = self.target(group)
+        """Parse for some of the streams, whose elements all differ; one of nested tuples level by level."""
+        fatal = self.read_level(ready, group, 0)
+        level, whole = 0, [self.found[i] for i in group]
+        while any(self.streams.specs[i].nested for i in group) and any(found.at for found in whole):
+            level += 1
+            self.read_level(ready, group, level)
+            further = [self.found[i] for i in group]
+            if not any(found.at for found in further):
+                break
+            pairs = zip(whole, further, strict=True)
+            whole = [merged(self.streams.shapes[i], *both) for i, both in zip(group, pairs, strict=True)]
+        for i, found in zip(group, whole, strict=True):
+            self.found[i] = found
+        return fatal
+
+    def read_level(self, ready: Ready, group: list[int], level: int) -> _Fatal | None:
+        """Parse for some of the streams, for tuples that are inside so many others."""
+        target = self.target(group, level)
         fatal = self.parse(target, ready.data)
         if isinstance(fatal, etree._LogEntry | _Unknown):
             entry = None if isinstance(fatal, _Unknown) else fatal
             offset, right, reason = faults.malformed(self.split, ready.data, entry)
-            target = self.target(group)
+            target = self.target(group, level)
             again = self.parse(target, ready.data[:right])
             fatal = again if isinstance(again, _Fatal) else _Fatal(offset, reason)
         elif fatal is None:
             fatal = self.behind or self.unfinished(target, ready)
         for i, found in zip(group, target.found, strict=True):
             self.found[i] = found
+        if target.ancestors is not None and level == 0:
+            self.said.append(
+                [[(group[i], s, texts, read) for i, s, texts, read in one] for one in target.ancestors.said]
+            )
         return fatal
 
-    def target(self, group: list[int]) -> Target:
+    def target(self, group: list[int], level: int) -> Target:
         names, all_ = Names(self.limits), self.streams
         specs, shapes = [all_.specs[i] for i in group], [all_.shapes[i] for i in group]
         marks = [punctuation_element(spec.element, all_.punct_namespace) for spec in specs]
-        return Target(
-            states(specs, shapes, marks, all_.elements, names), names, [len(s.paths) for s in shapes]
+        reach = any(shape.ups for shape in shapes)
+        before = tuple(
+            tuple((group.index(i), *rest) for i, *rest in one if i in group) for one in self.split.start.said
         )
+        ancestors = Ancestors(specs, shapes, before) if reach else None  # type: ignore[arg-type]
+        outside = states(specs, shapes, marks, all_.specs, names, level)
+        return Target(outside, names, shapes, ancestors)
 
     def parse(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """Run the parser. Gives what was too large or forbidden, what was malformed, or None."""
@@ -282,7 +316,11 @@ class _Parse:
             cells = [Cells.of(found.cells[slot : count * width : width]) for slot in range(width)]
             faults = {row: fault for row, fault in found.faults.items() if row < count}
             offsets = partial(self.offsets, found, count)
-            rows = Rows(count, cells, faults, partial(self.place, found), offsets)
+            cells = self.raw_cells(self.streams.shapes[i], cells, 0)
+            rows = Rows(
+                count, cells, faults, partial(self.place, found), offsets, self.items(i, found, count)
+            )
+            rows.late = [(*self.place_of(number), slot) for number, slot in found.late if number < end]
             said = [(before, p) for number, before, p in punctuations[i] if number < end]
             at, ps = np.array([n for n, _ in said], np.int64), [p for _, p in said]
             builder.add(
@@ -303,8 +341,39 @@ class _Parse:
 
     def place(self, found: Found, row: int) -> tuple[int, str]:
         """Where a tuple begins, and its text."""
-        number = found.at[row] - len(self.split.start.open)
+        return self.place_of(found.at[row])
+
+    def place_of(self, number: int) -> tuple[int, str]:
+        """Where the element of a start tag begins, and its text."""
+        number -= len(self.split.start.open)
         return self.places.offset(number), self.places.text(number)
+
+    def items(self, stream: int, found: Found, count: int) -> list[Items]:
+        """The items of arrays, by table, for so many tuples."""
+        shape = self.streams.shapes[stream]
+        tables = [Items([], np.empty(0, np.int64))]
+        kept = [count]
+        for number, table in enumerate(shape.tables[1:], 1):
+            of = np.array(found.of[number], np.int64)
+            kept.append(int(np.searchsorted(of, kept[table.parent])))
+            width, end = table.end - table.first, kept[-1] * (table.end - table.first)
+            cells = [Cells.of(found.items[number][slot:end:width]) for slot in range(width)]
+            tables.append(Items(self.raw_cells(shape, cells, table.first), of[: kept[-1]]))
+        return tables
+
+    def raw_cells(self, shape: Shape, cells: list[Cells], first: int) -> list[Cells]:
+        """Cells from a slot on, with elements as they stood in place of the numbers of their start tags."""
+        data, open_ = self.split.data, len(self.split.start.open)
+        for slot in shape.raws:
+            if first <= slot < first + len(cells):
+                texts = [
+                    data[slice(*self.places.extent(int(text) - open_))].decode("utf-8", "surrogateescape")
+                    if text
+                    else None
+                    for text in cells[slot - first].listed()
+                ]
+                cells[slot - first] = Cells.of(texts)
+        return cells
 
     def offsets(self, found: Found, count: int) -> Ints:
         """Where the first tuples begin."""
@@ -340,8 +409,8 @@ def _groups(specs: Sequence[StreamSpec], punct_namespace: str) -> list[list[int]
     """The streams in groups, in each of which no two want the same element."""
     groups: list[tuple[set[str], list[int]]] = []
     for i, spec in enumerate(specs):
-        wanted = {spec.element, punctuation_element(spec.element, punct_namespace)}
-        for names, members in groups:
+        wanted = {spec.tag, punctuation_element(spec.element, punct_namespace)}
+        for names, members in () if spec.nested else groups:
             if not names & wanted:
                 names |= wanted
                 members.append(i)

@@ -7,13 +7,14 @@ from functools import lru_cache, partial
 from itertools import repeat
 
 from xmlpunct.errors import PatternError, XmlPunctError
+from xmlpunct.firehose.ancestors import Branch
 from xmlpunct.firehose.shape import Shape, Step
-from xmlpunct.firehose.target import Branch
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import SPACE, Type
+from xmlpunct.types import SPACE, STRING, Type
 
 _SHORT = 64
 """Only such texts, in characters, are remembered: others come once, and may be of any size."""
@@ -24,35 +25,39 @@ class PunctuationError(XmlPunctError):
 
 
 def read_punctuation(
-    schema: Schema, shape: Shape, branch: Branch, namespaces: frozenset[str]
+    spec: StreamSpec, shape: Shape, branch: Branch, punct_namespace: str
 ) -> Punctuation | None:
-    """The punctuation that an element says, whose parts may be in any of ``namespaces`` (empty: none).
+    """The punctuation that an element says, whose parts may be in the namespace of punctuations or in none.
 
     None for one that constrains something that the schema does not declare: without that it would say more
-    than it does. Raises `PunctuationError`.
+    than it does. One that constrains the condition on tuples says nothing beside it, or nothing of them at all. Raises
+    `PunctuationError`.
     """
-    reader = _Reader(schema, shape, namespaces)
-    reader.read(branch, shape.root)
+    reader = _Reader(shape, frozenset({"", punct_namespace, spec.space}), punct_namespace)
+    if spec.where is not None and spec.where[0] not in shape.root.attributes:
+        name, value = spec.where
+        said = branch.attributes.pop(name, "*")
+        try:
+            pattern = _parsed(STRING, said)
+        except PatternError as error:
+            raise PunctuationError(f"wrong punctuation: {error}") from None
+        if not pattern.matches(value):
+            return Punctuation(spec.schema, [EMPTY] * len(spec.schema)) if len(spec.schema) else None
+    reader.read(branch, (shape.root,), is_root=True)
     if reader.undeclared:
         return None
-    return punctuation_of(schema, shape, reader.texts)
-
-
-def punctuation_of(schema: Schema, shape: Shape, texts: Sequence[str | None]) -> Punctuation:
-    """The punctuation whose patterns' texts are given by slot (None: ``*``). Raises `PunctuationError`."""
-    by_attribute = zip(schema, shape.slots, strict=True)
-    return Punctuation(schema, [_pattern(a, texts[slot]) for a, slot in by_attribute])
+    by_attribute = zip(spec.schema, reader.by_attribute(), strict=True)
+    return Punctuation(spec.schema, [_pattern(a, text) for a, text in by_attribute])
 
 
 def punctuations_of(
-    schema: Schema, shape: Shape, count: int, slots: Sequence[Sequence[str] | None]
+    schema: Schema, count: int, texts_by_attribute: Iterable[Sequence[str] | None]
 ) -> list[Punctuation]:
-    """`punctuation_of`, for so many, whose texts are given by slot."""
+    """So many punctuations, whose patterns' texts are given by attribute."""
     if not len(schema):
         return [Punctuation(schema, ())] * count
     columns: list[Iterable[Pattern]] = []
-    for attribute, slot in zip(schema, shape.slots, strict=True):
-        texts = slots[slot]
+    for attribute, texts in zip(schema, texts_by_attribute, strict=True):
         if texts is None or texts.count("*") == count:
             columns.append(repeat(WILDCARD, count))
         else:
@@ -89,45 +94,100 @@ def _known(type_: Type, text: str) -> Pattern:
 
 
 class _Reader:
-    def __init__(self, schema: Schema, shape: Shape, namespaces: frozenset[str]) -> None:
-        self.schema, self.shape, self.namespaces = schema, shape, namespaces
-        self.texts: list[str | None] = [None] * len(shape.paths)
+    """Reads the patterns of a punctuation: each stands at its column's path, or under its name."""
+
+    def __init__(self, shape: Shape, namespaces: frozenset[str], punct_namespace: str) -> None:
+        self.shape, self.namespaces, self.punct_namespace = shape, namespaces, punct_namespace
+        self.texts: list[str | None] = [None] * (shape.width + len(shape.said))
         self.undeclared = False
 
-    def read(self, branch: Branch, step: Step) -> None:
+    def by_attribute(self) -> list[str | None]:
+        """The texts of the patterns (None: there is none)."""
+        found = []
+        for a, slot in zip(self.shape.tables[0].schema, self.shape.slots, strict=True):
+            said = self.shape.said.get(a.name)
+            under_name = None if said is None else self.texts[said]
+            at_path = self.texts[slot] if slot >= 0 else None
+            if under_name is not None and at_path is not None:
+                self.twice(a.name)
+            found.append(at_path if under_name is None else under_name)
+        return found
+
+    def read(self, branch: Branch, steps: Sequence[Step], is_root: bool = False) -> None:
         for name, text in branch.attributes.items():
-            if name in step.attributes:
-                self.give(step.attributes[name], text)
-            elif name[:1] != "{" and text.strip(SPACE) != "*":
+            slots = [step.attributes[name] for step in steps if name in step.attributes]
+            for slot in slots:
+                self.give(slot, text)
+            if not slots and name[:1] != "{" and text.strip(SPACE) != "*":
                 self.undeclared = True
-        if step.slot >= 0:
-            self.give(step.slot, branch.text)
-        else:
+        values = {slot for step in steps for slot in (step.text, step.own) if slot >= 0}
+        values = values or {step.raw for step in steps if step.raw >= 0}
+        is_item = any(step.item >= 0 for step in steps)
+        below = [hop for step in steps for hop in step.children]
+        for slot in values if branch.text.strip(SPACE) or not (below or is_root) else ():
+            self.give(slot, branch.text)
+        if is_item and not values:
+            self.undeclared |= _constrains(branch)
+            return
+        if not values:
             _no_text(branch)
+        counts: dict[str, int] = {}
         for child in branch.children:
-            below = step.children.get(self.local(child.name))
-            if below is not None:
-                self.read(child, below)
-            elif step.slot >= 0:
-                path = self.shape.paths[step.slot]
+            reached = self.reached(child, steps, counts)
+            if reached:
+                self.read(child, reached)
+            elif is_root and self.said(child) in self.shape.said:
+                if child.children or child.attributes:
+                    raise PunctuationError(
+                        f"wrong punctuation: <{self.said(child)}> has no more than a pattern"
+                    )
+                self.give(self.shape.said[self.said(child)], child.text)
+            elif values and not is_root:
+                path = self.shape.paths[min(values)]
                 raise PunctuationError(
                     f"wrong punctuation: an element <{child.name}> inside the pattern of {path}"
                 )
             else:
                 self.undeclared |= _constrains(child)
 
+    def reached(self, child: Branch, steps: Sequence[Step], counts: dict[str, int]) -> list[Step]:
+        """The steps that arrive at an element."""
+        uri, _, local = child.name.rpartition("}")
+        uri = uri[1:]
+        hops = [(hop, below) for step in steps for hop, below in step.children.items() if hop.local == local]
+        exact = [hop.name for hop, _ in hops if hop.name == child.name]
+        if not exact and uri in self.namespaces:
+            names = {hop.name for hop, _ in hops}
+            exact = [*names] if len(names) == 1 else [name for name in names if name == local]
+        found = []
+        for name in dict.fromkeys(exact):
+            counts[name] = counts.get(name, 0) + 1
+            for hop, below in hops:
+                if hop.name != name or (hop.position and hop.position != counts[name]):
+                    continue
+                if hop.attribute and child.attributes.get(hop.attribute) != hop.value:
+                    continue
+                found.append(below)
+        chosen = {hop.attribute for hop, below in hops if below in found and hop.attribute}
+        for name in chosen:  # which says which element it is, and constrains nothing
+            if not any(name in below.attributes for below in found):
+                child.attributes.pop(name, None)
+        return found
+
+    def said(self, child: Branch) -> str:
+        """The column that an element is named by, perhaps."""
+        uri, _, local = child.name.rpartition("}")
+        return local if uri[1:] == self.punct_namespace else ""
+
     def give(self, slot: int, text: str) -> None:
         if self.texts[slot] is not None:
-            name = next(a.name for a, s in zip(self.schema, self.shape.slots, strict=True) if s == slot)
-            raise PunctuationError(f"wrong punctuation: attribute {name} is given more than once")
+            names = [*self.shape.names, *self.shape.said]
+            self.twice(names[slot])
         self.texts[slot] = text
 
-    def local(self, name: str) -> str:
-        """The local name, or one that is nobody's if the namespace is foreign."""
-        if name[:1] != "{":
-            return name
-        uri, _, local = name[1:].rpartition("}")
-        return local if uri in self.namespaces else ""
+    @staticmethod
+    def twice(name: str) -> None:
+        raise PunctuationError(f"wrong punctuation: attribute {name} is given more than once")
 
 
 def _constrains(branch: Branch) -> bool:

@@ -50,6 +50,25 @@ static inline int32_t whole_text(const Walk *w, const Open *top, const uint8_t *
     return (int32_t)w->scratch[w->depth].size;
 }
 
+/* Add the text of the innermost element to that of the one around it. */
+static int pass_up(Walk *w, Open *top)
+{
+    const uint8_t *at;
+    int32_t size = whole_text(w, top, &at);
+    int is_apart = top->pieces > 1, status = DONE;
+    w->depth--;
+    if (is_apart && top[-1].pieces < 2) { /* there is no place in the split to remember */
+        w->scratch[w->depth].size = 0;
+        if (top[-1].pieces && !append(w->scratch + w->depth, w->data + top[-1].start, (size_t)top[-1].size))
+            status = NO_MEMORY;
+        top[-1].pieces = 2;
+    }
+    if (!status)
+        status = collect(w, at, at + size, LITERAL, 0);
+    w->depth++;
+    return status;
+}
+
 static int is_blank(const uint8_t *at, int32_t size)
 {
     return skip_space(at, at + size) == at + size;
@@ -65,22 +84,20 @@ static int is_star(const uint8_t *at, int32_t size)
 
 /* Rows */
 
-static int fault(Walk *w, int stray, int32_t slot, Span space, Span local)
+static int fault(Walk *w, int32_t slot)
 {
     if (w->row_fault)
         return DONE;
     w->row_fault = 1;
-    Fault found = {w->row, w->rows[w->row].count, slot, stray, space, local};
+    Fault found = {w->row, w->rows[w->row].count, slot};
     return append(&w->faults, &found, sizeof found) ? DONE : NO_MEMORY;
 }
 
 static inline int set(Walk *w, int32_t slot, int32_t start, int32_t size)
 {
     int32_t *cell = w->cells + 2 * slot;
-    if (cell[1] >= 0) {
-        Span none = {NULL, 0};
-        return w->row % 2 ? PASS : fault(w, 0, slot, none, none);
-    }
+    if (cell[1] >= 0)
+        return w->row % 2 ? PASS : fault(w, slot);
     cell[0] = start;
     cell[1] = size;
     return DONE;
@@ -118,6 +135,20 @@ static int close_row(Walk *w, int32_t end)
         w->marked = 0;
     }
     rows->cells.size += 2 * sizeof(int32_t) * (size_t)width;
+    rows->count++;
+    return append(&rows->heads, &head, sizeof head) ? DONE : NO_MEMORY;
+}
+
+/* Take the item of an array that is complete, and make room for the next one. */
+static int close_item(Walk *w, const Node *node)
+{
+    Rows *rows = w->rows + node->item;
+    int32_t width = w->tree->widths[node->item], *cells = w->cells + 2 * node->first;
+    Head head = {w->rows[w->row].count, 0, 0, 0};
+    if (!append(&rows->cells, cells, 2 * sizeof(int32_t) * (size_t)width))
+        return NO_MEMORY;
+    for (int32_t i = 0; i < width; i++)
+        cells[2 * i + 1] = -1;
     rows->count++;
     return append(&rows->heads, &head, sizeof head) ? DONE : NO_MEMORY;
 }

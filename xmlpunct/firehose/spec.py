@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
+from xmlpunct.arrays import path_of
 from xmlpunct.errors import UsageError
-from xmlpunct.names import check_element
+from xmlpunct.paths import read_element
 from xmlpunct.provenance import with_origin
 from xmlpunct.schema import Schema
 
@@ -21,6 +23,8 @@ ElementName = str
 class StreamSpec:
     """A stream to be read: its name, its schema, and the expanded name of its tuple elements.
 
+    ``element`` may name the elements right around them too, as a path. Tuples are those elements alone in which the
+    XML attribute of ``where`` has its value. If they are ``nested``, those inside others are tuples as well.
     ``columns`` are the attributes whose values are needed (None: all). In others a null may stand for whatever
     needs no looking at; what is wrong with them is found all the same. ``placed`` tuples carry where they stood.
     A ``guessed`` schema was taken from a tuple: what others hold beside it is counted as overlooked. Raises
@@ -33,12 +37,40 @@ class StreamSpec:
     columns: frozenset[str] | None = None
     placed: bool = False
     guessed: bool = False
+    where: tuple[str, str] | None = None
+    nested: bool = False
 
     def __post_init__(self) -> None:
         try:
-            check_element(self.element)
+            _ = self.names
         except ValueError as error:
             raise UsageError(str(error)) from None
+
+    @cached_property
+    def names(self) -> tuple[ElementName, ...]:
+        """The expanded names of the elements on the way to a tuple, its own the last."""
+        return read_element(self.element)
+
+    @property
+    def tag(self) -> ElementName:
+        """The expanded name of its tuples' elements."""
+        return self.names[-1]
+
+    @cached_property
+    def said(self) -> frozenset[ElementName]:
+        """The names of the elements beside its tuples, and around them, that these have something of."""
+        paths = [path_of(a) for a in self.schema if a.path[:3] == "../"]
+        return frozenset(name for path in paths for hop in path.hops[:1] for name in hop.names(self.space))
+
+    @property
+    def reaches_up(self) -> bool:
+        """Whether its tuples have something of the elements around them."""
+        return any(a.path[:3] == "../" for a in self.schema)
+
+    @property
+    def space(self) -> str:
+        """The namespace of its tuples' elements (empty: none)."""
+        return expanded(self.tag)[0]
 
     @property
     def layout(self) -> Schema:
@@ -48,6 +80,16 @@ class StreamSpec:
     def wants(self, attribute: str) -> bool:
         """Whether the values of an attribute are needed."""
         return self.columns is None or attribute in self.columns
+
+
+class Elements(frozenset[ElementName]):
+    """Names of elements that a `Splitter` must not cut.
+
+    ``specs`` are the streams, if some of their tuples have something of the elements around them.
+    """
+
+    specs: tuple[StreamSpec, ...] = ()
+    punct_namespace = PUNCT_NAMESPACE
 
 
 @dataclass(frozen=True)
@@ -86,19 +128,21 @@ def expanded(name: ElementName) -> tuple[str, str]:
 
 def punctuation_element(element: ElementName, punct_namespace: str = PUNCT_NAMESPACE) -> ElementName:
     """The name of the punctuations that go with a tuple element."""
-    return f"{{{punct_namespace}}}{expanded(element)[1]}"
+    return f"{{{punct_namespace}}}{expanded(read_element(element)[-1])[1]}"
 
 
-def elements_of(
-    specs: Iterable[StreamSpec], punct_namespace: str = PUNCT_NAMESPACE
-) -> frozenset[ElementName]:
+def elements_of(specs: Collection[StreamSpec], punct_namespace: str = PUNCT_NAMESPACE) -> Elements:
     """The tuple and punctuation elements of some streams: what a `Splitter` must not cut.
 
     Raises `UsageError` where tuples and punctuations cannot be told apart.
     """
-    names = [spec.element for spec in specs]
+    names = [spec.tag for spec in specs]
     check_namespace(names, punct_namespace)
-    return frozenset(names) | {punctuation_element(n, punct_namespace) for n in names}
+    marks = (punctuation_element(n, punct_namespace) for n in names)
+    found = Elements({*names, *marks}.union(*(spec.said for spec in specs)))
+    if any(spec.reaches_up for spec in specs):
+        found.specs, found.punct_namespace = tuple(specs), punct_namespace
+    return found
 
 
 def check_namespace(elements: Iterable[ElementName], punct_namespace: str) -> None:
@@ -106,5 +150,5 @@ def check_namespace(elements: Iterable[ElementName], punct_namespace: str) -> No
     if not punct_namespace or set("{}") & set(punct_namespace):
         raise UsageError(f"{punct_namespace!r} is no namespace of punctuations: it is a URI")
     for element in elements:
-        if expanded(element)[0] == punct_namespace:
+        if expanded(read_element(element)[-1])[0] == punct_namespace:
             raise UsageError(f"{element} is a punctuation: its namespace is that of punctuations")

@@ -17,8 +17,9 @@ import numpy as np
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.markup import Tokens, element, terminator, tokens
 from xmlpunct.firehose.markup import elements as opened_by
-from xmlpunct.firehose.position import Position, Split
-from xmlpunct.firehose.spec import ElementName, Limits
+from xmlpunct.firehose.parser import said_after
+from xmlpunct.firehose.position import Position, Said, Split
+from xmlpunct.firehose.spec import ElementName, Elements, Limits
 from xmlpunct.firehose.walker import Walk, boundaries
 
 _STEP = 8192
@@ -60,9 +61,10 @@ class Splitter:
     ) -> None:
         self.source, self.limits, self._ahead = source, limits, ahead
         self._kept = frozenset(elements)
+        self._reaching = elements if isinstance(elements, Elements) and elements.specs else None
         self._position = position
         self._data = bytearray()
-        self._stack = [*opened_by(position.open)]  # open at _scanned
+        self._stack = [*opened_by(position.open, self._whole)]  # open at _scanned
         self._step = limits.element  # how much to look at first
         self._scanned = 0  # everything before this is understood
         self._tail = 0  # where the token begins that is not complete yet,
@@ -78,6 +80,11 @@ class Splitter:
     def position(self) -> Position:
         """Where the next split begins."""
         return self._position
+
+    @property
+    def _whole(self) -> bool:
+        """Whether tuples may have something of what start tags around them say."""
+        return self._reaching is not None
 
     @property
     def pending(self) -> int:
@@ -184,7 +191,7 @@ class Splitter:
             data = bytes(memoryview(self._data)[:stop])
             walk = self._ahead(Split(self.source, self._position, data, False))
             if walk is not None:
-                self._scanned, self._stack = 0, [*opened_by(self._position.open)]
+                self._scanned, self._stack = 0, [*opened_by(self._position.open, self._whole)]
                 self._follow(data, walk)
                 return True
         data = bytes(memoryview(self._data)[self._scanned : stop])
@@ -201,7 +208,7 @@ class Splitter:
         stack = self._stack[: walk.kept]
         for start, length in walk.opened:
             raw = chunk[start : start + length].decode("utf-8", "surrogateescape")
-            stack.append(element(raw, stack[-1] if stack else None))
+            stack.append(element(raw, stack[-1] if stack else None, self._whole))
         self._stack = stack
         self._root_closed = walk.rooted and not stack
         if size and (walk.outside or self._root_closed):  # what comes before a root belongs to it
@@ -282,7 +289,7 @@ class Splitter:
         stack = self._stack[:kept]
         for i in opened:
             raw = chunk[found.start[i] : found.end[i]].decode("utf-8", "surrogateescape")
-            stack.append(element(raw, stack[-1] if stack else None))
+            stack.append(element(raw, stack[-1] if stack else None, self._whole))
         self._stack = stack
         level = next((n for n, e in enumerate(stack) if e.name in self._kept), len(stack))
         if level == len(stack):
@@ -298,7 +305,10 @@ class Splitter:
         data = bytes(memoryview(self._data)[:size])
         del self._data[:size]
         split = Split(self.source, self._position, data, final)
-        self._position = self._position.after(data, self._safe_open)
+        said: Said = ()
+        if self._reaching is not None and self._safe_open and any(s.said for s in self._reaching.specs):
+            said = said_after(split, self._reaching, self.limits)
+        self._position = self._position.after(data, self._safe_open, said)
         self._scanned, self._tail = max(self._scanned - size, 0), max(self._tail - size, 0)
         self._looked, self._judged = max(self._looked - size, 0), max(self._judged - size, 0)
         self._step = max(2 * size, _STEP) if self._root_closed else self.limits.element

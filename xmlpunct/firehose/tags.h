@@ -75,6 +75,17 @@ static int is_uri(Span uri)
     return !hash || !memchr(hash + 1, '#', (size_t)(end - hash - 1));
 }
 
+/* The number of a namespace. */
+static int32_t space_number(const Tree *tree, Span uri)
+{
+    for (int32_t i = 0; i < tree->space_count; i++) {
+        Span known = {tree->names + tree->spaces[2 * i], tree->spaces[2 * i + 1]};
+        if (same(known, uri))
+            return i + 1;
+    }
+    return uri.size ? tree->space_count + 1 : 0;
+}
+
 /* Take a declaration. */
 static int declare(Walk *w, Span prefix, Span uri)
 {
@@ -84,13 +95,7 @@ static int declare(Walk *w, Span prefix, Span uri)
         return PASS;
     if (is_text(uri, "http://www.w3.org/XML/1998/namespace") || is_text(uri, "http://www.w3.org/2000/xmlns/"))
         return PASS;
-    const Tree *tree = w->tree;
-    Space found = {prefix, uri, uri.size ? tree->space_count + 1 : 0};
-    for (int32_t i = 0; i < tree->space_count; i++) {
-        Span known = {tree->names + tree->spaces[2 * i], tree->spaces[2 * i + 1]};
-        if (same(known, uri))
-            found.space = i + 1;
-    }
+    Space found = {prefix, uri, space_number(w->tree, uri)};
     if ((int64_t)(w->spaces.size / sizeof found) >= w->limits.namespaces)
         return PASS;
     if (!prefix.size)
@@ -235,15 +240,18 @@ static int resolve_spaces(Walk *w, Tag *tag)
     for (int32_t i = 0; i < tag->count; i++) {
         Attribute *found = w->attributes + i;
         found->space = none;
+        found->number = 0;
         if (!found->prefix.size || found->declares)
             continue;
         if (is_text(found->prefix, "xml")) {
             found->space = of_xml;
+            found->number = space_number(w->tree, of_xml);
         } else {
             const Space *space = space_of(w, found->prefix);
             if (!space)
                 return PASS;
             found->space = space->uri;
+            found->number = space->space;
         }
         for (int32_t j = 0; j < i; j++) {
             Attribute *other = w->attributes + j;

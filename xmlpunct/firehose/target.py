@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xmlpunct.errors import XmlPunctError
-from xmlpunct.firehose.shape import Kind, LimitError, Names, Node
+from xmlpunct.firehose.ancestors import Ancestors, Branch
+from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import expanded
+from xmlpunct.firehose.states import Kind, LimitError, Names, Node
 from xmlpunct.overlooked import NAMESPACE, NESTED, UNDECLARED, Overlooked, gathered
 from xmlpunct.types import SPACE
 
-_PLAIN, _TUPLE, _PUNCTUATION, _INNER, _STRAY, _NESTED, _OTHER, _FOREIGN, _INSIDE, _UNDECLARED = map(int, Kind)
+(
+    _PLAIN, _TUPLE, _PUNCTUATION, _INNER, _RICH, _OUTSIDE, _OTHER, _CHOICE, _FOREIGN, _INSIDE, _UNDECLARED
+) = map(int, Kind)  # fmt: skip
 
 TEXT = "text()"
 """What text beside the columns that were guessed is overlooked as."""
@@ -20,18 +24,14 @@ END = "xmlpunct-end"
 """A processing instruction put behind the data: where it is not seen, markup before it never ended."""
 
 
+class _Inner(str):
+    """The text of a child, among that of its parent."""
+
+    __slots__ = ()
+
+
 class DoctypeError(XmlPunctError):
     """The document has a DOCTYPE."""
-
-
-@dataclass(slots=True)
-class Branch:
-    """An element of a punctuation."""
-
-    name: str
-    attributes: dict[str, str]
-    text: str = ""
-    children: list[Branch] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -39,16 +39,25 @@ class Found:
     """What was found of one stream. ``cells`` holds the tuples' texts, row after row of ``width``.
 
     ``at`` is, by row, the number of the start tag that it began with. ``faults`` gives, by row, the slot and
-    what is wrong with a tuple's form. A punctuation is the number of its start tag, that of the tuples before
-    it, and its tree. What was ``overlooked`` goes by the number of a start tag, its kind and its name.
+    what is wrong with a tuple's form. Of the items of arrays there are by table the same cells, and the rows ``of``
+    which they are. ``raws`` are the slots in which a text is the number of a start tag. A punctuation is the number
+    of its start tag, that of the tuples before it, and its tree. ``late`` are start tags of what came too late for
+    tuples, with a slot each. What was ``overlooked`` goes by the number of a start tag, its kind and its name.
     """
 
     width: int
+    tables: int = 1
     cells: list[str | None] = field(default_factory=list)
     at: list[int] = field(default_factory=list)
     faults: dict[int, tuple[int, str]] = field(default_factory=dict)
+    items: list[list[str | None]] = field(default_factory=list)
+    of: list[list[int]] = field(default_factory=list)
     punctuations: list[tuple[int, int, Branch]] = field(default_factory=list)
+    late: list[tuple[int, int]] = field(default_factory=list)
     overlooked: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.items, self.of = [[] for _ in range(self.tables)], [[] for _ in range(self.tables)]
 
     def overlooked_before(self, number: float) -> Overlooked:
         """What was overlooked up to a start tag, by kind and name."""
@@ -61,11 +70,14 @@ class Target:
     ``data`` is ``list.append`` itself: text costs no Python call.
     """
 
-    def __init__(self, outside: Node, names: Names, widths: list[int]) -> None:
-        self.found = [Found(width) for width in widths]
+    def __init__(
+        self, outside: Node, names: Names, shapes: list[Shape], ancestors: Ancestors | None = None
+    ) -> None:
+        self.found = [Found(shape.width, len(shape.tables)) for shape in shapes]
+        self.shapes, self.ancestors = shapes, ancestors
         self.starts = 0
         self.reached = False
-        self.node = self.outside = outside
+        self.node = outside
         self.stack: list[Node] = []
         self.parts: list[str] = []
         self.data = self.parts.append
@@ -76,13 +88,15 @@ class Target:
         self.row_at = 0
         self.fault: tuple[int, str] | None = None
         self.foreign: set[tuple[int, str]] = set()
-        self.saved: list[str] = []
+        self.marks: list[int] = []
+        self.counts: list[dict[str, int]] = []
         self.tree: list[Branch] = []
 
     @property
     def inside(self) -> bool:
-        """Whether a tuple or punctuation is open."""
-        return any(node.kind in (_TUPLE, _PUNCTUATION) for node in (*self.stack, self.node))
+        """Whether a tuple or punctuation is open, or what one may say of its ancestors."""
+        every = (*self.stack, self.node)
+        return any(node.kind in (_TUPLE, _PUNCTUATION) or node.said for node in every)
 
     def start_ns(self, prefix: str | None, uri: str) -> None:
         """A declaration in the start tag that comes next."""
@@ -105,18 +119,21 @@ class Target:
         self.node = node = node.children[name]
         if node.kind or attributes:
             self._begin(node, name, attributes)
-        self.parts.clear()
+        else:
+            self.parts.clear()
 
     def end(self, name: str) -> None:
         node = self.node
         if node.kind:
             self._finish(node)
-        elif node.slot >= 0:
-            parts, row = self.parts, self.row
-            if row[node.slot] is None:
-                row[node.slot] = parts[0] if len(parts) == 1 else "".join(parts)
-            else:
-                self._wrong(node.slot, "given more than once")
+        else:
+            parts = self.parts
+            if node.slot >= 0:
+                row = self.row
+                if row[node.slot] is None:
+                    row[node.slot] = parts[0] if len(parts) == 1 else "".join(parts)
+                else:
+                    self._wrong(node.slot, "given more than once")
             parts.clear()
         self.node = self.stack.pop()
 
@@ -131,58 +148,100 @@ class Target:
         pass
 
     def _begin(self, node: Node, name: str, attributes: Mapping[str, str]) -> None:
-        kind = node.kind
         if len(self.stack) > self.deepest:
             raise LimitError(f"elements nested more than {self.deepest} deep")
-        if node is not self.outside:
-            self.inside_count = 0 if self.stack[-1] is self.outside else self.inside_count + 1
+        parent = self.stack[-1]
+        if attributes:
+            self._check(attributes)
+        if node.kind == _CHOICE:
+            self.node = node = self._chosen(node, attributes)
+        kind = node.kind
+        if kind != _OUTSIDE:
+            self.inside_count = 0 if parent.kind == _OUTSIDE else self.inside_count + 1
             self.inside_count += len(attributes)
             if self.inside_count > self.most_inside:
                 raise LimitError(f"more than {self.most_inside:,} elements and attributes inside another")
-        if attributes:
-            self._check(attributes)
+        if node.flows:
+            self.marks.append(len(self.parts))
+        elif kind == _INNER:
+            self.tree[-1].text += "".join(self.parts)
+            self.parts.clear()
+        else:
+            if self.ancestors is not None and parent.said:
+                self.ancestors.say(self.parts)
+            self.parts.clear()
+        if node.counts:
+            self.counts.append({})
         if kind == _TUPLE:
             self.row, self.row_at, self.fault = [None] * self.found[node.stream].width, self.starts, None
+            if self.ancestors is not None:
+                self._inherit(node.stream)
         elif kind == _PUNCTUATION:
             self.row_at = self.starts
             self.tree = [Branch(name, dict(attributes))]
         elif kind == _INNER:
             branch = Branch(name, dict(attributes))
-            self.tree[-1].text += "".join(self.parts)
             self.tree[-1].children.append(branch)
             self.tree.append(branch)
-        elif kind == _NESTED:
-            self.saved.append("".join(self.parts))
-        elif kind == _STRAY:
-            self._wrong(self.stack[-1].slot, f"an element <{name}> inside its value")
-        elif kind >= _FOREIGN:
-            self.saved.append("".join(self.parts))
-            if kind == _FOREIGN:
-                self.foreign.update(node.below)
-            else:
-                self._overlook(node, NESTED if kind == _INSIDE else UNDECLARED, node.name)
+        elif kind == _OUTSIDE:
+            if self.ancestors is not None:
+                self.ancestors.begin(name, attributes, self.starts, node.said)
+        elif kind == _FOREIGN:
+            self.foreign.update(node.below)
+        elif kind >= _INSIDE:
+            self._overlook(node, NESTED if kind == _INSIDE else UNDECLARED, node.name)
         if node.attributes:
             for key, value in attributes.items():
-                slot = node.attributes.get(key)
-                if slot is not None:
-                    self._set(slot, value)
+                local = node.attributes.get(key)
+                if local is not None:
+                    for slot in local:
+                        self._set(slot, value)
                 elif key[:1] == "{":
-                    slot = node.attributes.get(expanded(key)[1])
-                    self.foreign.update(below for below in node.below if below[0] == slot)
+                    same = node.attributes.get(expanded(key)[1], ())
+                    self.foreign.update(below for below in node.below if below[0] in same)
         if node.path is not None:
             for key in attributes:
                 if key not in node.attributes:
                     self._overlook(node, UNDECLARED, f"{node.path}@{key}")
+        for slot in node.raws:
+            self._set(slot, str(self.starts))
+
+    def _chosen(self, node: Node, attributes: Mapping[str, str]) -> Node:
+        """What an element is."""
+        choice = node.chosen
+        assert choice is not None
+        counts = self.counts[-1] if choice.positions else {}
+        for name in choice.positions:
+            counts[name] = counts.get(name, 0) + 1
+        return choice.node(
+            tuple(
+                counts[hop.name] == hop.position
+                if hop.position
+                else attributes.get(hop.attribute) == hop.value
+                for hop in choice.conditions
+            )
+        )
 
     def _finish(self, node: Node) -> None:
         kind, parts = node.kind, self.parts
+        mark = self.marks.pop() if node.flows else 0
+        if node.texts or node.owns:
+            texts = parts[mark:]
+            for slot in node.texts:
+                self._set(slot, "".join(texts))
+            for slot in node.owns:
+                self._set(slot, "".join([text for text in texts if type(text) is not _Inner]))
+        if node.counts:
+            self.counts.pop()
+        for item in node.items:
+            self._take_item(node.stream, item)
         if kind == _TUPLE:
             found = self.found[node.stream]
             if self.fault:
                 found.faults[len(found.at)] = self.fault
             if self.foreign:
                 self._miss(found)
-            if node.path is not None and "".join(parts).strip(SPACE):
+            if node.path is not None and any(type(t) is not _Inner and t.strip(SPACE) for t in parts):
                 self._overlook(node, UNDECLARED, TEXT)
             found.cells += self.row
             found.at.append(self.row_at)
@@ -193,12 +252,30 @@ class Target:
             branch = self.tree.pop()
             branch.text += "".join(parts)
             found.punctuations.append((self.row_at, len(found.at), branch))
-        elif kind == _NESTED or kind >= _FOREIGN:
-            if node.slot >= 0:
-                self._set(node.slot, "".join(parts))
-            parts[:] = [self.saved.pop()]
-            return
-        parts.clear()
+        elif kind == _OUTSIDE and self.ancestors is not None:
+            if node.said:
+                self.ancestors.say(parts)
+            for stream, slot, number in self.ancestors.end():
+                self.found[stream].late.append((number, slot))
+        if node.flows:
+            parts[mark:] = [_Inner("".join(parts[mark:]))]
+        else:
+            parts.clear()
+
+    def _take_item(self, stream: int, number: int) -> None:
+        """Take the item of an array that ends here, and make room for the next one."""
+        found, table = self.found[stream], self.shapes[stream].tables[number]
+        found.items[number] += self.row[table.first : table.end]
+        parent = found.of[table.parent] if table.parent else found.at
+        found.of[number].append(len(parent))
+        self.row[table.first : table.end] = [None] * (table.end - table.first)
+
+    def _inherit(self, stream: int) -> None:
+        """Take what the ancestors of a tuple have said."""
+        assert self.ancestors is not None
+        for slot, texts in self.ancestors.read(stream):
+            for text in texts:
+                self._set(slot, text)
 
     def _miss(self, found: Found) -> None:
         """Of what stood in another namespace, what is missing in the tuple that ends here."""

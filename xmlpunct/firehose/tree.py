@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from xmlpunct.firehose import native
-from xmlpunct.firehose.shape import Kind, Names, Node, Shape, Step, states
+from xmlpunct.firehose.shape import Shape, Step
 from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec, expanded, punctuation_element
+from xmlpunct.firehose.states import WHOLE, Kind, Names, Node, states
 
 
 class Flag(IntFlag):
@@ -21,7 +22,7 @@ class Flag(IntFlag):
     VALUE = 2
     TEXT = 4
     MARKS = 8
-    STRAY = 16
+    INTO = 16
     NESTED = 32
     UNDECLARED = 64
     GUESSED = 128
@@ -29,12 +30,12 @@ class Flag(IntFlag):
     BLANK = 512
     OPEN = 1024
     WRONG = 2048
+    ITEM = 8192
 
 
 _NONE = Flag(0)
 _FLAGS = {
     Kind.TUPLE: Flag.ROW,
-    Kind.STRAY: Flag.STRAY,
     Kind.FOREIGN: Flag.MARKS,
     Kind.INSIDE: Flag.NESTED,
     Kind.UNDECLARED: Flag.UNDECLARED,
@@ -45,22 +46,46 @@ _ANY = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """A tree, and by node the stream and the path before the names that are overlooked there."""
+    """A tree, and by node the stream and the path before the names that are overlooked there.
+
+    ``items`` are the kinds of rows of a stream's tables of items.
+    """
 
     tree: native.Tree
     streams: Sequence[int]
     labels: Sequence[str]
+    items: Mapping[tuple[int, int], int]
 
 
 def grown(
     specs: Sequence[StreamSpec],
     shapes: Sequence[Shape],
     punct_namespace: str,
-    elements: Collection[ElementName],
+    others: Sequence[StreamSpec],
     limits: Limits,
-) -> Grown:
-    """The tree of streams whose elements all differ; ``elements`` are those of further streams too."""
-    return _Tree(specs, shapes, punct_namespace, elements, limits).grown()
+) -> Grown | None:
+    """The tree of streams whose elements all differ; ``others`` are all streams of the source.
+
+    None if the native reader does not know all that is in it.
+    """
+    if any(len(spec.names) > 1 or spec.where or spec.nested or spec.reaches_up for spec in others):
+        return None
+    try:
+        return _Tree(specs, shapes, punct_namespace, others, limits).grown()
+    except _NotNativeError:
+        return None
+
+
+def bare(elements: Collection[ElementName], limits: Limits) -> native.Tree:
+    """A tree without paths, in which some elements are told from others."""
+    outside, inside = (Node(Kind.OTHER, Names(limits)) for _ in range(2))
+    for name in elements:
+        outside.children[name] = inside
+    return _Tree((), (), "", (), limits, outside, elements).grown().tree
+
+
+class _NotNativeError(Exception):
+    """There is something in a tree that the native reader does not know."""
 
 
 class _Tree:
@@ -71,12 +96,16 @@ class _Tree:
         specs: Sequence[StreamSpec],
         shapes: Sequence[Shape],
         punct_namespace: str,
-        elements: Collection[ElementName],
+        others: Sequence[StreamSpec],
         limits: Limits,
+        outside: Node | None = None,
+        elements: Collection[ElementName] = (),
     ) -> None:
-        self.shapes, self.limits = shapes, limits
-        own = [{"", punct_namespace, expanded(spec.element)[0]} for spec in specs]
-        self.spaces = ["", *sorted({expanded(e)[0] for e in elements}.union(*own) - {""}), _ANY]
+        self.shapes, self.limits, self.punct_namespace = shapes, limits, punct_namespace
+        own = [{"", punct_namespace, spec.space} for spec in specs]
+        known = {expanded(e)[0] for e in (*elements, *(spec.tag for spec in others))}
+        known = known.union(*own, *(_spaces(shape.root) for shape in shapes)) - {""}
+        self.spaces = ["", *sorted(known), _ANY]
         self.names = bytearray()
         self.nodes: list[list[int]] = []
         self.labels: list[str] = []
@@ -88,10 +117,15 @@ class _Tree:
         self.numbers: dict[int, int] = {}  # by the identity of a node, or of what is below several
         self.kept: list[object] = []  # lest another gets the same identity
         marks = [punctuation_element(spec.element, punct_namespace) for spec in specs]
-        outside = states([*specs], [*shapes], marks, elements, Names(limits))
-        self.number(outside)
+        self.item_kinds: dict[tuple[int, int], int] = {}
+        self.widths = [width for s in shapes for width in (s.width, s.width + len(s.said))] or [0, 0]
+        for i, shape in enumerate(shapes):
+            for number, table in enumerate(shape.tables[1:], 1):
+                self.item_kinds[i, number] = len(self.widths)
+                self.widths.append(table.end - table.first)
+        self.number(outside or states([*specs], [*shapes], marks, others, Names(limits)))
         self.said = [
-            self.punctuation(2 * i + 1, shape.root, allowed, Flag.ROW)
+            self.punctuation(2 * i + 1, shape.root, allowed, Flag.ROW, shape.said)
             for i, (shape, allowed) in enumerate(zip(shapes, own, strict=True))
         ]
 
@@ -100,7 +134,6 @@ class _Tree:
         while self.left:
             node = self.left.pop()
             self.nodes[self.number(node)][3] = self.table_below(node)
-        widths = [len(shape.paths) for shape in self.shapes for _ in range(2)] or [0, 0]
         spaces = [self.name(uri) for uri in self.spaces[1:-1]]
         most = self.limits
         tree = native.Tree(
@@ -110,7 +143,7 @@ class _Tree:
             _numbers(self.entries),
             _numbers(self.targets),
             _numbers(self.below),
-            _numbers(widths),
+            _numbers(self.widths),
             _numbers(spaces),
             (
                 most.depth,
@@ -123,31 +156,58 @@ class _Tree:
                 most.tag,
             ),
         )
-        return Grown(tree, [row // 2 for _, _, row, *_ in self.nodes], self.labels)
+        return Grown(tree, [row // 2 for _, _, row, *_ in self.nodes], self.labels, self.item_kinds)
 
     def number(self, node: Node, label: str = "") -> int:
         """The number of a state of the target, which may be new."""
         if node.kind == Kind.PUNCTUATION:
             return self.said[node.stream]
         if id(node) not in self.numbers:
+            values = (*node.texts, *node.owns)
+            if (
+                node.kind == Kind.CHOICE
+                or node.raws
+                or node.counts
+                or len(values) > 1
+                or (node.owns and node.flows == WHOLE)
+                or any(len(slots) > 1 for slots in node.attributes.values())
+            ):
+                raise _NotNativeError
             flags = _FLAGS.get(Kind(node.kind), _NONE)
-            flags |= Flag.VALUE | Flag.TEXT if node.slot >= 0 else 0
+            flags |= Flag.VALUE | Flag.TEXT if values else 0
+            flags |= Flag.INTO | Flag.TEXT if node.flows == WHOLE else 0
             if node.path is not None:
                 label = node.path
                 flags |= Flag.GUESSED | (Flag.TEXT if node.kind == Kind.TUPLE else 0)
-            self.numbers[id(node)] = self.add(
-                flags, node.slot, 2 * max(node.stream, 0), node.attributes, label
-            )
-            self.nodes[-1][5:] = len(self.below), len(node.below)
+            attributes = {name: slot for name, (slot,) in node.attributes.items()}
+            slot = values[0] if values else -1
+            number = self.add(flags, slot, 2 * max(node.stream, 0), attributes, label)
+            self.numbers[id(node)] = number
+            self.nodes[number][5:7] = len(self.below), len(node.below)
             self.below += [slot for slot, _ in node.below]
+            if node.items:
+                self.item(number, node)
             self.kept.append(node)
             self.left.append(node)
         return self.numbers[id(node)]
 
+    def item(self, number: int, node: Node) -> None:
+        """Make a node that of the items of an array."""
+        tables = self.shapes[node.stream].tables
+        (item, *others) = node.items
+        if others or tables[item].parent:
+            raise _NotNativeError
+        self.nodes[number][0] |= int(Flag.ITEM)
+        self.nodes[number][7:] = self.item_kinds[node.stream, item], tables[item].first
+
     def add(self, flags: Flag, slot: int, row: int, attributes: Mapping[str, int], label: str = "") -> int:
         """A new node."""
-        same = [[slot] * len(self.spaces) for slot in attributes.values()]
-        self.nodes.append([int(flags), slot, row, 0, self.table([*attributes], same, 0), 0, 0])
+        locals_ = [*dict.fromkeys(expanded(name)[1] for name in attributes)]
+        slots = [
+            [attributes.get(f"{{{uri}}}{local}" if uri else local, -1) for uri in self.spaces]
+            for local in locals_
+        ]
+        self.nodes.append([int(flags), slot, row, 0, self.table(locals_, slots, 0), 0, 0, 0, 0])
         self.labels.append(label)
         return len(self.nodes) - 1
 
@@ -169,20 +229,43 @@ class _Tree:
         below = node.children.get(name) or node.children.other(name)
         return self.number(below, below.name.removesuffix(name))
 
-    def punctuation(self, row: int, step: Step, allowed: Collection[str], flags: Flag = _NONE) -> int:
-        """The node of a part of a punctuation, whose parts may be in some namespaces."""
-        flags |= Flag.SAYS | Flag.TEXT | (Flag.VALUE if step.slot >= 0 else Flag.BLANK)
-        found = self.add(flags, step.slot, row, step.attributes)
-        if step.slot >= 0:
+    def punctuation(
+        self,
+        row: int,
+        step: Step,
+        allowed: Collection[str],
+        flags: Flag = _NONE,
+        said: Mapping[str, int] = {},
+    ) -> int:
+        """The node of a part of a punctuation, whose parts may be in some namespaces.
+
+        Where it holds patterns in more ways than one, it is not for the native reader.
+        """
+        slot = max(step.text, step.own)
+        is_root, odd = (
+            Flag.ROW in flags,
+            step.raw >= 0 or (slot >= 0 and bool(step.children)) or step.item >= 0,
+        )
+        odd |= (is_root and slot >= 0) or (step.text >= 0 and step.own >= 0)
+        names = [hop.local for hop in step.children]
+        if odd or len({*names}) < len(names) or not all(hop.is_plain for hop in step.children):
+            return self.add(Flag.WRONG, -1, row, {})
+        flags |= Flag.SAYS | Flag.TEXT | (Flag.VALUE if slot >= 0 else Flag.BLANK)
+        found = self.add(flags, slot, row, step.attributes)
+        if slot >= 0:
             other = self.add(Flag.WRONG, -1, row, {})
         else:
             other = self.add(Flag.SAYS | Flag.TEXT | Flag.OPEN, -1, row, {})
             self.nodes[other][3] = self.table([], [], other)
         rows = []
-        for below in step.children.values():
-            number = self.punctuation(row, below, allowed)
-            rows.append([number if uri in allowed else other for uri in self.spaces])
-        self.nodes[found][3] = self.table([*step.children], rows, other)
+        for hop, below in step.children.items():
+            number, own = self.punctuation(row, below, allowed), expanded(hop.name)[0]
+            rows.append([number if uri in allowed or (own and uri == own) else other for uri in self.spaces])
+        for slot in said.values():
+            number = self.add(Flag.SAYS | Flag.TEXT | Flag.VALUE, slot, row, {})
+            self.nodes[number][3] = self.table([], [], self.add(Flag.WRONG, -1, row, {}))
+            rows.append([number if uri == self.punct_namespace else other for uri in self.spaces])
+        self.nodes[found][3] = self.table([*names, *said], rows, other)
         return found
 
     def table(self, names: Sequence[str], targets: Sequence[list[int]], other: int) -> int:
@@ -197,6 +280,12 @@ class _Tree:
         coded = text.encode("utf-8", "surrogatepass")
         self.names += coded
         return len(self.names) - len(coded), len(coded)
+
+
+def _spaces(step: Step) -> set[str]:
+    """The namespaces that are named in a step and below."""
+    found = {expanded(name)[0] for name in (*step.attributes, *(hop.name for hop in step.children))}
+    return found.union(*map(_spaces, step.children.values()))
 
 
 def _numbers(given: Sequence[object]) -> npt.NDArray[np.int32]:

@@ -15,9 +15,10 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
         if (found->declares)
             continue;
         int32_t number = find(w->tree, table, found->head, found->local.at, found->local.size);
-        int32_t slot = number < 0 ? -1 : w->tree->targets[(int64_t)number * (w->tree->space_count + 2)];
+        const int32_t *slots = number < 0 ? NULL : w->tree->targets + (int64_t)number * (w->tree->space_count + 2);
+        int32_t slot = slots ? slots[found->number] : -1;
         int status = DONE;
-        if (slot >= 0 && !found->prefix.size) {
+        if (slot >= 0) {
             const uint8_t *at = found->value.at;
             int32_t start = (int32_t)(at - w->data), size = found->value.size;
             if (found->odd) {
@@ -36,8 +37,8 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
                 return PASS;
             w->dropped |= !found->prefix.size && !is_star(found->value.at, found->value.size);
         } else {
-            if (slot >= 0)
-                mark(w, node, slot);
+            if (slots && slots[0] >= 0)
+                mark(w, node, slots[0]);
             if (node->flags & GUESSED)
                 status = count_name(w, (int32_t)(node - w->tree->nodes), 1, found->space, found->local);
         }
@@ -69,12 +70,16 @@ static int finish(Walk *w, int32_t end)
                 w->dropped |= !is_star(at, size);
             else if (node->flags & GUESSED)
                 w->counts[2 * (node->row / 2) + 1] += !is_blank(at, size);
-            else if (!is_blank(at, size))
+            else if (node->flags & (BLANK | OPEN) && !is_blank(at, size))
                 status = PASS;
         }
+        if (!status && node->flags & INTO)
+            status = pass_up(w, top);
         if (!status && node->flags & ROW)
             status = close_row(w, end);
     }
+    if (node->flags & ITEM && !status)
+        status = close_item(w, node);
     if (w->spaces.size > (size_t)top->spaces * sizeof(Space))
         undeclare(w, top->spaces);
     w->depth--;
@@ -86,7 +91,7 @@ static int finish(Walk *w, int32_t end)
 }
 
 /* What there is to do at the beginning of an element, beside its attributes. */
-static int begin(Walk *w, const Node *node, const Node *parent, Span space, Span local)
+static int begin(Walk *w, const Node *node, Span space, Span local)
 {
     int32_t flags = node->flags;
     if (flags & WRONG)
@@ -98,10 +103,6 @@ static int begin(Walk *w, const Node *node, const Node *parent, Span space, Span
     if (flags & NESTED) {
         w->overlooked = 1;
         w->counts[2 * (node->row / 2)]++;
-    }
-    if (flags & STRAY) {
-        w->open[w->depth - 2].pieces = w->open[w->depth - 2].size = 0; /* as libxml2's reader has it */
-        return fault(w, 1, parent->slot, space, local);
     }
     if (flags & UNDECLARED)
         return count_name(w, (int32_t)(node - w->tree->nodes), 0, space, local);
@@ -229,8 +230,8 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
             w->outer_at = (int32_t)(tag_at - base);
             w->overlooked = 0;
         }
-        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF)
-            && (status = begin(w, node, tree->nodes + parent, space->uri, tag.local)))
+        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF | INTO | ITEM)
+            && (status = begin(w, node, space->uri, tag.local)))
             return status;
         if (tag.count && (status = take_attributes(w, node, &tag)))
             return status;

@@ -11,14 +11,17 @@ import numpy as np
 
 from xmlpunct.firehose import native
 from xmlpunct.firehose.cells import Cells, Flags, Places
+from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.markup import Element
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.prologue import Ready, ready
+from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
-from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec, elements_of
+from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec
 from xmlpunct.firehose.target import TEXT
-from xmlpunct.firehose.tree import Grown, grown
+from xmlpunct.firehose.tree import Grown, bare, grown
 from xmlpunct.overlooked import NAMESPACE, NESTED, UNDECLARED, Overlooked
+from xmlpunct.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,26 @@ class Walked:
     at: Places
     end: Places
     cells: list[Cells]
+    items: list[Items]
     faults: dict[int, tuple[int, str]]
     patterns: list[Cells]
     before: Places
     dropped: Flags
     overlooked: Overlooked
+
+    def patterns_of(self, schema: Schema, shape: Shape) -> list[Cells | None]:
+        """The texts of patterns by attribute: they stand at its path or under its name. Raises `PunctuationError`."""
+        found: list[Cells | None] = []
+        for a, slot in zip(schema, shape.slots, strict=True):
+            texts = self.patterns[slot] if slot >= 0 else None
+            if texts is not None and a.name in shape.said:
+                named = self.patterns[shape.said[a.name]]
+                if not named.missing.all():
+                    if not (named.missing | texts.missing).all():
+                        raise PunctuationError  # of which the other reader says more
+                    texts = texts.or_else(named)
+            found.append(texts)
+        return found
 
 
 class Walk(NamedTuple):
@@ -59,7 +77,7 @@ class Walk(NamedTuple):
     opened: list[tuple[int, int]]
     rows: list[tuple[bytes, bytes]]
     side: bytes
-    faults: list[tuple[int, int, int, str | None]]
+    faults: list[tuple[int, int, int]]
     counts: list[int]
     missed: list[int]
     seen: list[tuple[int, bool, str, int]]
@@ -92,7 +110,7 @@ def boundaries(
 @lru_cache(maxsize=16)
 def _bare(kept: frozenset[ElementName], limits: Limits) -> native.Tree:
     """A tree without paths."""
-    return grown((), (), "", kept, limits).tree
+    return bare(kept, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +144,14 @@ class Walker:
     ) -> None:
         self.specs, self.shapes, self.groups, self.limits = specs, shapes, groups, limits
         self._known: _Known | None = None
-        elements = elements_of(specs, punct_namespace)
         self.trees: list[Grown] = []
         for group in groups if native.COMPILED else ():
             own = [specs[i] for i in group], [shapes[i] for i in group]
-            self.trees.append(grown(*own, punct_namespace, elements, limits))
+            made = grown(*own, punct_namespace, specs, limits)
+            if made is None:
+                self.trees.clear()
+                break
+            self.trees.append(made)
 
     def walk(self, split: Split) -> list[Walked] | None:
         """What is in a split, by stream; None if it is for libxml2."""
@@ -164,16 +185,20 @@ class Walker:
 
     def _walked(self, data: bytes, grown_: Grown, place: int, stream: int, walk: Walk) -> Walked:
         """What a walk has found of one stream, which has a place in its group."""
-        paths, width = self.shapes[stream].paths, len(self.shapes[stream].paths)
+        shape = self.shapes[stream]
+        paths, width, wide = shape.paths, shape.width, shape.width + len(shape.said)
         kinds = walk.rows[2 * place : 2 * place + 2]
         tuples, said = (np.frombuffer(heads, np.int32).reshape(-1, 4) for heads, _ in kinds)
-        cells, patterns = (_columns(data, walk.side, width, cells) for _, cells in kinds)
-        wrong = {
-            row: (slot, "given more than once" if name is None else f"an element <{name}> inside its value")
-            for kind, row, slot, name in walk.faults
-            if kind == 2 * place
-        }
-        first = 2 * sum(len(self.shapes[i].paths) for i in self.groups[self.trees.index(grown_)][:place])
+        cells = _columns(data, walk.side, width, kinds[0][1])
+        patterns = _columns(data, walk.side, wide, kinds[1][1])
+        items = [Items([], np.empty(0, np.int64))]
+        for number, table in enumerate(shape.tables[1:], 1):
+            heads, own = walk.rows[grown_.items[place, number]]
+            of = np.frombuffer(heads, np.int32).reshape(-1, 4)[:, 0].astype(np.int64)
+            items.append(Items(_columns(data, walk.side, table.end - table.first, own), of))
+        wrong = {row: (slot, "given more than once") for kind, row, slot in walk.faults if kind == 2 * place}
+        group = [self.shapes[i] for i in self.groups[self.trees.index(grown_)]]
+        first = sum(2 * s.width + len(s.said) for s in group[:place])
         nested, texts = walk.counts[2 * place : 2 * place + 2]
         missed = walk.missed[first : first + width]
         names = {
@@ -189,7 +214,9 @@ class Walker:
         known = ((kind, {name: n for name, n in counts.items() if n}) for kind, counts in names.items())
         overlooked = {kind: counts for kind, counts in known if counts}
         dropped = said[:, 3] != 0
-        return Walked(tuples[:, 0], tuples[:, 1], cells, wrong, patterns, said[:, 2], dropped, overlooked)
+        return Walked(
+            tuples[:, 0], tuples[:, 1], cells, items, wrong, patterns, said[:, 2], dropped, overlooked
+        )
 
 
 def _columns(data: bytes, side: bytes, width: int, cells: bytes) -> list[Cells]:

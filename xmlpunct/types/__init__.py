@@ -17,14 +17,15 @@ import polars as pl
 from xmlpunct.types.base import NAN, SPACE, Type, Value
 from xmlpunct.types.numbers import DecimalType, DoubleType, IntType
 from xmlpunct.types.times import DateType, TimestampType
-from xmlpunct.types.words import BooleanType, StringType
+from xmlpunct.types.words import BooleanType, StringType, XmlType
 
 __all__ = [
-    "BOOLEAN", "DATE", "DOUBLE", "INT", "NAN", "SPACE", "STRING", "TIMESTAMP", "DecimalType", "Type", "Value",
+    "BOOLEAN", "DATE", "DOUBLE", "INT", "NAN", "SPACE", "STRING", "TIMESTAMP", "XML", "DecimalType", "Type", "Value",
     "decimal", "parse_type",
 ]  # fmt: skip
 
 STRING: Type = StringType("STRING", pl.String(), False, "", None)
+XML: Type = XmlType("XML", pl.String(), False, "", None)
 INT: Type = IntType("INT", pl.Int64(), True, -(2**63), 2**63 - 1)
 DOUBLE: Type = DoubleType("DOUBLE", pl.Float64(), False, float("-inf"), NAN)
 BOOLEAN: Type = BooleanType("BOOLEAN", pl.Boolean(), True, False, True)
@@ -37,7 +38,7 @@ TIMESTAMP: Type = TimestampType(
     datetime.max.replace(tzinfo=UTC),
 )
 
-_NAMED = {t.name: t for t in (STRING, INT, DOUBLE, BOOLEAN, DATE, TIMESTAMP)}
+_NAMED = {t.name: t for t in (STRING, INT, DOUBLE, BOOLEAN, DATE, TIMESTAMP, XML)}
 _NAMED |= {"BIGINT": INT, "TEXT": STRING, "VARCHAR": STRING, "CHAR": STRING, "TIMESTAMPTZ": TIMESTAMP}
 _DECIMALS: dict[tuple[int, int], DecimalType] = {}
 
@@ -73,7 +74,7 @@ def parse_type(name: str) -> Type:
         return _NAMED[spelling]
     found = re.fullmatch(r"DECIMAL\((\d{1,3}),(\d{1,3})\)", spelling)
     if not found:
-        known = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP"
+        known = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP, XML, ARRAY(columns)"
         raise ValueError(f"no type {name}: there are {known}")
     return decimal(int(found[1]), int(found[2]))
 

@@ -35,6 +35,16 @@ class StringType(Type):
         return pl.when(values.is_not_null()).then(encoded.str.strip_prefix('{"":').str.strip_suffix("}"))
 
 
+class XmlType(StringType):
+    """An element as it stood. It is compared with nothing."""
+
+    def parse(self, text: str) -> str:
+        raise ValueError("XML has no pattern but *")
+
+    def read(self, text: str) -> str:
+        return text
+
+
 class BooleanType(Type):
     form = re.compile("true|false|1|0")
     _words: ClassVar = {"true": True, "1": True, "false": False, "0": False}

@@ -171,7 +171,9 @@ def _place(path: str | None) -> str | None:
 
 def _described(query: Query) -> list[Any]:
     """A query in words that stay the same from run to run: its plan and its streams."""
-    streams = [(s.name, s.source, s.element, [repr(a) for a in s.schema]) for s in query.streams]
+    streams = [
+        (s.name, s.source, s.element, s.where, s.nested, [repr(a) for a in s.schema]) for s in query.streams
+    ]
     return list(json.loads(json.dumps([streams, [_brief(node) for node in query.root.walk()]])))
 
 

@@ -14,10 +14,10 @@ from xmlpunct.engine.inputs.pacing import Pace, first_bytes, starved
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.reader import InputReader
-from xmlpunct.engine.plan import Node, Query, Stream, columns_read
+from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 from xmlpunct.errors import Reject, SourceError, XmlPunctError
-from xmlpunct.firehose import Parsed, Source, StreamSpec
+from xmlpunct.firehose import Parsed, Source
 from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.overlooked import Notice
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -82,7 +82,10 @@ class LocalRun:
         self.bell = threading.Condition()
         self._feeds: list[Feed] = []
         for number, (key, streams) in enumerate(by_source.items()):
-            given, specs = distinct[key], [_spec(stream, query.root) for _, stream in streams]
+            given, specs = (
+                distinct[key],
+                [stream.spec(columns_read([query.root], stream)) for _, stream in streams],
+            )
             reader = InputReader(given, specs, namespace, self.bell, alone=len(by_source) == 1)
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
@@ -275,10 +278,3 @@ class LocalRun:
     def _feeds_of(self, declared: str) -> list[Feed]:
         """The feeds of a stream: one for each sender."""
         return [f for f in self._feeds if declared in (s.declared for _, s in f.streams)]
-
-
-def _spec(stream: Stream, root: Node) -> StreamSpec:
-    """What to look for in the source of a stream."""
-    return StreamSpec(
-        stream.name, stream.schema, stream.element, columns_read([root], stream), stream.guarded
-    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
+from xmlpunct.firehose import StreamSpec
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.late_filter import guarded, marked
 from xmlpunct.schema import Schema
@@ -19,7 +20,7 @@ class Stream:
 
     ``order`` is the access order that PUNCTUATE declares, if any. ``sender`` is the number, from 1, of the sender whose
     stream this is; 0 if there is only one, or they are not told apart yet. Tuples of a ``guarded`` stream carry the
-    columns that a guard needs.
+    columns that a guard needs. ``where`` and ``nested`` are as in `StreamSpec`.
     """
 
     name: str
@@ -29,6 +30,14 @@ class Stream:
     order: AccessOrder | None = None
     sender: int = 0
     guarded: bool = False
+    where: tuple[str, str] | None = None
+    nested: bool = False
+
+    def spec(self, columns: frozenset[str]) -> StreamSpec:
+        """What to look for in its source, if some columns are needed."""
+        return StreamSpec(
+            self.name, self.schema, self.element, columns, self.guarded, where=self.where, nested=self.nested
+        )
 
     def of_sender(self, number: int) -> Stream:
         """The stream of one of several senders: ``bids#2``, of ``bids``."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from sqlglot import exp
 
 from xmlpunct.engine.plan import Stream
-from xmlpunct.engine.sql.dialect import at, refuse, schema_of
+from xmlpunct.engine.sql.dialect import at, namespaces_of, refuse, schema_of
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW, paths_of
 from xmlpunct.firehose.tcp import Address
-from xmlpunct.names import check_element
 from xmlpunct.operators.access_order import AccessOrder, slack_of
+from xmlpunct.paths import read_condition, read_element
 from xmlpunct.schema import Schema
 from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
 
@@ -31,12 +31,17 @@ def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict
         if "#" in name:
             refuse(f"{name} cannot name a stream: # tells the senders of one apart", statement.this.this)
         options = _options(statement)
-        element = options.get("element", name)
+        namespaces = namespaces_of(statement)
         with at(_option(statement, "element") or statement.this.this):
-            check_element(element)
+            element = "/".join(read_element(options.get("element", name), namespaces))
+        condition = _option(statement, "where")
+        with at(condition or statement):
+            where = read_condition(options["where"], namespaces) if condition else None
+        nested = _flag(options, "nested", statement)
         source = _source(options, sources.get(name), statement)
         schema = schema_of(statement)
-        streams[name] = Stream(name, schema, element, source, _access_order(statement, schema))
+        order = _access_order(statement, schema)
+        streams[name] = Stream(name, schema, element, source, order, where=where, nested=nested)
     for name in sources:
         if name not in streams:
             there = ", ".join(streams) or "none"
@@ -66,14 +71,19 @@ def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) 
             Address.parse(source)
         except UsageError as error:
             refuse(str(error), statement)
-    follow = options.get("follow", "false").lower()
-    if follow not in ("true", "false"):
-        refuse("follow is true or false", statement)
-    if follow == "true":
+    if _flag(options, "follow", statement):
         if source is None or source == "-" or not paths_of(source):
             refuse("follow = true goes with a source that is the path of a file", statement)
         source = FOLLOW + source.removeprefix(FOLLOW)
     return source if given is None or "source" not in options else given
+
+
+def _flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
+    """An option that is true or false."""
+    said = options.get(name, "false").lower()
+    if said not in ("true", "false"):
+        refuse(f"{name} is true or false", _option(statement, name) or statement)
+    return said == "true"
 
 
 def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -15,17 +15,19 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from xmlpunct.arrays import ArrayType, array_of, check_path
 from xmlpunct.engine.sql.nesting import InsideOut, check_depth
 from xmlpunct.errors import SchemaError, SqlError
-from xmlpunct.names import is_xml_name, read_path
+from xmlpunct.names import is_xml_name
+from xmlpunct.paths import read_path
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import Type, parse_type
+from xmlpunct.types import XML, Type, parse_type
 
-OPTIONS = ("source", "element", "connections", "follow")
+OPTIONS = ("source", "element", "where", "nested", "connections", "follow")
 """The keys that WITH (...) of a CREATE STREAM knows."""
-UNQUOTED = ("connections", "follow")
+UNQUOTED = ("nested", "connections", "follow")
 """Those whose values may stand without quotes: a number, true or false."""
 
 
@@ -43,7 +45,7 @@ class PunctSQL(Dialect):
             name = self._parse_id_var() or self._fail("a stream needs a name")
             if not self._match(TokenType.L_PAREN):
                 self._fail("the stream's column list is missing: (name TYPE, ...)")
-            columns = self._parse_csv(self._parse_stream_column)
+            columns = self._parse_csv(self._parse_stream_item)
             self._match_r_paren()
             schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
             options = []
@@ -92,10 +94,37 @@ class PunctSQL(Dialect):
             option.meta.update(start=token.start, end=self._prev.end)
             return option
 
+        def _parse_stream_item(self) -> exp.Expr:
+            """A column, or XMLNAMESPACES('uri' AS prefix, DEFAULT 'uri')."""
+            token = self._curr
+            is_open = self._next and self._next.token_type == TokenType.L_PAREN
+            if not (is_open and token and token.text.upper() == "XMLNAMESPACES"):
+                return self._parse_stream_column()
+            self._advance()
+            found = exp.Properties(expressions=self._parse_wrapped_csv(self._parse_namespace))
+            found.meta.update(start=token.start, end=self._prev.end)
+            return found
+
+        def _parse_namespace(self) -> exp.Expr:
+            token = self._curr
+            is_default = self._match_text_seq("DEFAULT")
+            uri = self._parse_string() or self._fail("XMLNAMESPACES('uri' AS prefix, DEFAULT 'uri')")
+            if not is_default and not self._match_text_seq("AS"):
+                self._fail("AS and a prefix")
+            prefix = None if is_default else self._parse_id_var(any_token=True) or self._fail("a prefix")
+            found = exp.Property(this=exp.var(prefix.name if prefix else ""), value=uri)
+            found.meta.update(start=token.start, end=self._prev.end)
+            return found
+
         def _parse_stream_column(self) -> exp.Expr:
             token = self._curr
             name = self._parse_id_var(any_token=True) or self._fail("a column's name")
-            kind = self._parse_types(schema=True) or self._fail("a column's type")
+            is_array = self._curr and self._curr.text.upper() == "ARRAY" and self._next
+            if is_array and self._next.token_type == TokenType.L_PAREN:
+                self._advance()
+                kind: exp.Expr = exp.Schema(expressions=self._parse_wrapped_csv(self._parse_stream_column))
+            else:
+                kind = self._parse_types(schema=True) or self._fail("a column's type")
             column = exp.ColumnDef(this=name, kind=kind)
             column.meta.update(start=token.start, end=self._prev.end)
             while self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
@@ -244,39 +273,81 @@ def parse_columns(text: str) -> Schema:
 
 def schema_of(create: exp.Expr) -> Schema:
     """The schema of a CREATE STREAM."""
-    attributes = []
-    for column in create.this.expressions:
-        name, type_ = column.name, type_of(column.args["kind"])
-        path = _path_of(column)
+    columns = [c for c in create.this.expressions if isinstance(c, exp.ColumnDef)]
+    return _schema_of(columns, namespaces_of(create), create, inside=False)
+
+
+def namespaces_of(create: exp.Expr) -> dict[str, str]:
+    """The namespaces that the column list of a CREATE STREAM declares, by prefix (empty: the default one)."""
+    found: dict[str, str] = {}
+    for item in create.this.expressions:
+        for one in item.expressions if isinstance(item, exp.Properties) else ():
+            prefix, uri = one.name, one.args["value"].name
+            if not uri or set("{}") & set(uri):
+                refuse(f"{uri!r} is no namespace: it is a URI", one)
+            if prefix and (not is_xml_name(prefix) or prefix in ("xml", "xmlns")):
+                refuse(f"{prefix} is no prefix that a namespace can have", one)
+            if prefix in found:
+                refuse(
+                    f"two namespaces have the prefix {prefix}" if prefix else "two default namespaces", one
+                )
+            found[prefix] = uri
+    return found
+
+
+def _schema_of(
+    columns: Sequence[exp.Expr], namespaces: Mapping[str, str], origin: exp.Expr, inside: bool
+) -> Schema:
+    """The schema of a column list, ``inside`` an array or not."""
+    if not columns:
+        refuse("a column at least", origin)
+    attributes: list[Attribute] = []
+    for column in columns:
+        kind = column.args["kind"]
+        if isinstance(kind, exp.Schema):
+            type_: Type = array_of(_schema_of(kind.expressions, namespaces, column, inside=True))
+        else:
+            type_ = type_of(kind)
+        name = column.name
+        path = _path_of(column, namespaces)
         domain: Pattern = WILDCARD
         for condition in column.args.get("constraints") or ():
+            if type_ is XML or isinstance(type_, ArrayType):
+                refuse(f"CHECK says nothing of {'XML' if type_ is XML else 'an array'}", condition)
             domain = pt.intersect(domain, _domain(condition, name, type_))
         try:
-            attributes.append(Attribute(name, type_, not column.meta.get("not_null", False), path, domain))
+            attribute = Attribute(name, type_, not column.meta.get("not_null", False), path, domain)
+            check_path(attribute, read_path(path), inside)
         except SchemaError as error:
-            refuse(str(error), column)
+            refuse(str(error), column.meta.get("path") or column)
+        if isinstance(type_, ArrayType) and any(
+            isinstance(a.type, ArrayType) and a.path == path for a in attributes
+        ):
+            refuse(f"two arrays are at PATH '{path}'", column)
+        attributes.append(attribute)
     names = set[str]()
     for attribute in attributes:
         if attribute.name in names:
-            refuse(f"two columns are named {attribute.name}", create)
+            refuse(f"two columns are named {attribute.name}", origin)
         names.add(attribute.name)
     return Schema.of(attributes)
 
 
-def _path_of(column: exp.Expr) -> str:
+def _path_of(column: exp.Expr, namespaces: Mapping[str, str]) -> str:
     """Where a column's value stands. Raises `SqlError` for a path, or a name without one, that cannot be read."""
     given: exp.Expr | None = column.meta.get("path")
     if given is None and not is_xml_name(column.name):
         refuse(f"no XML element can be named {column.name!r}: say with PATH where the value stands", column)
     path = column.name if given is None else given.name
     with at(given or column):
-        read_path(path)
-    return path
+        return str(read_path(path, namespaces))
 
 
 def type_of(kind: exp.Expr) -> Type:
     """Our type for sqlglot's. Raises `SqlError` for one we do not have."""
     name = kind.this.name if isinstance(kind, exp.DataType) else str(kind)
+    if name == "USERDEFINED":
+        name = str(kind.args["kind"]).upper()
     arguments = [p.name for p in kind.expressions]
     if name == "DECIMAL" and len(arguments) == 1:
         arguments.append("0")
