@@ -14,12 +14,13 @@ import click
 
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import PLACE, TEXT, say
-from xmlpunct.engine.options import RunOptions, parse_size
+from xmlpunct.engine.options import RunOptions, XmlForm, parse_size
 from xmlpunct.engine.rule_options import RULE_OPTIONS, read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import StrictError, UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.firehose.outline import read_namespaces
 
 rule_option = click.option(
     "--rule",
@@ -67,6 +68,15 @@ rule_option = click.option(
 @click.option(
     "--format", "format_", type=click.Choice(["xml", "jsonl", "csv"]), default="xml", show_default=True
 )
+@click.option("--root", type=TEXT, metavar="NAME", help="The XML root: name, g:name or {uri}name.")
+@click.option("--row", type=TEXT, metavar="NAME", help="The XML element of a result.")
+@click.option(
+    "--namespaces",
+    type=TEXT,
+    metavar="'g=URI ...'",
+    help="What the prefixes stand for in --root, --row and columns.",
+)
+@click.option("--pretty", is_flag=True, help="Write XML with a line for each element.")
 @click.option(
     "--checkpoint",
     type=PLACE,
@@ -95,6 +105,10 @@ def run_command(
     master: str,
     slice_size: str | None,
     format_: str,
+    root: str | None,
+    row: str | None,
+    namespaces: str | None,
+    pretty: bool,
     checkpoint: str | None,
     rejects: str | None,
     stats: str | None,
@@ -115,6 +129,7 @@ def run_command(
         rejects=rejects,
         stats=stats,
         strict=strict,
+        form=xml_form(root, row, namespaces, pretty),
         master=master,
         punct_namespace=punct_namespace,
         query_file=query,
@@ -145,6 +160,14 @@ def run_command(
             if stats is not None:
                 write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
     report(counted, rejects)
+
+
+def xml_form(root: str | None, row: str | None, namespaces: str | None, pretty: bool) -> XmlForm | None:
+    """How XML is to be written; None if nothing was said of that. Raises `UsageError`."""
+    if not (root or row or namespaces or pretty):
+        return None
+    usual = XmlForm()
+    return XmlForm(root or usual.root, row or usual.element, read_namespaces(namespaces or ""), pretty)
 
 
 def read_query(path: str | None, sql: str | None) -> str:

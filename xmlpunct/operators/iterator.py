@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.errors import Reject
+from xmlpunct.errors import Reject, cut
 from xmlpunct.expressions.program import Program
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.state import State
@@ -127,9 +127,7 @@ class Operator(ABC):
         """Leave out one tuple, which stood where it says itself, if it does."""
         if not self.quiet:
             source = str(row.get(SOURCE, f"{self.name} #{self.number}"))
-            told = {name: _told(value) for name, value in row.items() if is_attribute(name)}
-            text = json.dumps(told, default=str)
-            self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, text))
+            self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, as_text(row)))
 
     def snapshot(self) -> Snapshot:
         """The state, for a checkpoint."""
@@ -138,6 +136,12 @@ class Operator(ABC):
     def restore(self, snapshot: Snapshot) -> None:
         """Take the state of a snapshot instead of this operator's own."""
         self.state.restore(snapshot)
+
+
+def as_text(row: Mapping[str, Any]) -> str:
+    """A computed tuple as the text of a reject, cut as that of one that was read."""
+    told = {name: _told(value) for name, value in row.items() if is_attribute(name)}
+    return cut(json.dumps(told, default=str))
 
 
 def _told(value: Any) -> Any:

@@ -77,6 +77,7 @@ class Checkpoint:
             "choice of rules": sorted(query.rules),
             "output": _place(options.output),
             "format": options.format,
+            "form of its XML": None if options.form is None else asdict(options.form),
             "slice size": options.slice_bytes,
             "rejects file": _place(options.rejects),
             "punctuation namespace": options.punct_namespace,

@@ -56,8 +56,9 @@ class Ledger:
 
     def take(self, portion: Portion, strict: bool = False) -> None:
         """Process what was read. With ``strict``, raises `StrictError` for a reject and what was overlooked."""
-        result = self._running.process(portion)
-        rejects, self._running.rejects = sorted(self._running.rejects, key=Reject.place), []
+        result, unfit = self._sink.output.fitting(self._running.process(portion))
+        rejects = sorted([*self._running.rejects, *unfit], key=Reject.place)
+        self._running.rejects = []
         notices, self._running.notices = self._running.notices, []
         self._sink.stats.rejected += len(rejects)
         if strict and rejects:

@@ -18,7 +18,7 @@ from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_output, open_sink
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import Reject, SourceError
+from xmlpunct.errors import Reject, SourceError, UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.firehose.steady import ChangedError
@@ -59,6 +59,8 @@ def run(
     reject with ``options.strict``; KeyboardInterrupt when it is asked to ``stop``, after the slice at hand.
     """
     query = with_guards(query) if options.guarded else query
+    if options.dataset:
+        raise UsageError(f"{options.output} is a dataset directory, which takes --engine spark")
     output, stop = make_output(options, query), stop or Stop()
     with ExitStack() as opened:
         checkpoint, found, commit = None, None, Commit()

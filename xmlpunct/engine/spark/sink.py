@@ -127,7 +127,8 @@ class Sink:
         void = voided(failures)
         rows = [row for row in rows if not self._from_reader(row) or counts(row, void)]
         given = self._gathered(sorted((row for row in rows if row.port == RESULT), key=lambda row: row.seq))
-        rejects = rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
+        given, rejects = self.output.fitting(given)
+        rejects += rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
         rejects.sort(key=Reject.place)
         if self.strict and rejects:
             if self._rejects is not None:
