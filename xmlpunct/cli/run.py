@@ -15,6 +15,7 @@ import click
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import PLACE, TEXT, say
 from xmlpunct.engine.options import RunOptions, XmlForm, parse_size
+from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import RULE_OPTIONS, read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
@@ -84,6 +85,12 @@ rule_option = click.option(
     help="Keep account of progress there; the same command goes on from it.",
 )
 @click.option("--rejects", type=PLACE, metavar="FILE", help="Write rejected tuples here, as JSON lines.")
+@click.option(
+    "--max-rejects",
+    metavar="N|P%",
+    help="Fail at more than N rejects, or where more than P% of an input's tuples are "
+    "(judged at every 10,000th and at its end).",
+)
 @click.option("--stats", type=PLACE, metavar="FILE", help="Write what the run did here, as JSON.")
 @click.option(
     "--strict", is_flag=True, help="Stop at the first rejected tuple, and where tuples are overlooked."
@@ -111,6 +118,7 @@ def run_command(
     pretty: bool,
     checkpoint: str | None,
     rejects: str | None,
+    max_rejects: str | None,
     stats: str | None,
     strict: bool,
     punct_namespace: str,
@@ -121,6 +129,8 @@ def run_command(
     from xmlpunct.engine.sql import plan
 
     planned = plan(read_query(query, sql), read_sources(sources), read_rules(rules))
+    if strict and max_rejects is not None:
+        raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
     options = RunOptions(
         output=None if output == "-" else output,
         format=format_,
@@ -129,6 +139,7 @@ def run_command(
         rejects=rejects,
         stats=stats,
         strict=strict,
+        max_rejects=None if max_rejects is None else RejectLimit.parse(max_rejects),
         form=xml_form(root, row, namespaces, pretty),
         master=master,
         punct_namespace=punct_namespace,

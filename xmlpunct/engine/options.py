@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.firehose.outline import Namespaces
@@ -29,7 +30,8 @@ class RunOptions:
     """The options of ``xmlpunct run``, whichever engine takes them.
 
     ``output`` is a path, a path ending in ``/`` (a dataset), or None for standard output; ``slice_bytes`` the
-    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject. ``form`` is how
+    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject, and
+    ``max_rejects`` where they are too many. ``form`` is how
     XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
     """
 
@@ -40,6 +42,7 @@ class RunOptions:
     rejects: str | None = None
     stats: str | None = None
     strict: bool = False
+    max_rejects: RejectLimit | None = None
     form: XmlForm | None = None
     master: str = "local[*]"
     punct_namespace: str = PUNCT_NAMESPACE
@@ -48,7 +51,7 @@ class RunOptions:
     @property
     def guarded(self) -> bool:
         """Whether it matters which tuples are late."""
-        return self.strict or self.rejects is not None
+        return self.strict or self.rejects is not None or self.max_rejects is not None
 
     @property
     def dataset(self) -> bool:

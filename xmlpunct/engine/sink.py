@@ -113,7 +113,7 @@ def reject_line(reject: Reject) -> bytes:
 def tell_complete() -> None:
     """Say why a run goes on."""
     _log.warning(
-        "the output is complete; the inputs are read on, since --rejects and --strict judge all of them"
+        "the output is complete; the inputs are read on, since --rejects, --max-rejects and --strict judge all"
     )
 
 

@@ -72,7 +72,7 @@ class Checkpoint:
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
         self._asked = {
             "engine": engine,
-            "--strict or --rejects": options.guarded,  # which makes another plan of the same query
+            "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
             "query": _described(query),
             "choice of rules": sorted(query.rules),
             "output": _place(options.output),

@@ -89,6 +89,7 @@ class Runner:
                     metrics,
                     self.options.strict,
                     self.on_progress,
+                    self.options.max_rejects,
                 )
                 _stream(own, job, found, sink, checkpoint.spark)
 
@@ -175,7 +176,8 @@ def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
     shards = checkpoint.settle(found, shards)
     fragments = cut(query.root, [s.name for s in query.streams], query.rules)
     size, pacing = options.slice_bytes, str(checkpoint.pacing)
-    return Job(query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing)
+    shares = options.max_rejects is not None and options.max_rejects.percent is not None
+    return Job(query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing, shares)
 
 
 @contextmanager
