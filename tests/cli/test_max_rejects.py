@@ -53,6 +53,25 @@ def test_what_is_within_the_limit(cli: Cli, feed: Path) -> None:
         assert "--max-rejects" in ran.err
 
 
+def test_another_limit_is_another_run(cli: Cli, tmp_path: Path, feed: Path) -> None:
+    """What came before was not judged by it."""
+    options = [
+        "--engine",
+        "local",
+        "-q",
+        DDL.format(feed) + "SELECT n FROM t",
+        "--checkpoint",
+        tmp_path / "c",
+    ]
+    options += ["-o", tmp_path / "out", "--max-rejects"]
+    assert cli("run", *options, "10").code == 0
+    for other in ("11", "50%"):
+        ran = cli("run", *options, other)
+        assert ran.code == 2
+        assert "another --max-rejects" in ran.err
+    assert cli("run", *options, "10").code == 0
+
+
 def test_rejects_are_counted_behind_the_end_of_the_output(cli: Cli, feed: Path) -> None:
     """As with --rejects: else the verdict would depend on how far the inputs have been read."""
     options = ["--engine", "local", "-q", DDL.format(feed) + "SELECT n FROM t LIMIT 1"]

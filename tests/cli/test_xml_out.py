@@ -128,3 +128,17 @@ def test_another_form_is_another_run(cli: Cli, tmp_path: Path) -> None:
     ran = cli("run", WAREHOUSE, *options)
     assert ran.code == 2
     assert "form of its XML" in ran.err
+
+
+def test_the_root_does_not_read_as_a_tuple(cli: Cli, tmp_path: Path) -> None:
+    given, out = tmp_path / "in.xml", tmp_path / "out.xml"
+    given.write_text("<s><stream><a>1</a></stream><stream><a>2</a></stream></s>")
+    out.write_text(cli("parse", given, "--element", "stream", "--schema", "a INT").out)
+    again = cli("parse", out, "--element", "stream", "--schema", "a INT", "--format", "csv")
+    assert (again.out, again.err) == ("a\n1\n2\n", "")
+
+
+def test_xml_attributes_that_everybody_knows(cli: Cli, feed: Path) -> None:
+    sql = STREAM.format(feed) + "SELECT 'en' AS \"@xml:lang\", id FROM t WHERE id = 2"
+    ran = cli("run", "--engine", "local", "-q", sql)
+    assert '<result xml:lang="en"><id>2</id></result>' in ran.out

@@ -336,3 +336,14 @@ def test_what_is_written_by_paths_reads_back(data: st.DataObject) -> None:
 
 def quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
+
+
+@pytest.mark.parametrize("pretty", [True, False])
+def test_many_punctuations_at_once(pretty: bool) -> None:
+    """They are written as one by one, wherever their column stands."""
+    schema = columns("@id", "a/@id", "a/b", "c", type_=INT)
+    writer = XmlWriter(schema, pretty=pretty)
+    for name in schema.names:
+        said = [Punctuation.of(schema, **{name: n}) for n in range(5)]
+        assert writer.body(Slice(schema.empty(), said)).decode() == "".join(map(writer.punctuation, said))
+        assert 'id="0"' in writer.punctuation(said[0]) or ">0<" in writer.punctuation(said[0])

@@ -73,6 +73,7 @@ class Checkpoint:
         self._asked = {
             "engine": engine,
             "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
+            "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
             "query": _described(query),
             "choice of rules": sorted(query.rules),
             "output": _place(options.output),
