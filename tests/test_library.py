@@ -35,6 +35,26 @@ def test_rejects_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert "'one' is not of type INT" in caplog.text
 
 
+def test_many_rejects_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    body = b"".join(b"<t><x>x%d</x></t><t><hour/></t>" % n for n in range(7)) + b"<t><x>'</x></t>" * 1993
+    document = b"<s>" + body + b"</s>"
+    with caplog.at_level(logging.WARNING, "xmlpunct"):
+        assert list(xmlpunct.query(DDL + "SELECT x, hour FROM t", t=document)) == []
+    of_hour = [m for m in caplog.messages if "attribute hour" in m]
+    assert len(of_hour) == 6
+    assert of_hour[5].startswith("7 rejects of this kind by now, the last one: t, line 1")
+    of_x = [m for m in caplog.messages if "attribute x" in m]
+    assert [m.partition(" rejects")[0] for m in of_x[5:]] == ["50", "500", "2,000"]
+    caplog.clear()
+    schema = xmlpunct.Schema.parse("hour INT, x INT")
+    with caplog.at_level(logging.WARNING, "xmlpunct"):
+        found = xmlpunct.slices(document, schema, element="t", size=1000)
+        assert next(found, None) is None
+        assert [m.partition(" rejects")[0] for m in caplog.messages if "2,000 rejects" in m] == ["2,000"]
+        assert list(xmlpunct.parse(document, schema, element="t", on_reject=lambda _: None)) == []
+    assert sum("attribute x" in m for m in caplog.messages) == 8
+
+
 def test_wrong_calls_are_told_at_once() -> None:
     with pytest.raises(SqlError, match="no column"):
         xmlpunct.query(DDL + "SELECT y FROM t", t=FEED)

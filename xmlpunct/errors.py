@@ -103,12 +103,29 @@ class StrictError(XmlPunctError):
     """``--strict`` was asked for and a tuple was rejected."""
 
 
+MOST_TEXT = 64 * 1024
+"""So many bytes of a rejected tuple's text are kept."""
+
+
+def cut(text: str) -> str:
+    """The text of a reject, without what is beyond `MOST_TEXT` bytes; dots say so.
+
+    >>> len(cut("x" * 100_000)), cut("short")
+    (65539, 'short')
+    """
+    if len(text) * 4 <= MOST_TEXT:
+        return text
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= MOST_TEXT else data[:MOST_TEXT].decode("utf-8", "ignore") + "..."
+
+
 @dataclass(frozen=True, slots=True)
 class Reject:
     """A tuple that was left out, and why.
 
     ``line`` (1-based) and ``byte`` (0-based) say where it began in ``source``; both are None for a tuple
-    that was computed rather than read. ``text`` is the tuple as it stood there.
+    that was computed rather than read. ``text`` is the tuple as it stood there, or its values
+    as JSON if an operator rejected it; of a long one the first 64 KiB.
     """
 
     source: str

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from xmlpunct.firehose import Readable, Source
-from xmlpunct.firehose.library import log_reject, rows
+from xmlpunct.firehose.library import RejectLog, rows
 from xmlpunct.forks import need_polars
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
@@ -17,7 +17,8 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
     """Run a query in this process; yields its result's tuples and punctuations as they become certain.
 
     ``sql`` declares its streams (CREATE STREAM) and holds one query. ``sources`` replace the sources of streams, by
-    name: a path, bytes, or a binary file. Rejected tuples are logged as warnings on the logger ``xmlpunct``. Raises
+    name: a path, bytes, or a binary file. Rejected tuples are logged as warnings on the logger ``xmlpunct``,
+    the first few of a kind, then their number. Raises
     `SqlError` before anything is read, and `SourceError` where a source fails, after all results that were certain by
     then.
 
@@ -40,10 +41,14 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
         if not isinstance(s, str | os.PathLike)
     }
     planned = plan(sql, named | {name: source.name for name, source in given.items()})
-    return _elements(results(planned, open_sources(planned, given), log_reject), planned.root.schema)
+    log = RejectLog()
+    return _elements(results(planned, open_sources(planned, given), log.add), planned.root.schema, log)
 
 
-def _elements(slices: Iterator[Slice], schema: Schema) -> Iterator[Tuple | Punctuation]:
-    for part in slices:
-        yield from rows(schema, part)
-        yield from (p for p in part.punctuations if not p.is_everything)
+def _elements(slices: Iterator[Slice], schema: Schema, log: RejectLog) -> Iterator[Tuple | Punctuation]:
+    try:
+        for part in slices:
+            yield from rows(schema, part)
+            yield from (p for p in part.punctuations if not p.is_everything)
+    finally:
+        log.end()

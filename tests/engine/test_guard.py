@@ -22,6 +22,7 @@ from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Guard, Query, Scan
+from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.metrics import RunMetrics
@@ -106,16 +107,22 @@ def by_local(query: Query, out: Path, size: int | None, ordered: bool) -> Found:
 
 
 def by_spark(
-    query: Query, out: Path, size: int | None, shards: int, ordered: bool, strict: bool = False
+    query: Query,
+    out: Path,
+    size: int | None,
+    shards: int,
+    ordered: bool,
+    strict: bool = False,
+    limit: RejectLimit | None = None,
 ) -> Found:
     """What Spark would do, without it: every stage's shards in turn, each restored from its last state."""
     guarded = with_guards(query)
-    job = job_of(guarded, out, shards, size)
+    job = replace(job_of(guarded, out, shards, size), shares=limit is not None)
     stats, commit = RunStats("spark"), Commit()
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
     target, rejects = FileTarget(Appender(str(out / "out.xml"), 0)), Appender(str(out / "rejects"), 0)
     metrics = RunMetrics(guarded, job.inputs, stats, {})
-    sink = Sink(job, keeping(out / "log"), commit, output, target, rejects, metrics, strict)
+    sink = Sink(job, keeping(out / "log"), commit, output, target, rejects, metrics, strict, limit=limit)
     states: dict[tuple[int, int], bytes] = {}
     for number, rows in enumerate(micro_batches(job)):
         for stage in range(job.sink):
@@ -130,6 +137,8 @@ def by_spark(
                     states[stage, i] = pack(shard.snapshot())
         sink.take(rows, number)
     assert sink.done.is_set()
+    if sink.failure is not None:
+        raise sink.failure
     return found_in(out, query, stats, ordered=ordered)
 
 
@@ -190,7 +199,7 @@ def test_strict_stops_at_the_first(folder: Path, tmp_path: Path, size: int) -> N
         elif before:
             assert out.read_bytes() == before
     plain = RunOptions(output=str(out), slice_bytes=size, checkpoint=str(tmp_path / "checkpoint"))
-    with pytest.raises(UsageError, match="another --strict or --rejects"):
+    with pytest.raises(UsageError, match="another --strict, --rejects or --max-rejects"):
         local.run(query, plain, RunStats("local"))
 
 

@@ -166,6 +166,22 @@ def test_rejects_are_passed_on_or_logged(caplog: pytest.LogCaptureFixture) -> No
     assert caplog.messages == ["<bytes>, line 1, byte 3: attribute a: 'x' is not of type INT"]
 
 
+@pytest.mark.parametrize("character", ["y", "é", "€", "😀"])
+@pytest.mark.parametrize("inner", ["{}", "<u>{}</u>", "<!-- -->{}"])
+def test_a_reject_keeps_its_record(character: str, inner: str) -> None:
+    for count in (3_000, 65_536):
+        record = f"<t><a>x{inner.format(character * count)}</a></t>"
+        rejects: list[Reject] = []
+        assert not list(parse(f"<r>{record}</r>".encode(), A, element="t", on_reject=rejects.append))
+        (text,) = (reject.text for reject in rejects)
+        if len(record.encode()) <= 65_536:
+            assert text == record
+        else:
+            kept = text.removesuffix("...")
+            assert record.startswith(kept)
+            assert 65_536 - 4 < len(kept.encode()) <= 65_536
+
+
 def test_slices_have_about_the_size_asked_for() -> None:
     document = f"<r>{''.join(f'<t><a>{n}</a></t>' for n in range(1000))}</r>".encode()
     found = list(slices(document, A, element="t", size=1600))

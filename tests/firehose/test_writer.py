@@ -5,17 +5,29 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xmlpunct.errors import UsageError, XmlPunctError
-from xmlpunct.firehose import CsvWriter, JsonlWriter, Writer, XmlWriter, is_xml_name, parse, writer_for
+from xmlpunct.errors import UsageError
+from xmlpunct.firehose import (
+    PUNCT_NAMESPACE,
+    CsvWriter,
+    JsonlWriter,
+    Writer,
+    XmlWriter,
+    is_xml_name,
+    parse,
+    writer_for,
+)
+from xmlpunct.firehose.outline import read_namespaces
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Schema
+from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
+from xmlpunct.types import INT, STRING, Type
 
 ALL = Schema.parse("s STRING, i INT, x DOUBLE, m DECIMAL(7,2), y BOOLEAN, d DATE, t TIMESTAMP")
 ROW = (
@@ -88,8 +100,9 @@ def test_xml_reads_back(
         text = said.pop("s", None)
         found = Punctuation.of(ALL, **said)
         if text is not None:
-            quoted = '"' + str(text).replace('"', '""') + '"'
-            found = Punctuation(ALL, (Punctuation.of(ALL, s=quoted).patterns[0], *found.patterns[1:]))
+            found = Punctuation(
+                ALL, (Punctuation.of(ALL, s=quoted(str(text))).patterns[0], *found.patterns[1:])
+            )
         if not found.is_everything:
             punctuations.append(found)
     frame = ALL.frame(tuples)
@@ -99,12 +112,16 @@ def test_xml_reads_back(
 
 @pytest.mark.parametrize("character", ["\x00", "\x0b", "\x1f", "\ufffe"])
 def test_what_xml_cannot_carry(character: str) -> None:
-    schema = Schema.parse("s STRING")
+    schema = Schema.parse("s STRING, i INT")
     writer = XmlWriter(schema)
-    with pytest.raises(XmlPunctError, match="cannot carry"):
-        writer.body(Slice(schema.frame([(f"a{character}",)])))
-    with pytest.raises(XmlPunctError, match="cannot carry"):
-        writer.body(Slice(schema.empty(), [Punctuation.of(schema, s=f"a{character}")]))
+    found = writer.unfit(schema.frame([("a", 1), (f"a{character}", 2), (None, None)]))
+    assert found is not None
+    assert found.is_null().to_list() == [True, False, True]
+    assert "column s" in found[1]
+    assert writer.unfit(schema.frame([("a\t\n\r", 1)])) is None
+    # to leave a punctuation unsaid is never wrong
+    assert writer.body(Slice(schema.empty(), [Punctuation.of(schema, s=f"a{character}")])) == b""
+    assert JsonlWriter(schema).unfit(schema.frame([(character, 1)])) is None
 
 
 @pytest.mark.parametrize(
@@ -163,3 +180,170 @@ def test_many_tuples_at_once() -> None:
     schema = Schema.parse("a INT")
     body = XmlWriter(schema).body(Slice(pl.DataFrame({"a": range(10_000)}, schema=schema.dtypes)))
     assert body.count(b"\n") == 10_000
+
+
+def columns(*names: str, type_: Type = STRING) -> Schema:
+    """What a query gives whose columns are called so."""
+    return Schema.of(Attribute(name, type_) for name in names)
+
+
+def test_columns_are_paths() -> None:
+    schema = columns("@id", "@g:lang", "size/@unit", "size/w", "size/h", "name")
+    writer = XmlWriter(schema, "g:shop", "{urn:y}item", namespaces={"g": "urn:g"})
+    found = Slice(
+        schema.frame([('a"<&\n\t', None, "cm", "1", None, "x"), (None,) * 6]),
+        [Punctuation.of(schema, **{"@id": "[a&\nc,b)", "size/h": "3"})],
+    )
+    assert written(writer, found).decode() == (
+        '<g:shop xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct" xmlns:g="urn:g" xmlns:ns1="urn:y">\n'
+        '<ns1:item id="a&quot;&lt;&amp;&#10;&#9;"><size unit="cm"><w>1</w></size><name>x</name></ns1:item>\n'
+        "<ns1:item></ns1:item>\n"
+        '<punct:item id="[a&amp;&#10;c,b)" g:lang="*"><size unit="*">'
+        "<w>*</w><h>3</h></size><name>*</name></punct:item>\n"
+        "</g:shop>\n"
+    )
+
+
+def test_columns_with_the_same_parent_share_it_wherever_they_are_listed() -> None:
+    schema = columns("a/b", "c", "a/d", type_=INT)
+    assert XmlWriter(schema).body(Slice(schema.frame([(1, 2, 3), (None, 2, None)]))).decode() == (
+        "<result><a><b>1</b><d>3</d></a><c>2</c></result>\n<result><c>2</c></result>\n"
+    )
+
+
+def test_pretty() -> None:
+    schema = columns("@id", "a/b", "a/c", "d", type_=INT)
+    found = Slice(schema.frame([(1, 2, 3, 4), (None, None, None, 4)]), [Punctuation.of(schema, d=4)])
+    text = written(XmlWriter(schema, pretty=True), found).decode()
+    assert text.partition("\n")[2] == (
+        '  <result id="1">\n    <a>\n      <b>2</b>\n      <c>3</c>\n    </a>\n    <d>4</d>\n  </result>\n'
+        "  <result>\n    <d>4</d>\n  </result>\n"
+        '  <punct:result id="*">\n    <a>\n      <b>*</b>\n      <c>*</c>\n    </a>\n    <d>4</d>\n'
+        "  </punct:result>\n</stream>\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["a", "@id"], "list it earlier"),
+        (["a/b", "c", "a/@id"], "list it earlier"),
+        (["a", "a/@id"], "list it earlier"),
+        (["a", "a/b"], "text of <a>"),
+        (["a/b", "a"], "elements in <a>"),
+        (["g:a", "h:a"], "same place"),
+        (["@g:a", "@h:a"], "same place"),
+        (["p:a"], "not declared"),
+        (["punct:a"], "not declared"),
+        (["@xmlns"], "xmlns"),
+        (["a b"], "not a name"),
+        (["a//b"], "not a name"),
+        (["@a/b"], "not a name"),
+        (["/".join("a" * 199)], "198 deep"),
+    ],
+)
+def test_columns_that_xml_cannot_say(names: list[str], says: str) -> None:
+    with pytest.raises(UsageError, match=says) as raised:
+        XmlWriter(columns(*names), namespaces={"g": "urn:g", "h": "urn:g"})
+    assert repr(names[-1]) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"root": "a b"}, "a b"),
+        ({"element": "g:a"}, "not declared"),
+        ({"element": "{urn:x}"}, "not a name"),
+        ({"root": "result"}, "one tuple"),
+        ({"root": "g:a", "element": "{urn:g}a", "namespaces": {"g": "urn:g"}}, "one tuple"),
+        ({"element": f"{{{PUNCT_NAMESPACE}}}a"}, "punctuation"),
+        ({"namespaces": {"g": PUNCT_NAMESPACE}}, "punctuations"),
+        ({"namespaces": {"g": "urn:\x01"}}, "no namespace"),
+        ({"punct_namespace": "urn:\x01"}, "no namespace"),
+    ],
+)
+def test_names_that_xml_cannot_have(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        XmlWriter(columns("a"), **options)
+
+
+@pytest.mark.parametrize(
+    "text", ["g", "g=", "=urn:x", "g=urn:x g=urn:y", "xml=urn:x", "punct=urn:x", "a:b=urn:x"]
+)
+def test_namespaces_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(UsageError, match="--namespaces"):
+        read_namespaces(text)
+
+
+def test_deep_columns() -> None:
+    schema = columns("/".join("a" * 198))
+    document = written(XmlWriter(schema), Slice(schema.frame([("x",)])))
+    back = Schema.parse(f"c STRING PATH '{'/'.join('a' * 198)}'")
+    assert list(parse(document, back, element="result")) == [("x",)]
+
+
+def test_null_is_no_empty_text() -> None:
+    schema = Schema.of([Attribute("a/@id", INT), Attribute("a", STRING)])
+    writer = XmlWriter(schema)
+    found = writer.unfit(schema.frame([(1, "x"), (1, None), (None, "x"), (None, None), (1, "")]))
+    assert found is not None
+    assert found.is_null().to_list() == [True, False, True, True, True]
+    assert "column a: null" in found[1]
+    body = writer.body(Slice(schema.frame([(1, "x"), (None, "x"), (None, None), (1, "")])))
+    assert body.decode() == (
+        '<result><a id="1">x</a></result>\n<result><a>x</a></result>\n<result></result>\n'
+        '<result><a id="1"></a></result>\n'
+    )
+
+
+PATHS = ["@p", "a/@p", "a/@q", "a/b/@p", "a/b", "a/c/d", "a/c/e", "f/@p", "f/g", "f/h/@p", "h"]
+"""Any choice of them, in this order, can be written."""
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_what_is_written_by_paths_reads_back(data: st.DataObject) -> None:
+    paths = [path for path in PATHS if data.draw(st.booleans())] or ["@p"]
+    types = [data.draw(st.sampled_from(ALL.attributes)).type for _ in paths]
+    schema = Schema.of(map(Attribute, paths, types))
+    by_type = dict(
+        zip(
+            (a.type for a in ALL),
+            zip(*data.draw(st.lists(values, min_size=1, max_size=4)), strict=True),
+            strict=True,
+        )
+    )
+    cells = [data.draw(st.lists(st.sampled_from([None, *by_type[t]]), min_size=3, max_size=3)) for t in types]
+    frame = schema.frame(zip(*cells, strict=True))
+    row = data.draw(st.sampled_from(["result", "{urn:x}t", "g:t"]))
+    options: dict[str, Any] = {"namespaces": {"g": "urn:g"}, "pretty": data.draw(st.booleans())}
+    writer = XmlWriter(schema, element=row, **options)
+    if (unfit := writer.unfit(frame)) is not None:
+        frame = frame.filter(unfit.is_null())
+    said = [
+        Punctuation.of(schema, **{path: quoted(t.format(v))})
+        for path, t in zip(paths, types, strict=True)
+        for v in by_type[t][:1]
+    ]
+    document = written(writer, Slice(frame, said))
+    back = Schema.of(
+        Attribute(f"c{i}", t, path=path) for i, (path, t) in enumerate(zip(paths, types, strict=True))
+    )
+    found = list(parse(document, back, element=row.replace("g:", "{urn:g}"), on_reject=pytest.fail))
+    assert [e for e in found if isinstance(e, tuple)] == frame.rows()
+    assert [p.patterns for p in found if isinstance(p, Punctuation)] == [p.patterns for p in said]
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+@pytest.mark.parametrize("pretty", [True, False])
+def test_many_punctuations_at_once(pretty: bool) -> None:
+    """They are written as one by one, wherever their column stands."""
+    schema = columns("@id", "a/@id", "a/b", "c", type_=INT)
+    writer = XmlWriter(schema, pretty=pretty)
+    for name in schema.names:
+        said = [Punctuation.of(schema, **{name: n}) for n in range(5)]
+        assert writer.body(Slice(schema.empty(), said)).decode() == "".join(map(writer.punctuation, said))
+        assert 'id="0"' in writer.punctuation(said[0]) or ">0<" in writer.punctuation(said[0])

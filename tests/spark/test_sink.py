@@ -251,3 +251,14 @@ def test_when_all_inputs_have_ended_so_has_the_output(tmp_path: Path) -> None:
     sink.take([bench.report(COUNTS, 0, {"streams": [asdict(InputStats())], "ended": True})], 0)
     assert sink.done.is_set()
     assert bench.out.read_bytes().endswith(b"</stream>\n")
+
+
+def test_a_result_that_xml_cannot_hold_is_a_reject(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    tuples = bench.schema.frame([("a\x01", 1, 2, 3), ("b", 1, 2, 3)])
+    sink = bench.sink()
+    sink.take([Row(0, bench.job.sink, RESULT, task_seq(0, 0), Slice(tuples).to_bytes())], 0)
+    assert bench.out.read_bytes().count(b"<result>") == 1
+    (reject,) = map(json.loads, bench.rejects.read_text().splitlines())
+    assert "a character that XML cannot hold" in reject["reason"]
+    assert bench.stats.rejected == 1

@@ -27,7 +27,9 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     schema, opened = open_stream(source, columns, element, punct_namespace)
     guessed = columns is None
     parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
-    writer = writer_for(format_, schema, punct_namespace=punct_namespace, element=expanded(element)[1])
+    name = expanded(element)[1]
+    root = "stream" if name != "stream" else "streams"  # lest the root read as a tuple
+    writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
     put(writer.start())
     for part in parts:
         put(writer.body(part))

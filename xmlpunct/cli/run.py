@@ -22,11 +22,13 @@ from xmlpunct.cli.options import (
 )
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import PLACE, TEXT, say
-from xmlpunct.engine.options import RunOptions, parse_size
+from xmlpunct.engine.options import RunOptions, XmlForm, parse_size
+from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import StrictError, UsageError
+from xmlpunct.firehose.outline import read_namespaces
 
 
 @click.command("run")
@@ -56,6 +58,15 @@ from xmlpunct.errors import StrictError, UsageError
     "--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: it adapts)."
 )
 @format_option
+@click.option("--root", type=TEXT, metavar="NAME", help="The XML root: name, g:name or {uri}name.")
+@click.option("--row", type=TEXT, metavar="NAME", help="The XML element of a result.")
+@click.option(
+    "--namespaces",
+    type=TEXT,
+    metavar="'g=URI ...'",
+    help="What the prefixes stand for in --root, --row and columns.",
+)
+@click.option("--pretty", is_flag=True, help="Write XML with a line for each element.")
 @click.option(
     "--checkpoint",
     type=PLACE,
@@ -63,6 +74,12 @@ from xmlpunct.errors import StrictError, UsageError
     help="Keep account of progress there; the same command goes on from it.",
 )
 @click.option("--rejects", type=PLACE, metavar="FILE", help="Write rejected tuples here, as JSON lines.")
+@click.option(
+    "--max-rejects",
+    metavar="N|P%",
+    help="Fail at more than N rejects, or where more than P% of an input's tuples are "
+    "(judged at every 10,000th and at its end).",
+)
 @click.option("--stats", type=PLACE, metavar="FILE", help="Write what the run did here, as JSON.")
 @click.option(
     "--strict", is_flag=True, help="Stop at the first rejected tuple, and where tuples are overlooked."
@@ -78,8 +95,13 @@ def run_command(
     master: str,
     slice_size: str | None,
     format_: str,
+    root: str | None,
+    row: str | None,
+    namespaces: str | None,
+    pretty: bool,
     checkpoint: str | None,
     rejects: str | None,
+    max_rejects: str | None,
     stats: str | None,
     strict: bool,
     punct_namespace: str,
@@ -90,6 +112,8 @@ def run_command(
     from xmlpunct.engine.sql import plan
 
     planned = plan(read_query(query, sql), read_sources(sources), read_rules(rules))
+    if strict and max_rejects is not None:
+        raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
     options = RunOptions(
         output=None if output == "-" else output,
         format=format_,
@@ -98,6 +122,8 @@ def run_command(
         rejects=rejects,
         stats=stats,
         strict=strict,
+        max_rejects=None if max_rejects is None else RejectLimit.parse(max_rejects),
+        form=xml_form(root, row, namespaces, pretty),
         master=master,
         punct_namespace=punct_namespace,
         query_file=query,
@@ -128,6 +154,14 @@ def run_command(
             if stats is not None:
                 write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
     report(counted, rejects)
+
+
+def xml_form(root: str | None, row: str | None, namespaces: str | None, pretty: bool) -> XmlForm | None:
+    """How XML is to be written; None if nothing was said of that. Raises `UsageError`."""
+    if not (root or row or namespaces or pretty):
+        return None
+    usual = XmlForm()
+    return XmlForm(root or usual.root, row or usual.element, read_namespaces(namespaces or ""), pretty)
 
 
 def read_sources(given: tuple[str, ...]) -> dict[str, str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.firehose.outline import Namespaces
 
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -15,12 +17,23 @@ MOST_SLICE_BYTES = 2**30
 
 
 @dataclass(frozen=True)
+class XmlForm:
+    """How XML is written: the names of the root and of a tuple's element, prefixes, and whether for people to read."""
+
+    root: str = "stream"
+    element: str = "result"
+    namespaces: Namespaces = field(default_factory=dict)
+    pretty: bool = False
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """The options of ``xmlpunct run``, whichever engine takes them.
 
     ``output`` is a path, a path ending in ``/`` (a dataset), or None for standard output; ``slice_bytes`` the
-    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject. ``query_file`` is where
-    the query was read from, if that was a file.
+    input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject, and
+    ``max_rejects`` where they are too many. ``form`` is how
+    XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
     """
 
     output: str | None = None
@@ -30,6 +43,8 @@ class RunOptions:
     rejects: str | None = None
     stats: str | None = None
     strict: bool = False
+    max_rejects: RejectLimit | None = None
+    form: XmlForm | None = None
     master: str = "local[*]"
     punct_namespace: str = PUNCT_NAMESPACE
     query_file: str | None = None
@@ -37,7 +52,7 @@ class RunOptions:
     @property
     def guarded(self) -> bool:
         """Whether it matters which tuples are late."""
-        return self.strict or self.rejects is not None
+        return self.strict or self.rejects is not None or self.max_rejects is not None
 
     @property
     def dataset(self) -> bool:

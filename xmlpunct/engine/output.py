@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from xmlpunct.errors import Reject
 from xmlpunct.firehose import Writer
+from xmlpunct.operators.iterator import as_text
 from xmlpunct.punctuations.promised import Promised
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
@@ -25,6 +27,18 @@ class Output:
         self.schema, self.writer, self.ordered = schema, writer, ordered
         self.tuples = self.punctuations = self.late = 0
         self._written = Promised(schema)
+
+    def fitting(self, given: Slice) -> tuple[Slice, list[Reject]]:
+        """What of a slice the form of output can hold, and the rejects that the other tuples are."""
+        reasons = self.writer.unfit(given.tuples)
+        if reasons is None:
+            return given, []
+        rows = given.tuples.filter(reasons.is_not_null()).iter_rows(named=True)
+        rejects = [
+            Reject("output", None, None, reason, as_text(row))
+            for row, reason in zip(rows, reasons.drop_nulls(), strict=True)
+        ]
+        return Slice(given.tuples.filter(reasons.is_null()), given.punctuations), rejects
 
     def prepare(self, given: Slice) -> Slice:
         """What of a slice is to be written, in order."""

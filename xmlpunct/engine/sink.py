@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import Appender
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.options import RunOptions, XmlForm
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.stats import RunStats
@@ -113,7 +113,7 @@ def reject_line(reject: Reject) -> bytes:
 def tell_complete() -> None:
     """Say why a run goes on."""
     _log.warning(
-        "the output is complete; the inputs are read on, since --rejects and --strict judge all of them"
+        "the output is complete; the inputs are read on, since --rejects, --max-rejects and --strict judge all"
     )
 
 
@@ -130,7 +130,10 @@ def open_sink(options: RunOptions, output: Output, stats: RunStats, commit: Comm
 
 def make_output(options: RunOptions, query: Query) -> Output:
     """What turns the query's results into bytes. Raises `UsageError` for options or names that do not go."""
-    if options.dataset:
-        raise UsageError(f"{options.output} is a dataset directory, which takes --engine spark")
-    writer = writer_for(options.format, query.root.schema, punct_namespace=options.punct_namespace)
+    if options.form is not None and options.format != "xml":
+        raise UsageError(
+            f"--root, --row, --namespaces and --pretty say how XML is written, not {options.format}: leave them out"
+        )
+    form, namespace = options.form or XmlForm(), options.punct_namespace
+    writer = writer_for(options.format, query.root.schema, punct_namespace=namespace, **vars(form))
     return Output(query.root.schema, writer, query.ordered)

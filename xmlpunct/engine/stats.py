@@ -111,6 +111,9 @@ class RunStats:
     overlooked: dict[str, Overlooked] = field(default_factory=dict)
     """What looked like data in an input and was not read."""
 
+    judged: dict[str, list[int]] = field(default_factory=dict)
+    """How many tuples of each input, a stream from one sender, were judged, and how many of them were rejects."""
+
     def result(self, tuples: int, punctuations: int) -> None:
         """Count what was written just now."""
         self.tuples_out += tuples
@@ -150,6 +153,7 @@ class RunStats:
             "inputs": {name: asdict(i) for name, i in self.inputs.items()},
             "operators": [asdict(o) for o in self.operators],
             "overlooked": self.overlooked,
+            "judged": self.judged,
             **{name: getattr(self, name) for name in _TOTALS},
         }
 
@@ -159,6 +163,7 @@ class RunStats:
             self.inputs[name] = InputStats(**values)
         self.operators = [OperatorStats(**values) for values in saved.get("operators", [])]
         self.overlooked = saved.get("overlooked", {})
+        self.judged = saved.get("judged", {})
         for name in _TOTALS:
             setattr(self, name, saved.get(name, getattr(self, name)))
 

@@ -18,7 +18,7 @@ from xml.parsers import expat
 import numpy as np
 from lxml import etree
 
-from xmlpunct.errors import XmlPunctError
+from xmlpunct.errors import MOST_TEXT, XmlPunctError, cut
 from xmlpunct.firehose.cells import Ints
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.markup import Tokens, tokens
@@ -31,7 +31,6 @@ PIECE = 64 * 1024
 TAIL = f"<?{END}?>".encode()
 """Fed last: libxml2 looks at a text only when it sees what follows."""
 
-_SHOWN = 2000
 _TRUNCATED = {3, 5, 6, 20}  # expat: no element found, unclosed token, partial character, unclosed CDATA
 _EXACT = {2, 4, 11, 14}  # expat: syntax error, invalid token, undefined entity, bad character reference
 
@@ -88,8 +87,8 @@ class Places:
         return self.split.start.line + np.searchsorted(np.asarray(self._lines), offsets)
 
     def text(self, number: int) -> str:
-        """The element of the n-th start tag as it stands in the source, cut to about 2,000 characters."""
-        return shown(self.split.data, *self.extent(number, 4 * _SHOWN))
+        """The element of the n-th start tag as it stands in the source, cut as `errors.cut` does."""
+        return shown(self.split.data, *self.extent(number, MOST_TEXT))
 
     def extent(self, number: int, most: float = float("inf")) -> tuple[int, int]:
         """Where the element of the n-th start tag begins and ends, or what of it is about so long."""
@@ -145,9 +144,8 @@ class Places:
 
 
 def shown(data: bytes, begin: int, end: int) -> str:
-    """A piece of XML as text, cut to about 2,000 characters."""
-    raw = data[begin : min(end, begin + 8 * _SHOWN)].decode("utf-8", "replace")
-    return raw if len(raw) <= _SHOWN else raw[:_SHOWN] + "..."
+    """A piece of XML as text, cut as `errors.cut` does."""
+    return cut(data[begin : min(end, begin + MOST_TEXT + 1)].decode("utf-8", "replace"))
 
 
 def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:

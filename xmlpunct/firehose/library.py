@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from xmlpunct.errors import Reject
 from xmlpunct.firehose.reader import FirehoseReader
@@ -21,6 +22,9 @@ Readable = str | os.PathLike[str] | bytes | BinaryIO | Source
 """What can be read: what `open_source` takes (a path, a URL), bytes, a binary file, or an opened source."""
 
 _log = logging.getLogger("xmlpunct")
+_SHOWN, _MOST_KINDS = 5, 100
+_VALUES = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|<[^>]*>|[0-9]+""")
+"""What a reason says of one tuple."""
 
 
 def parse(
@@ -35,8 +39,8 @@ def parse(
 
     ``element`` is the tuples' element (``{uri}name`` if it is in a namespace). A tuple is a Python tuple in
     schema order; null is None. One that cannot be read is passed to ``on_reject``, or else logged as a
-    warning on the logger ``xmlpunct``; what looks like data and is not read is logged there too, once for each
-    name. Raises `SourceError` where the source fails, after everything before
+    warning on the logger ``xmlpunct``: the first few of a kind, then their number. What looks like data and is not
+    read is logged there too, once for each name. Raises `SourceError` where the source fails, after everything before
     it. There is no punctuation for the end of the stream: the iterator ends.
 
     Iterators know nothing of each other: each may be used in any thread, by one at a time, and be left at any
@@ -86,10 +90,14 @@ def slices(
     reader = FirehoseReader(
         given, [StreamSpec(element, schema, element, guessed=guessed)], punct_namespace, limits
     )
-    return _slices(reader, size, on_reject or log_reject)
+    return _slices(reader, size, on_reject)
 
 
-def _slices(reader: FirehoseReader, size: int, reject: Callable[[Reject], object]) -> Iterator[Slice]:
+def _slices(
+    reader: FirehoseReader, size: int, on_reject: Callable[[Reject], object] | None
+) -> Iterator[Slice]:
+    log = RejectLog()
+    reject = on_reject or log.add
     watch = Watch(reader.source.name, reader.specs[0].element)
     try:
         while (parsed := reader.read(size)) is not None:
@@ -105,12 +113,42 @@ def _slices(reader: FirehoseReader, size: int, reject: Callable[[Reject], object
                 raise parsed.error
         log_notices(watch.end(in_order=True))
     finally:
+        log.end()
         reader.close()
 
 
-def log_reject(reject: Reject) -> None:
-    """Log a reject as a warning."""
-    _log.warning("%s", reject)
+class RejectLog:
+    """Logs rejects as warnings: of each kind the first few, then how many there are, at each tenfold and at the end.
+
+    Rejects are of one kind if their reasons differ in values only.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, list[Any]] = {}  # how many there are, how many were told, and the last one
+
+    def add(self, reject: Reject) -> None:
+        """Log a reject, or count it."""
+        name = _VALUES.sub("", reject.reason)
+        if name not in self._kinds and len(self._kinds) >= _MOST_KINDS:
+            name = ""
+        kind = self._kinds.setdefault(name, [0, 0, reject])
+        kind[0] += 1
+        kind[2] = reject
+        if kind[0] <= _SHOWN:
+            kind[1] = kind[0]
+            _log.warning("%s", reject)
+        elif kind[0] >= 10 * max(kind[1], 1):
+            self._tell(kind)
+
+    def end(self) -> None:
+        """Log how many there were, where that was not told."""
+        for kind in self._kinds.values():
+            if kind[0] > kind[1]:
+                self._tell(kind)
+
+    def _tell(self, kind: list[Any]) -> None:
+        kind[1] = kind[0]
+        _log.warning("%s rejects of this kind by now, the last one: %s", f"{kind[0]:,}", kind[2])
 
 
 def log_notices(notices: Iterable[Notice]) -> None:

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from typing import Protocol
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
 import polars as pl
 
-from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.errors import UsageError
 from xmlpunct.firehose.formats import line, lines
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE
-from xmlpunct.names import is_xml_name
+from xmlpunct.firehose.outline import FORBIDDEN, Element, Namespaces, check_uri, expand, outline, prefixed
+from xmlpunct.firehose.spec import PUNCT_NAMESPACE, check_namespace
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import STRING
 
-_FORBIDDEN = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x{FFFE}\x{FFFF}]"
-_FORBIDDEN_HERE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+UNHOLDABLE = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x{FFFE}\x{FFFF}]"
+"""`FORBIDDEN`, as polars writes it."""
+_FORBIDDEN = re.compile(FORBIDDEN)
+_IN_TEXT: dict[str, str] = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
+_IN_ATTRIBUTE = {**_IN_TEXT, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
+"""Reading makes a space of each tab and line end that is written as it is."""
+_TEXT_TABLE, _ATTRIBUTE_TABLE = ({ord(c): r for c, r in t.items()} for t in (_IN_TEXT, _IN_ATTRIBUTE))
+_INDENT = "  "
 
 
 class Writer(Protocol):
@@ -37,6 +44,9 @@ class Writer(Protocol):
     def end(self) -> bytes:
         """What says that the stream has ended; without it, it has been cut."""
 
+    def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
+        """For each tuple why it cannot be written in this form, null if it can; None if all can."""
+
 
 def writer_for(
     format_: str,
@@ -45,6 +55,8 @@ def writer_for(
     root: str = "stream",
     element: str = "result",
     punct_namespace: str = PUNCT_NAMESPACE,
+    namespaces: Namespaces | None = None,
+    pretty: bool = False,
 ) -> Writer:
     """The writer of a format: ``xml``, ``jsonl`` or ``csv``. Raises `UsageError` for any other.
 
@@ -52,7 +64,7 @@ def writer_for(
     b'sid,hour\\n'
     """
     if format_ == "xml":
-        return XmlWriter(schema, root, element, punct_namespace)
+        return XmlWriter(schema, root, element, punct_namespace, namespaces, pretty)
     if format_ == "jsonl":
         return JsonlWriter(schema)
     if format_ == "csv":
@@ -61,16 +73,19 @@ def writer_for(
 
 
 class XmlWriter:
-    """Punctuated XML: one element per tuple and punctuation, one child per attribute, null left out.
+    """Punctuated XML: one element per tuple and punctuation; null is left out, and so is what holds only nulls.
 
-    Raises `UsageError` for names that XML does not allow.
+    The attributes' names are paths (see `outline`). ``root`` and ``element`` are names with a prefix of
+    ``namespaces``, with a ``{uri}``, or with neither. What is ``pretty`` has a line for each element. Raises
+    `UsageError` for names that XML does not allow.
 
-    >>> schema = Schema.parse("sid STRING, hour INT")
+    >>> from xmlpunct.types import INT
+    >>> schema = Schema.of(Attribute(name, INT) for name in ("@id", "time/hour", "time/min"))
     >>> writer = XmlWriter(schema)
-    >>> sample = Slice(schema.frame([("S1", 17)]), [Punctuation.of(schema, hour=17)])
+    >>> sample = Slice(schema.frame([(7, 17, 30)]), [Punctuation.parse(schema, "<*, 17, *>")])
     >>> print(writer.body(sample).decode(), end="")
-    <result><sid>S1</sid><hour>17</hour></result>
-    <punct:result><sid>*</sid><hour>17</hour></punct:result>
+    <result id="7"><time><hour>17</hour><min>30</min></time></result>
+    <punct:result id="*"><time><hour>17</hour><min>*</min></time></punct:result>
     """
 
     def __init__(
@@ -79,49 +94,137 @@ class XmlWriter:
         root: str = "stream",
         element: str = "result",
         punct_namespace: str = PUNCT_NAMESPACE,
+        namespaces: Namespaces | None = None,
+        pretty: bool = False,
     ) -> None:
-        for kind, name in (("root", root), ("element", element), *(("attribute", n) for n in schema.names)):
-            if not is_xml_name(name):
-                raise UsageError(f"{kind} {name!r} is not a name that an XML element can have")
-        self.schema, self.root, self.element, self.punct_namespace = schema, root, element, punct_namespace
-        self._line = line([pl.lit(f"<{element}>"), *map(self._child, schema), pl.lit(f"</{element}>")])
-        self._stars = [f"<{name}>*</{name}>" for name in schema.names]
+        known: Namespaces = dict(namespaces or {})
+        self.root, known = prefixed(root, known)
+        row, self._namespaces = prefixed(element, known)
+        for uri in (punct_namespace, *self._namespaces.values()):
+            check_uri(uri)
+        try:
+            names = [expand(name, self._namespaces) for name in (self.root, row)]
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        check_namespace(names, punct_namespace)
+        if names[0] == names[1]:
+            raise UsageError(f"{row} is the root and a tuple's element: all would read as one tuple")
+        if punct_namespace in self._namespaces.values():
+            raise UsageError(
+                f"{punct_namespace} is the namespace of punctuations: no prefix can stand for it"
+            )
+        self.schema, self.element, self.punct_namespace, self._pretty = schema, row, punct_namespace, pretty
+        self._outline = outline(row, schema.names, self._namespaces)
+        self._line = line(self._row())
+        self._in_attribute = {place for e in self._outline.walk() for _, place in e.attributes}
+        self._punctuation = list(self._template(self._outline, f"punct:{row.rpartition(':')[2]}", 1))
+        self._punctuation.append("\n")
 
     def start(self) -> bytes:
-        return f"<{self.root} xmlns:punct={quoteattr(self.punct_namespace)}>\n".encode()
+        declared = {"punct": self.punct_namespace, **self._namespaces}
+        said = "".join(f" xmlns:{prefix}={quoteattr(uri)}" for prefix, uri in declared.items())
+        return f"<{self.root}{said}>\n".encode()
 
     def body(self, slice_: Slice) -> bytes:
-        """Raises `XmlPunctError` for a character that XML cannot carry at all."""
-        for attribute in self.schema:
-            texts = slice_.tuples[attribute.name] if attribute.type is STRING else None
-            if texts is not None and texts.str.contains(_FORBIDDEN).any():
-                raise XmlPunctError(f"attribute {attribute.name}: a control character that XML cannot carry")
+        """The bytes of tuples that are not `unfit`. A punctuation that XML cannot hold is left unsaid."""
         return lines(slice_, self._line, self)
 
     def end(self) -> bytes:
         return f"</{self.root}>\n".encode()
 
-    def _child(self, attribute: Attribute) -> pl.Expr:
-        at, name = attribute.type.format_column(pl.col(attribute.name)), attribute.name
-        if attribute.type is STRING:
-            for character, reference in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;")):
-                at = at.str.replace_all(character, reference, literal=True)
-        return pl.concat_str(pl.lit(f"<{name}>"), at, pl.lit(f"</{name}>")).fill_null("")
+    def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
+        """A text may have a character that XML cannot hold. And where an element has a text and attributes, null
+        cannot be told from the empty text if only the attributes are there."""
+        tests = [
+            (pl.col(a.name).str.contains(UNHOLDABLE), f"column {a.name}: a character that XML cannot hold")
+            for a in self.schema
+            if a.type is STRING
+        ]
+        for element in self._outline.walk():
+            if element.attributes and element.text >= 0 and self.schema.attributes[element.text].nullable:
+                name = self.schema.names[element.text]
+                alone = pl.col(name).is_null() & self._any(place for _, place in element.attributes)
+                tests.append(
+                    (alone, f"column {name}: null cannot be written in an element that has attributes")
+                )
+        if not tests or not tuples.height:
+            return None
+        wrong = tuples.select(pl.any_horizontal(test for test, _ in tests).fill_null(False)).to_series()
+        if not wrong.any():
+            return None
+        said = pl.coalesce(pl.when(test).then(pl.lit(reason)) for test, reason in tests)
+        return tuples.select(said.alias("reason")).to_series()
 
     def around(self, place: int) -> tuple[str, str]:
-        name = self.schema.names[place]
-        before, after = "".join(self._stars[:place]), "".join(self._stars[place + 1 :])
-        return f"<punct:{self.element}>{before}<{name}>", f"</{name}>{after}</punct:{self.element}>\n"
+        at = self._punctuation.index(place)
+        before, after = self._punctuation[:at], self._punctuation[at + 1 :]
+        return _filled(before, {}), _filled(after, {})
 
     def punctuation(self, p: Punctuation) -> str:
-        said = list(self._stars)
-        for i in p.constrained:
-            name, pattern = self.schema.names[i], escape(str(p.patterns[i]), {"\r": "&#13;"})
-            said[i] = f"<{name}>{pattern}</{name}>"
-        children = "".join(said)
-        if _FORBIDDEN_HERE.search(children):
-            raise XmlPunctError("a punctuation has a control character that XML cannot carry")
-        return f"<punct:{self.element}>{children}</punct:{self.element}>\n"
+        said = {}
+        for place in p.constrained:
+            table = _ATTRIBUTE_TABLE if place in self._in_attribute else _TEXT_TABLE
+            said[place] = str(p.patterns[place]).translate(table)
+        text = _filled(self._punctuation, said)
+        return "" if _FORBIDDEN.search(text) else text
+
+    def _row(self) -> Iterator[pl.Expr]:
+        """What the line of a tuple is made of."""
+        top, lead = self._outline, self._lead(1)[1:]
+        yield pl.lit(f"{lead}<{top.name}")
+        yield from self._inside(top, 1)
+
+    def _inside(self, element: Element, depth: int) -> Iterator[pl.Expr]:
+        """An element behind its name: attributes, content, end tag."""
+        for name, place in element.attributes:
+            value = self._value(place, _IN_ATTRIBUTE)
+            yield pl.concat_str(pl.lit(f' {name}="'), value, pl.lit('"')).fill_null("")
+        yield pl.lit(">")
+        if element.text >= 0:
+            yield self._value(element.text, _IN_TEXT)
+        yield from (self._child(child, depth + 1) for child in element.children)
+        yield pl.lit(f"{self._lead(depth) if element.children else ''}</{element.name}>")
+
+    def _child(self, element: Element, depth: int) -> pl.Expr:
+        whole = pl.concat_str(pl.lit(f"{self._lead(depth)}<{element.name}"), *self._inside(element, depth))
+        if element.text >= 0:
+            return whole.fill_null("")
+        return pl.when(self._any(element.columns())).then(whole).otherwise(pl.lit(""))
+
+    def _value(self, place: int, references: Mapping[str, str]) -> pl.Expr:
+        attribute: Attribute = self.schema.attributes[place]
+        value = attribute.type.format_column(pl.col(attribute.name))
+        if attribute.type is STRING:
+            for character, reference in references.items():
+                value = value.str.replace_all(character, reference, literal=True)
+        return value
+
+    def _any(self, places: Iterator[int]) -> pl.Expr:
+        """Whether any of these columns has a value."""
+        return pl.any_horizontal(pl.col(self.schema.names[place]).is_not_null() for place in places)
+
+    def _lead(self, depth: int) -> str:
+        """What stands before a tag."""
+        return "\n" + depth * _INDENT if self._pretty else ""
+
+    def _template(self, element: Element, name: str, depth: int) -> Iterator[str | int]:
+        """A punctuation's element in pieces: what is always there, and the places of columns."""
+        yield f"{self._lead(depth)[1:] if depth == 1 else self._lead(depth)}<{name}"
+        for attribute, place in element.attributes:
+            yield f' {attribute}="'
+            yield place
+            yield '"'
+        yield ">"
+        if element.text >= 0:
+            yield element.text
+        for child in element.children:
+            yield from self._template(child, child.name, depth + 1)
+        yield f"{self._lead(depth) if element.children else ''}</{name}>"
+
+
+def _filled(pieces: list[str | int], said: Mapping[int, str]) -> str:
+    """A template whose places say what is ``said``, or ``*``."""
+    return "".join(piece if isinstance(piece, str) else said.get(piece, "*") for piece in pieces)
 
 
 class JsonlWriter:
@@ -161,6 +264,9 @@ class JsonlWriter:
     def end(self) -> bytes:
         return b""
 
+    def unfit(self, tuples: pl.DataFrame) -> None:
+        return None
+
 
 class CsvWriter:
     """Comma-separated values under a line of names; tuples only. Null is nothing, the empty string ``""``."""
@@ -176,6 +282,9 @@ class CsvWriter:
 
     def end(self) -> bytes:
         return b""
+
+    def unfit(self, tuples: pl.DataFrame) -> None:
+        return None
 
     def _csv(self, texts: pl.DataFrame, header: bool) -> bytes:
         return texts.write_csv(include_header=header).encode()

@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.errors import Reject
+from xmlpunct.errors import Reject, cut
 from xmlpunct.expressions.program import Program
 from xmlpunct.operators.state import State
 from xmlpunct.provenance import BYTE, LINE, SOURCE, is_attribute
@@ -114,9 +114,13 @@ class Operator(ABC):
         """Reject one tuple. Its own columns say where it stood, if it has them."""
         if not self.quiet:
             source = str(row.get(SOURCE, f"{self.name} #{self.number}"))
-            told = {name: _told(value) for name, value in row.items() if is_attribute(name)}
-            text = json.dumps(told, default=str)
-            self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, text))
+            self.rejects.append(Reject(source, row.get(LINE), row.get(BYTE), reason, as_text(row)))
+
+
+def as_text(row: Mapping[str, Any]) -> str:
+    """A computed tuple as the text of a reject, cut as that of one that was read."""
+    told = {name: _told(value) for name, value in row.items() if is_attribute(name)}
+    return cut(json.dumps(told, default=str))
 
 
 def _told(value: Any) -> Any:

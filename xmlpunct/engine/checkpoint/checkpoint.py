@@ -72,11 +72,13 @@ class Checkpoint:
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
         self._asked = {
             "engine": engine,
-            "--strict or --rejects": options.guarded,  # which makes another plan of the same query
+            "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
+            "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
             "query": _described(query),
             "choice of rules": sorted(query.rules),
             "output": _place(options.output),
             "format": options.format,
+            "form of its XML": None if options.form is None else asdict(options.form),
             "slice size": options.slice_bytes,
             "rejects file": _place(options.rejects),
             "punctuation namespace": options.punct_namespace,

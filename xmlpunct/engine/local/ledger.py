@@ -17,6 +17,7 @@ from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.segments import READ_AT_ONCE
 from xmlpunct.engine.local.running import LocalRun, Portion
+from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.sink import Sink, tell_complete
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.firehose.library import log_notices
@@ -37,9 +38,15 @@ class Ledger:
     """
 
     def __init__(
-        self, running: LocalRun, sink: Sink, checkpoint: Checkpoint | None, found: Found | None
+        self,
+        running: LocalRun,
+        sink: Sink,
+        checkpoint: Checkpoint | None,
+        found: Found | None,
+        limit: RejectLimit | None = None,
     ) -> None:
-        self._running, self._sink, self._checkpoint = running, sink, checkpoint
+        self._running, self._sink, self._checkpoint, self._limit = running, sink, checkpoint, limit
+        self._excess: SourceError | None = None
         self._number = found.commit.batch if found is not None else -1
         self._places: list[Any] = []
         self._committed = self._saved = time.monotonic()
@@ -56,9 +63,13 @@ class Ledger:
 
     def take(self, portion: Portion, strict: bool = False) -> None:
         """Process what was read. With ``strict``, raises `StrictError` for a reject and what was overlooked."""
-        result = self._running.process(portion)
-        rejects, self._running.rejects = sorted(self._running.rejects, key=Reject.place), []
+        result, unfit = self._sink.output.fitting(self._running.process(portion))
+        rejects = sorted([*self._running.rejects, *unfit], key=Reject.place)
+        self._running.rejects = []
         notices, self._running.notices = self._running.notices, []
+        if self._limit is not None and self._excess is None:
+            rejects, excess = self._limit.first(rejects, self._sink.stats.rejected)
+            self._excess = excess or self._running.judge(portion, self._limit, rejects)
         self._sink.stats.rejected += len(rejects)
         if strict and rejects:
             self.commit()
@@ -71,10 +82,15 @@ class Ledger:
         log_notices(notices)
         self._sink.rejects(rejects)
         self._sink.write(result)
-        if self._running.ended:
+        if self._running.ended and self._excess is None:
             self._sink.end()
         if self._checkpoint is not None and portion.place is not None:
             self._places.append(portion.place)
+
+    def check(self) -> None:
+        """Raise `SourceError` if there are too many rejects by now."""
+        if self._excess is not None:
+            raise self._excess
 
     def commit_if_due(self) -> None:
         """Commit, if it is time to: always where nothing else is there to be read, or nothing is kept."""

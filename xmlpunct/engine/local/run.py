@@ -18,7 +18,7 @@ from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_output, open_sink
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import Reject, SourceError
+from xmlpunct.errors import Reject, SourceError, UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.firehose.steady import ChangedError
@@ -55,10 +55,13 @@ def run(
     """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
 
     Raises `SourceError` when a source fails, after writing what came before; of these a `ChangedError` is not the
-    end: with the file as it was, the same run can go on. Raises `StrictError` at the first
-    reject with ``options.strict``; KeyboardInterrupt when it is asked to ``stop``, after the slice at hand.
+    end: with the file as it was, the same run can go on. Too many rejects (``options.max_rejects``) are such a
+    failure. Raises `StrictError` at the first reject with ``options.strict``; KeyboardInterrupt when it is asked to
+    ``stop``, after the slice at hand.
     """
     query = with_guards(query) if options.guarded else query
+    if options.dataset:
+        raise UsageError(f"{options.output} is a dataset directory, which takes --engine spark")
     output, stop = make_output(options, query), stop or Stop()
     with ExitStack() as opened:
         checkpoint, found, commit = None, None, Commit()
@@ -86,13 +89,15 @@ def run(
             spool.start()
             opened.callback(spool.stop)
         sink = opened.enter_context(open_sink(options, output, stats, commit))
-        ledger = Ledger(running, sink, checkpoint, found)
+        ledger = Ledger(running, sink, checkpoint, found, options.max_rejects)
         try:
+            ledger.check()
             while (portion := running.read()) is not None:
                 for spool in spools:
                     spool.check()
                 with stop.held():
                     ledger.take(portion, options.strict)
+                    ledger.check()
                     ledger.commit_if_due()
                 if on_progress is not None:
                     on_progress(stats)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import polars as pl
 
 from xmlpunct.engine.build import build
 from xmlpunct.engine.checkpoint.commit import Frames
@@ -15,6 +17,7 @@ from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.reader import InputReader
 from xmlpunct.engine.plan import Query, Stream, columns_read
+from xmlpunct.engine.reject_limit import RejectLimit, in_order, marked
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 from xmlpunct.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.firehose import Parsed, Source
@@ -142,6 +145,21 @@ class LocalRun:
         self._more |= self.ended and (any(portion.parsed.slices) or any(portion.parsed.rejects))
         self._count(feed, portion.parsed)
         return self._push(feed, portion.parsed.slices)
+
+    def judge(self, portion: Portion, limit: RejectLimit, rejects: Sequence[Reject]) -> SourceError | None:
+        """The failure that a portion is, whose ``rejects`` are known by now, if an input has too large a share."""
+        feed, parsed, failure = portion.feed, portion.parsed, None
+        if limit.percent is None or feed is None:
+            return None
+        parts = [name for name, _ in feed.reader.source.parts]
+        for place, (_, stream) in enumerate(feed.streams):
+            counts = self.stats.judged.setdefault(stream.name, [0, 0])
+            bad = pl.Series(dtype=pl.Boolean())
+            if parsed is not None:
+                tuples = in_order(parts, parsed.slices[place], parsed.rejects[place])
+                bad = marked(tuples, rejects)
+            failure = failure or limit.share(stream.name, counts, bad, feed.done)
+        return failure
 
     @property
     def reads_on(self) -> bool:

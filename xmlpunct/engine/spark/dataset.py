@@ -20,13 +20,33 @@ from pyspark.sql import SparkSession
 
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import make_folder, sync_tree, writing
+from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.errors import UsageError
+from xmlpunct.firehose.writer import UNHOLDABLE
+from xmlpunct.names import is_xml_name
 from xmlpunct.punctuations.punctuation import to_frame
+from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
 _ATTRIBUTE = "@"
 """Marks columns that become XML attributes; no XML element can be called so, and ``_``, the default, can."""
+
+
+def check_dataset(options: RunOptions, schema: Schema) -> None:
+    """Raise `UsageError` for what Spark's writer cannot be told, or would write in another way than ours."""
+    if options.format != "xml":
+        raise UsageError(f"a dataset such as {options.output} is written as xml, not {options.format}")
+    if options.form is not None:
+        raise UsageError(
+            f"a dataset such as {options.output} takes no --root, --row, --namespaces or --pretty: write a file"
+        )
+    for name in schema.names:
+        if not is_xml_name(name):
+            raise UsageError(
+                f"column {name!r}: a dataset such as {options.output} has a child for each column, no attributes, "
+                "nested elements or prefixes: write a file, or give the column another alias"
+            )
 
 
 class DatasetTarget:
@@ -55,6 +75,8 @@ class DatasetTarget:
             self._write(texts, folder / "0-tuples", "result")
         if ready.punctuations:
             patterns = to_frame(output.schema, ready.punctuations)
+            # As our own writer does: to leave a punctuation unsaid is never wrong.
+            patterns = patterns.filter(~pl.any_horizontal(pl.all().str.contains(UNHOLDABLE)).fill_null(False))
             namespace = pl.lit(self._namespace).alias(f"{_ATTRIBUTE}xmlns:punct")
             self._write(patterns.with_columns(namespace), folder / "1-punctuations", "punct:result")
         if folder.exists():

@@ -7,15 +7,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
+from xmlpunct.codec import pack
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import route
 from xmlpunct.engine.inputs.ranges import Range
 from xmlpunct.engine.inputs.reader import parse_ranges
+from xmlpunct.engine.reject_limit import in_order
 from xmlpunct.engine.spark.job import (
     COUNTS,
     EDGE_OPERATORS,
     EDGE_REJECTS,
     FAILURE,
+    PLACES,
     RESULT,
     Job,
     Row,
@@ -54,15 +57,20 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
         counted.take(slice_, len(rejected))
         rejects += rejected
+    keys = shard_keys(job.shards)
+    seq = task_seq(task.number, task.ordinal)
+    shard = keys[0]
+    if job.shares:
+        parts = [part.name for part in given.parts]
+        judged = (in_order(parts, *of) for of in zip(parsed.slices, parsed.rejects, strict=True))
+        places = pack({str(i): tuples for i, tuples in zip(given.streams, judged, strict=True)})
+        yield Row(shard, job.sink, PLACES, seq, places)
     ended = parsed.error is None and task.ranges[-1].last
     if ended:
         for spec, slice_ in zip(specs, parsed.slices, strict=True):
             end = [Punctuation.everything(spec.schema)]
             slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, end])
             slice_.before.append(slice_.tuples.height)
-    keys = shard_keys(job.shards)
-    seq = task_seq(task.number, task.ordinal)
-    shard = keys[0]
     reported: list[Row] = []
     for edge_number, edge in enumerate(job.fragments.edges):
         if edge.stream not in given.streams:

@@ -16,7 +16,7 @@ ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
 """The columns of `Row`, as Spark reads them."""
 
 RESULT = 0
-COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE = range(-1, -8, -1)
+COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE, PLACES = range(-1, -9, -1)
 """Ports of the sink: results, then what is to be told of them. `FAILURE` is a port of every stage."""
 
 
@@ -42,7 +42,9 @@ def task_seq(number: int, ordinal: int) -> int:
 
 @dataclass(frozen=True)
 class Job:
-    """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader."""
+    """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader.
+    ``shares``: the reader tells where all tuples stood, so that the share of rejects among them can be judged.
+    """
 
     query: Query
     fragments: Fragments
@@ -51,6 +53,7 @@ class Job:
     slice_bytes: int | None
     punct_namespace: str
     pacing: str = ""
+    shares: bool = False
 
     @property
     def sink(self) -> int:

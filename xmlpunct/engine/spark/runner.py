@@ -16,11 +16,11 @@ from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import Appender
 from xmlpunct.engine.inputs.spool import warn_of_growth
 from xmlpunct.engine.options import RunOptions
-from xmlpunct.engine.output import Output
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.spark.dataset import DatasetTarget
+from xmlpunct.engine.sink import make_output
+from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import FragmentProcessor
@@ -30,8 +30,7 @@ from xmlpunct.engine.spark.sink import FileTarget, Sink
 from xmlpunct.engine.spark.source import NAME, QuerySource
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.firehose import writer_for
+from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.firehose.steady import ChangedError
 
@@ -54,10 +53,9 @@ class Runner:
         query = with_guards(query) if options.guarded else query
         self.query, self.options, self.stats, self.on_progress = query, options, stats, on_progress
         check_namespace((stream.element for stream in query.streams), options.punct_namespace)
-        if options.dataset and options.format != "xml":
-            raise UsageError(f"a dataset such as {options.output} is written as xml, not {options.format}")
-        writer = writer_for(options.format, query.root.schema, punct_namespace=options.punct_namespace)
-        self._output = Output(query.root.schema, writer, query.ordered)
+        self._output = make_output(options, query)
+        if options.dataset:
+            check_dataset(options, query.root.schema)
 
     def run(self, session: SparkSession | None = None) -> None:
         """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
@@ -91,6 +89,7 @@ class Runner:
                     metrics,
                     self.options.strict,
                     self.on_progress,
+                    self.options.max_rejects,
                 )
                 _stream(own, job, found, sink, checkpoint.spark)
 
@@ -177,7 +176,8 @@ def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
     shards = checkpoint.settle(found, shards)
     fragments = cut(query.root, [s.name for s in query.streams], query.rules)
     size, pacing = options.slice_bytes, str(checkpoint.pacing)
-    return Job(query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing)
+    shares = options.max_rejects is not None and options.max_rejects.percent is not None
+    return Job(query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing, shares)
 
 
 @contextmanager

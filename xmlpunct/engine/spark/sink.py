@@ -8,12 +8,26 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+import polars as pl
+
+from xmlpunct.codec import unpack
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import Appender
 from xmlpunct.engine.output import Output
+from xmlpunct.engine.reject_limit import RejectLimit, marked
 from xmlpunct.engine.sink import reject_line, tell_complete
 from xmlpunct.engine.spark.edge import counts, edge_pipeline, rejects_from_bytes, voided
-from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, EDGE_REJECTS, FAILURE, REJECTS, RESULT, Job, Row
+from xmlpunct.engine.spark.job import (
+    COUNTS,
+    EDGE_OPERATORS,
+    EDGE_REJECTS,
+    FAILURE,
+    PLACES,
+    REJECTS,
+    RESULT,
+    Job,
+    Row,
+)
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.stats import RunStats
@@ -73,8 +87,9 @@ class Sink:
         metrics: RunMetrics,
         strict: bool = False,
         on_progress: Callable[[RunStats], None] | None = None,
+        limit: RejectLimit | None = None,
     ) -> None:
-        self.job, self.output, self.strict = job, output, strict
+        self.job, self.output, self.strict, self._limit = job, output, strict, limit
         self.done = threading.Event()
         self.failure: BaseException | None = None
         self._busy = threading.Lock()
@@ -127,12 +142,17 @@ class Sink:
         void = voided(failures)
         rows = [row for row in rows if not self._from_reader(row) or counts(row, void)]
         given = self._gathered(sorted((row for row in rows if row.port == RESULT), key=lambda row: row.seq))
-        rejects = rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
+        given, rejects = self.output.fitting(given)
+        rejects += rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
         rejects.sort(key=Reject.place)
         if self.strict and rejects:
             if self._rejects is not None:
                 self._rejects.append(reject_line(rejects[0]), self._commit.rejects_length)
             raise StrictError(f"--strict: {rejects[0]}")
+        excess = None
+        if self._limit is not None:
+            rejects, excess = self._limit.first(rejects, self._metrics.stats.rejected)
+            excess = excess or self._judge(self._limit, rows, rejects)
         self._metrics.take(rows)
         notices, self._metrics.notices = self._metrics.notices, []
         if self.strict and (failing := [notice for notice in notices if notice.fails]):
@@ -140,12 +160,32 @@ class Sink:
         log_notices(notices)
         closed = self._commit.closed or self._metrics.ended or given.punctuations.has_end
         failure = json.loads(failures[0].payload) if failures else None
+        if excess is not None and failure is None:
+            closed, failure = self._commit.closed, list(excess.__reduce__()[1])
         self._write(batch, given, rejects, closed, failure)
         if failure is not None:
             self.failure = SourceError(*failure)
 
+    def _judge(self, limit: RejectLimit, rows: list[Row], rejects: list[Reject]) -> SourceError | None:
+        """The failure that a micro-batch is if an input has too large a share of rejects."""
+        if limit.percent is None:
+            return None
+        failure, counts = None, self._metrics.stats.judged
+        for row in sorted((row for row in rows if row.port in (PLACES, COUNTS)), key=_told):
+            if row.port == PLACES:
+                for stream, tuples in unpack(row.payload).items():
+                    name = self.job.query.streams[int(stream)].name
+                    bad = marked(tuples, rejects)
+                    failure = failure or limit.share(name, counts.setdefault(name, [0, 0]), bad, False)
+            elif json.loads(row.payload)["ended"]:
+                for number in self.job.inputs[row.seq >> 32].streams:
+                    name = self.job.query.streams[number].name
+                    nothing = pl.Series(dtype=pl.Boolean())
+                    failure = failure or limit.share(name, counts.setdefault(name, [0, 0]), nothing, True)
+        return failure
+
     def _from_reader(self, row: Row) -> bool:
-        return row.port in (COUNTS, EDGE_OPERATORS, EDGE_REJECTS) or (
+        return row.port in (COUNTS, EDGE_OPERATORS, EDGE_REJECTS, PLACES) or (
             row.port == RESULT and not self.job.sink
         )
 
@@ -190,3 +230,8 @@ class Sink:
         """The output is complete, and that is not all."""
         self._target.finish()
         tell_complete()
+
+
+def _told(row: Row) -> tuple[int, bool]:
+    """The order of what a reader says: task after task, and last of each whether its input has ended."""
+    return row.seq, row.port == COUNTS

@@ -14,7 +14,7 @@ from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
 from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.errors import SqlError
-from xmlpunct.names import is_xml_name
+from xmlpunct.firehose.outline import is_column_path
 
 __all__ = ["plan"]
 
@@ -71,6 +71,6 @@ def _check_output(relation: Relation) -> None:
     for field in relation.fields:
         if field.name in seen:
             refuse(f"two output columns are named {field.name}: give one an alias", field.origin)
-        if not is_xml_name(field.name):
+        if not is_column_path(field.name):
             refuse(f"{field.name!r} cannot name an XML element: give the column another alias", field.origin)
         seen.add(field.name)

@@ -1,0 +1,144 @@
+"""XML as a query's columns and options ask for it, and what is written read back by another query."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import WAREHOUSE, Cli
+from xmlpunct.engine.options import RunOptions, XmlForm
+from xmlpunct.engine.spark.runner import Runner
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import UsageError
+
+NS = "http://www.cse.ogi.edu/dot/niagara/punct"
+STREAM = "CREATE STREAM t (id INT NOT NULL, name STRING, w INT, h INT) WITH (source = '{}');\n"
+QUERY = 'SELECT id AS "@id", w AS "size/w", name, h AS "size/h" FROM t'
+
+
+@pytest.fixture
+def feed(tmp_path: Path) -> Path:
+    path = tmp_path / "t.xml"
+    path.write_text(
+        f"""<s xmlns:p="{NS}"><t><id>1</id><name>a &lt; "b"</name><w>3</w></t><p:t><id>1</id></p:t>
+        <t><id>2</id><w>4</w><h>5</h></t><t><id>3</id><name/></t></s>"""
+    )
+    return path
+
+
+@pytest.mark.parametrize("pretty", [True, False])
+def test_what_is_written_is_read_by_a_second_query(
+    cli: Cli, tmp_path: Path, feed: Path, pretty: bool
+) -> None:
+    out, options = (
+        tmp_path / "out.xml",
+        ["--root", "g:shop", "--row", "{urn:i}item", "--namespaces", "g=urn:g"],
+    )
+    options += ["--pretty"] if pretty else []
+    first = cli("run", "--engine", "local", "-q", STREAM.format(feed) + QUERY, "-o", out, *options)
+    assert (first.code, first.err) == (0, "")
+    assert out.read_text().startswith(f'<g:shop xmlns:punct="{NS}" xmlns:g="urn:g" xmlns:ns1="urn:i">\n')
+    again = f"""CREATE STREAM item (id INT PATH '@id', name STRING, w INT PATH 'size/w', h INT PATH 'size/h')
+                WITH (source = '{out}', element = '{{urn:i}}item'); SELECT * FROM item"""
+    found = cli("run", "--engine", "local", "-q", again, "--format", "jsonl", "--strict")
+    assert (found.code, found.err) == (0, "")
+    lines = [json.loads(line) for line in found.out.splitlines()]
+    assert sorted((t for t in lines if "id" in t), key=lambda t: int(t["id"])) == [
+        {"id": 1, "name": 'a < "b"', "w": 3, "h": None},
+        {"id": 2, "name": None, "w": 4, "h": 5},
+        {"id": 3, "name": "", "w": None, "h": None},
+    ]
+    assert {"$punct": {"id": "1"}} in lines
+
+
+@pytest.mark.parametrize(
+    ("select", "options", "says"),
+    [
+        ('SELECT w, id AS "@id" FROM t', [], "list it earlier"),
+        ('SELECT id AS "a/b", w AS a FROM t', [], "elements in <a>"),
+        ('SELECT id AS "g:a" FROM t', [], "--namespaces 'g=URI'"),
+        ('SELECT id AS "a b" FROM t', [], "^^^"),
+        ('SELECT id AS "a/@b/c" FROM t', [], "^^^"),
+        ("SELECT id FROM t", ["--row", "a b"], "a b"),
+        ("SELECT id FROM t", ["--root", "g:s"], "g"),
+        ("SELECT id FROM t", ["--root", "result"], "one tuple"),
+        ("SELECT id FROM t", ["--namespaces", "g"], "PREFIX=URI"),
+        ("SELECT id FROM t", ["--row", f"{{{NS}}}t"], "punctuation"),
+        ("SELECT id FROM t", ["--format", "csv", "--root", "s"], "not csv"),
+        ("SELECT id FROM t", ["--format", "jsonl", "--pretty"], "not jsonl"),
+        ("SELECT id FROM t", ["--format", "jsonl", "--row", "r"], "not jsonl"),
+        ("SELECT id FROM t", ["--format", "jsonl", "--namespaces", "g=urn:g"], "not jsonl"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_what_is_refused_before_anything_is_read(
+    cli: Cli, select: str, options: list[str], says: str, engine: str
+) -> None:
+    ran = cli("run", "--engine", engine, "-q", STREAM.format("no such file") + select, *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert says in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"form": XmlForm(pretty=True)}, "takes no --root"),
+        ({"form": XmlForm(root="s")}, "takes no --root"),
+        ({"format": "csv"}, "not csv"),
+        ({}, "'@id'"),
+    ],
+)
+def test_a_dataset_refuses_what_it_cannot_say(options: dict[str, object], says: str) -> None:
+    query = plan(STREAM.format("t.xml") + 'SELECT id AS "@id" FROM t')
+    with pytest.raises(UsageError, match=says):
+        Runner(query, RunOptions(output="out/", **options), RunStats("spark"))  # type: ignore[arg-type]
+
+
+def test_paths_are_names_in_other_formats(cli: Cli, feed: Path) -> None:
+    sql = STREAM.format(feed) + 'SELECT w, id AS "@id", h AS "g:size/h" FROM t WHERE id = 2'
+    ran = cli("run", "--engine", "local", "--format", "csv", "-q", sql)
+    assert (ran.code, ran.out) == (0, "w,@id,g:size/h\n4,2,5\n")
+
+
+def test_a_text_that_xml_cannot_hold_is_a_reject(cli: Cli, tmp_path: Path, feed: Path) -> None:
+    rejects, stats = tmp_path / "rejects", tmp_path / "stats"
+    sql = STREAM.format(feed) + "SELECT id, CASE WHEN id = 2 THEN 'x\x01y' ELSE 'z' END AS s FROM t"
+    options = ["--engine", "local", "-q", sql, "--rejects", rejects, "--stats", stats]
+    ran = cli("run", *options)
+    assert ran.code == 0
+    assert ran.out.count("<result>") == 2
+    assert ran.out.endswith("</stream>\n")
+    assert "1 tuples rejected" in ran.err
+    (reject,) = map(json.loads, rejects.read_text().splitlines())
+    assert "column s" in reject["reason"]
+    assert json.loads(reject["text"]) == {"id": 2, "s": "x\x01y"}
+    assert json.loads(stats.read_text())["output"]["tuples"] == 2
+    assert cli("run", *options, "--strict").code == 1
+    assert cli("run", *options, "--format", "jsonl").out.count('"s"') == 3
+
+
+def test_another_form_is_another_run(cli: Cli, tmp_path: Path) -> None:
+    options = ["--engine", "local", "-o", tmp_path / "out.xml", "--checkpoint", tmp_path / "c"]
+    assert cli("run", WAREHOUSE, *options, "--pretty").code == 0
+    assert cli("run", WAREHOUSE, *options, "--pretty").code == 0
+    ran = cli("run", WAREHOUSE, *options)
+    assert ran.code == 2
+    assert "form of its XML" in ran.err
+
+
+def test_the_root_does_not_read_as_a_tuple(cli: Cli, tmp_path: Path) -> None:
+    given, out = tmp_path / "in.xml", tmp_path / "out.xml"
+    given.write_text("<s><stream><a>1</a></stream><stream><a>2</a></stream></s>")
+    out.write_text(cli("parse", given, "--element", "stream", "--schema", "a INT").out)
+    again = cli("parse", out, "--element", "stream", "--schema", "a INT", "--format", "csv")
+    assert (again.out, again.err) == ("a\n1\n2\n", "")
+
+
+def test_xml_attributes_that_everybody_knows(cli: Cli, feed: Path) -> None:
+    sql = STREAM.format(feed) + "SELECT 'en' AS \"@xml:lang\", id FROM t WHERE id = 2"
+    ran = cli("run", "--engine", "local", "-q", sql)
+    assert '<result xml:lang="en"><id>2</id></result>' in ran.out
