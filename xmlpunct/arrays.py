@@ -20,6 +20,8 @@ class ArrayType(Type):
 
     schema: Schema
 
+    comparable = False
+
     def parse(self, text: str) -> Value:
         raise ValueError(f"{self.name} has no pattern but *")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -40,6 +40,14 @@ class Type(ABC):
     discrete: bool
     lowest: Value
     highest: Value
+
+    comparable: ClassVar[bool] = True
+    """Whether its values can be compared, grouped and put in order."""
+
+    @property
+    def kind(self) -> str:
+        """Its name without what it is made of."""
+        return self.name.partition("(")[0]
 
     @abstractmethod
     def parse(self, text: str) -> Value:
@@ -94,6 +102,8 @@ class _String(Type):
 
 class _Xml(_String):
     """An element as it stood, which is compared with nothing."""
+
+    comparable = False
 
     def parse(self, text: str) -> str:
         raise ValueError("XML has no pattern but *")

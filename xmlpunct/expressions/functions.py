@@ -50,6 +50,9 @@ def call(function: str, *args: Expression) -> Expression:
     """
     if function not in RULES:
         raise ValueError(f"there is no function {function}")
+    whole = next((a.type for a in args if not a.type.comparable), None)
+    if whole is not None and function not in ("IS NULL", "IS NOT NULL"):
+        raise ValueError(f"{function} does not take {whole.kind}, which is compared with nothing")
     return RULES[function](function, args)
 
 
@@ -65,7 +68,9 @@ def cast(argument: Expression, type_: Type) -> Expression:
     if type_ not in _targets(argument.type) and not (
         isinstance(type_, DecimalType) and DECIMAL in _targets(argument.type)
     ):
-        raise ValueError(f"there is no CAST from {argument.type} to {type_}")
+        raise ValueError(
+            f"there is no CAST from {argument.type if argument.type.comparable else argument.type.kind} to {type_}"
+        )
     return Call(type_, argument.nullable, "CAST", (argument,))
 
 
@@ -107,7 +112,7 @@ _CASTS: dict[Type, tuple[Type, ...]] = {
 
 
 def _targets(type_: Type) -> tuple[Type, ...]:
-    return _CASTS[DECIMAL if isinstance(type_, DecimalType) else type_]
+    return _CASTS.get(DECIMAL if isinstance(type_, DecimalType) else type_, ())
 
 
 def _fold(argument: Literal, type_: Type) -> Literal | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Protocol
 
 import polars as pl
 
+from xmlpunct.arrays import ArrayType
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute
 from xmlpunct.slice import Slice
+from xmlpunct.types import STRING, XML, Type
 
 _FEW = 500
 """So few lines are joined sooner one by one."""
@@ -18,8 +21,12 @@ _FEW = 500
 
 def text(attribute: Attribute) -> pl.Expr:
     """A polars expression: the attribute's values in XML Schema's form (null stays null)."""
-    values, kind = pl.col(attribute.name), attribute.type.name
-    if kind == "STRING":
+    return _text(attribute.type, pl.col(attribute.name))
+
+
+def _text(type_: Type, values: pl.Expr) -> pl.Expr:
+    kind = type_.name
+    if type_ in (STRING, XML):
         return values
     if kind == "DOUBLE":
         plain = values.cast(pl.String)
@@ -37,17 +44,33 @@ def text(attribute: Attribute) -> pl.Expr:
 
 def json_text(attribute: Attribute) -> pl.Expr:
     """A polars expression: the attribute's values as JSON (null is ``null``)."""
-    values, kind = pl.col(attribute.name), attribute.type.name
-    if kind in ("INT", "BOOLEAN") or kind.startswith("DECIMAL"):
-        found = text(attribute)
+    return _json(attribute.type, pl.col(attribute.name))
+
+
+def _json(type_: Type, values: pl.Expr) -> pl.Expr:
+    kind, plain = type_.name, _text(type_, values) if not isinstance(type_, ArrayType) else values
+    if isinstance(type_, ArrayType):
+        found = pl.concat_str(pl.lit("["), values.list.eval(_item(type_)).list.join(", "), pl.lit("]"))
+    elif kind in ("INT", "BOOLEAN") or kind.startswith("DECIMAL"):
+        found = plain
     elif kind == "DOUBLE":
-        quoted = pl.concat_str(pl.lit('"'), text(attribute), pl.lit('"'))
-        found = pl.when(values.is_finite()).then(text(attribute)).otherwise(quoted)
-    elif kind == "STRING":
+        quoted = pl.concat_str(pl.lit('"'), plain, pl.lit('"'))
+        found = pl.when(values.is_finite()).then(plain).otherwise(quoted)
+    elif type_ in (STRING, XML):
         found = json_string(values)
     else:
-        found = pl.concat_str(pl.lit('"'), text(attribute), pl.lit('"'))
+        found = pl.concat_str(pl.lit('"'), plain, pl.lit('"'))
     return found.fill_null("null")
+
+
+def _item(type_: ArrayType) -> pl.Expr:
+    """A polars expression: an item of an array as a JSON object."""
+    parts: list[pl.Expr] = []
+    for a in type_.schema:
+        start = "{" if not parts else ", "
+        parts += [pl.lit(f"{start}{json.dumps(a.name, ensure_ascii=False)}: ")]
+        parts += [_json(a.type, pl.element().struct.field(a.name))]
+    return pl.concat_str(*parts, pl.lit("}"))
 
 
 def json_string(values: pl.Expr) -> pl.Expr:

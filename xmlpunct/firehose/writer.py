@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import polars as pl
 
+from xmlpunct.arrays import ArrayType
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose.formats import json_text, line, lines, text
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE
@@ -16,6 +17,7 @@ from xmlpunct.names import is_xml_name
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
+from xmlpunct.types import STRING, XML
 
 _FORBIDDEN = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x{FFFE}\x{FFFF}]"
 _FORBIDDEN_HERE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -50,6 +52,11 @@ def writer_for(
     >>> writer_for("csv", Schema.parse("sid STRING, hour INT")).start()
     b'sid,hour\\n'
     """
+    array = next((a.name for a in schema if isinstance(a.type, ArrayType)), None)
+    if array is not None and format_ in ("xml", "csv"):
+        raise UsageError(
+            f"column {array} is an array, which {format_} does not hold: jsonl does, or UNNEST it"
+        )
     if format_ == "xml":
         return XmlWriter(schema, root, element, punct_namespace)
     if format_ == "jsonl":
@@ -92,7 +99,7 @@ class XmlWriter:
     def body(self, slice_: Slice) -> bytes:
         """Raises `XmlPunctError` for a character that XML cannot carry at all."""
         for attribute in self.schema:
-            texts = slice_.tuples[attribute.name] if attribute.type.name == "STRING" else None
+            texts = slice_.tuples[attribute.name] if attribute.type in (STRING, XML) else None
             if texts is not None and texts.str.contains(_FORBIDDEN).any():
                 raise XmlPunctError(f"attribute {attribute.name}: a control character that XML cannot carry")
         return lines(slice_, self._line, self)
@@ -102,7 +109,7 @@ class XmlWriter:
 
     def _child(self, attribute: Attribute) -> pl.Expr:
         at, name = text(attribute), attribute.name
-        if attribute.type.name == "STRING":
+        if attribute.type in (STRING, XML):
             for character, reference in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;")):
                 at = at.str.replace_all(character, reference, literal=True)
         return pl.concat_str(pl.lit(f"<{name}>"), at, pl.lit(f"</{name}>")).fill_null("")

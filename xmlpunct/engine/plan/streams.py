@@ -10,6 +10,7 @@ from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
 from xmlpunct.firehose import StreamSpec
 from xmlpunct.operators.guard import guarded, marked
 from xmlpunct.operators.punctuate import AccessOrder
+from xmlpunct.provenance import ORIGIN, SOURCE, without_origin
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -20,7 +21,8 @@ class Stream:
 
     ``order`` is what PUNCTUATE says of its access order, if anything. ``sender`` says which of its source's
     senders this is the stream of, counted from 1; 0 where there is one only, or they are yet to be told apart.
-    The tuples of a ``guarded`` one carry what a guard needs. ``where`` and ``nested`` are as in `StreamSpec`.
+    Its schema may say where tuples stood, too. The tuples of a ``guarded`` one carry what a guard
+    needs. ``where`` and ``nested`` are as in `StreamSpec`.
     """
 
     name: str
@@ -35,8 +37,9 @@ class Stream:
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """What to look for in its source, if some columns are needed."""
+        schema, placed = without_origin(self.schema), self.guarded or SOURCE in self.schema
         return StreamSpec(
-            self.name, self.schema, self.element, columns, self.guarded, where=self.where, nested=self.nested
+            self.name, schema, self.element, columns, placed, where=self.where, nested=self.nested
         )
 
     def of_sender(self, number: int) -> Stream:
@@ -55,6 +58,9 @@ class Stream:
 
     def taken(self, given: Slice) -> Slice:
         """A slice that was read, as a scan takes it."""
+        if SOURCE in self.schema:
+            places = [i if i < len(self.schema) - len(ORIGIN) else None for i in range(len(self.schema))]
+            given = replace(given, punctuations=given.punctuations.rebase(self.schema, places))
         return marked(given, self.schema) if self.guarded else given
 
 

@@ -18,7 +18,7 @@ class Field:
     """A column of a relation: ``table.name`` to the query, ``column`` in the schema of the relation's node.
 
     ``origin`` is where the query defines it. A ``hidden`` one goes by ``table.name`` only, because USING has
-    put another in its place.
+    put another in its place. An ``implicit`` one is no part of ``*``.
     """
 
     table: str | None
@@ -26,6 +26,7 @@ class Field:
     column: str
     origin: exp.Expr
     hidden: bool = False
+    implicit: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Relation:
         """What ``*`` stands for: every column once, though an inner join's equated ones have two names."""
         found: dict[str, Field] = {}
         for field in self.fields:
-            if not field.hidden:
+            if not (field.hidden or field.implicit):
                 found.setdefault(field.column, field)
         return list(found.values())
 
