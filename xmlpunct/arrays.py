@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ class ArrayType(Type):
 
     schema: Schema
 
+    comparable = False
+
     def parse(self, text: str) -> Value:
         raise ValueError(f"{self.name} has no pattern but *")
 
@@ -27,6 +30,21 @@ class ArrayType(Type):
         if not isinstance(value, list):
             raise self._wrong(value)
         return value
+
+    def json_column(self, values: pl.Expr) -> pl.Expr:
+        items = values.list.eval(self._object()).list.join(", ")
+        return pl.concat_str(pl.lit("["), items, pl.lit("]"))
+
+    def _object(self) -> pl.Expr:
+        """A polars expression: an item as a JSON object."""
+        parts: list[pl.Expr] = []
+        for a in self.schema:
+            value = a.type.json_column(pl.element().struct.field(a.name)).fill_null("null")
+            parts += [
+                pl.lit(f"{', ' if parts else '{'}{json.dumps(a.name, ensure_ascii=False)}: "),
+                value,
+            ]
+        return pl.concat_str(*parts, pl.lit("}"))
 
     def __reduce__(self) -> tuple[Callable[[Schema], Type], tuple[Schema]]:
         return (array_of, (self.schema,))

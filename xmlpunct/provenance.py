@@ -20,8 +20,13 @@ _Numbers = list[int] | npt.NDArray[np.int64]
 
 
 def with_origin(schema: Schema) -> Schema:
-    """A schema with the columns of `ORIGIN` behind its attributes."""
-    return Schema.of((*schema, *ORIGIN))
+    """The attributes of a schema, and behind them where each tuple stood."""
+    return schema if SOURCE in schema else Schema.of((*schema, *ORIGIN))
+
+
+def without_origin(schema: Schema) -> Schema:
+    """The attributes of a schema, and not where each tuple stood."""
+    return Schema.of(schema.attributes[: -len(ORIGIN)]) if SOURCE in schema else schema
 
 
 def is_attribute(name: str) -> bool:

@@ -10,6 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 import polars as pl
 
+from xmlpunct.arrays import ArrayType
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.formats import line, lines
 from xmlpunct.firehose.outline import FORBIDDEN, Element, Namespaces, check_uri, expand, outline, prefixed
@@ -17,7 +18,7 @@ from xmlpunct.firehose.spec import PUNCT_NAMESPACE, check_namespace
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
-from xmlpunct.types import STRING
+from xmlpunct.types import STRING, XML
 
 UNHOLDABLE = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x{FFFE}\x{FFFF}]"
 """`FORBIDDEN`, as polars writes it."""
@@ -63,6 +64,11 @@ def writer_for(
     >>> writer_for("csv", Schema.parse("sid STRING, hour INT")).start()
     b'sid,hour\\n'
     """
+    array = next((a.name for a in schema if isinstance(a.type, ArrayType)), None)
+    if array is not None and format_ in ("xml", "csv"):
+        raise UsageError(
+            f"column {array} is an array, which {format_} does not hold: jsonl does, or UNNEST it"
+        )
     if format_ == "xml":
         return XmlWriter(schema, root, element, punct_namespace, namespaces, pretty)
     if format_ == "jsonl":
@@ -138,7 +144,7 @@ class XmlWriter:
         tests = [
             (pl.col(a.name).str.contains(UNHOLDABLE), f"column {a.name}: a character that XML cannot hold")
             for a in self.schema
-            if a.type is STRING
+            if a.type in (STRING, XML)
         ]
         for element in self._outline.walk():
             if element.attributes and element.text >= 0 and self.schema.attributes[element.text].nullable:
@@ -194,7 +200,7 @@ class XmlWriter:
     def _value(self, place: int, references: Mapping[str, str]) -> pl.Expr:
         attribute: Attribute = self.schema.attributes[place]
         value = attribute.type.format_column(pl.col(attribute.name))
-        if attribute.type is STRING:
+        if attribute.type in (STRING, XML):
             for character, reference in references.items():
                 value = value.str.replace_all(character, reference, literal=True)
         return value

@@ -22,6 +22,7 @@ from xmlpunct.operators.select import Select
 from xmlpunct.operators.semijoin import SemiJoin
 from xmlpunct.operators.sort import Sort
 from xmlpunct.operators.union import Union
+from xmlpunct.operators.unnest import Unnest
 
 __all__ = [
     "Aggregate",
@@ -47,5 +48,6 @@ __all__ = [
     "Sort",
     "SortKey",
     "Union",
+    "Unnest",
     "run",
 ]

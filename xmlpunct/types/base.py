@@ -33,10 +33,17 @@ class Type(ABC):
     lowest: Value
     highest: Value
 
+    comparable: ClassVar[bool] = True
+    """Whether its values can be compared, grouped and put in order."""
     numeric: ClassVar[bool] = False
     """Whether it is INT, DOUBLE or a DECIMAL."""
     form: ClassVar[re.Pattern[str]]
     """The lexical form."""
+
+    @property
+    def kind(self) -> str:
+        """Its name without what it is made of."""
+        return self.name.partition("(")[0]
 
     # Values one by one
 

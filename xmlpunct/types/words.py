@@ -38,6 +38,8 @@ class StringType(Type):
 class XmlType(StringType):
     """An element as it stood. It is compared with nothing."""
 
+    comparable = False
+
     def parse(self, text: str) -> str:
         raise ValueError("XML has no pattern but *")
 

@@ -37,3 +37,4 @@ from xmlpunct.engine.plan.tuples import Limit as Limit
 from xmlpunct.engine.plan.tuples import Project as Project
 from xmlpunct.engine.plan.tuples import Select as Select
 from xmlpunct.engine.plan.tuples import Sort as Sort
+from xmlpunct.engine.plan.tuples import Unnest as Unnest

@@ -10,6 +10,7 @@ from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
 from xmlpunct.firehose import StreamSpec
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.late_filter import guarded, marked
+from xmlpunct.provenance import ORIGIN, SOURCE, without_origin
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -20,7 +21,8 @@ class Stream:
 
     ``order`` is the access order that PUNCTUATE declares, if any. ``sender`` is the number, from 1, of the sender whose
     stream this is; 0 if there is only one, or they are not told apart yet. Tuples of a ``guarded`` stream carry the
-    columns that a guard needs. ``where`` and ``nested`` are as in `StreamSpec`.
+    columns that a guard needs. Its schema may also have the columns of where tuples stood. ``where`` and ``nested``
+    are as in `StreamSpec`.
     """
 
     name: str
@@ -35,8 +37,9 @@ class Stream:
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """What to look for in its source, if some columns are needed."""
+        schema, placed = without_origin(self.schema), self.guarded or SOURCE in self.schema
         return StreamSpec(
-            self.name, self.schema, self.element, columns, self.guarded, where=self.where, nested=self.nested
+            self.name, schema, self.element, columns, placed, where=self.where, nested=self.nested
         )
 
     def of_sender(self, number: int) -> Stream:
@@ -55,6 +58,9 @@ class Stream:
 
     def taken(self, given: Slice) -> Slice:
         """A slice that was read, as a scan takes it."""
+        if SOURCE in self.schema:
+            places = [i if i < len(self.schema) - len(ORIGIN) else None for i in range(len(self.schema))]
+            given = replace(given, punctuations=given.punctuations.rebase(self.schema, places))
         return marked(given, self.schema) if self.guarded else given
 
 

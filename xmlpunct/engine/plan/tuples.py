@@ -53,6 +53,50 @@ class Select(Unary):
 
 
 @dataclass(frozen=True)
+class Unnest(Unary):
+    """A tuple for each item of an array: see the operator."""
+
+    array: str
+    fields: tuple[tuple[str, str], ...]
+    number_column: str | None = None
+    outer: bool = False
+    keeps: bool = True
+
+    def operator(self) -> ops.Operator:
+        return ops.Unnest(
+            self.input.schema, self.array, self.fields, self.number_column, self.outer, self.keeps
+        )
+
+    @property
+    def parameters(self) -> str:
+        names = [name for name, _ in self.fields] + [self.number_column] * (self.number_column is not None)
+        return f"{self.array}: {', '.join(map(str, names))}{', or nulls' if self.outer else ''}"
+
+    @property
+    def repeats(self) -> bool:
+        return True
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        fields = tuple(field for field in self.fields if field[0] in used)
+        number = self.number_column if self.number_column in used else None
+        if not any(name in used for name in (*self.schema.names,)) or not used:
+            fields = fields or self.fields[:1]
+        return replace(self, fields=fields, number_column=number, keeps=self.keeps and self.array in used)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [[*(name for name in self.input.schema.names if name in used or name == self.array)]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [(0, name)] if name in self.input.schema else []
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [wanted]
+
+    def partition_choices(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
 class Project(Unary):
     """Computes new tuples: for each column its name and its expression.
 

@@ -15,6 +15,7 @@ from xmlpunct.engine.plan import (
     Select,
     SemiJoin,
     Union,
+    Unnest,
 )
 from xmlpunct.engine.rules.walk import conjuncts, everywhere, movable, on_side, renamed, select, substitute
 from xmlpunct.expressions.expression import Expression
@@ -42,6 +43,8 @@ def _push(node: Node) -> Node:
         # below, one that can fail would also reject duplicates, and tuples that never come out
         case Select(DupElim() | Union() | Intersect() | Difference() as below, p) if not can_fail(p):
             return _below_all(below, p)
+        case Select(Unnest() as below, p):
+            return _below_unnest(node, below, p)
         # its test of a left tuple cannot fail
         case Select(NotIn(left, right) as below, p):
             return below.over([_push(Select(left, p)), right])
@@ -78,6 +81,15 @@ def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Nod
         for below, parts in zip(join.inputs, lower, strict=True)
     ]
     return select(join.over(sides), [part for part in conjuncts(predicate) if part not in pushed])
+
+
+def _below_unnest(node: Node, unnest: Unnest, predicate: Expression) -> Node:
+    """Conditions on the tuple alone, unless they can fail: there may be no item to fail on."""
+    parts, own = conjuncts(predicate), set(unnest.input.schema.names)
+    lower = [p for p in parts if set(p.columns()) <= own and not can_fail(p)]
+    if not lower:
+        return node
+    return select(unnest.over([_push(select(unnest.input, lower))]), [p for p in parts if p not in lower])
 
 
 def _below_groups(node: Node, group: GroupBy, predicate: Expression) -> Node:

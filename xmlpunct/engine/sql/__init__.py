@@ -9,7 +9,7 @@ from sqlglot import exp
 from xmlpunct.engine.plan import Node, Query, Scan, numbered
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
-from xmlpunct.engine.sql.catalog import declared, named
+from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, named
 from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
 from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
@@ -43,7 +43,8 @@ def plan(sql: str, sources: Mapping[str, str] | None = None, rules: Rules = USUA
 def _plan(sql: str, sources: Mapping[str, str], rules: Rules) -> Query:
     statements = parse_statements(sql)
     queries = [s for s in statements if not isinstance(s, exp.Create)]
-    streams = declared([s for s in statements if isinstance(s, exp.Create)], sources)
+    placed = any(c.name in ORIGIN_NAMES for query in queries for c in query.find_all(exp.Column))
+    streams = declared([s for s in statements if isinstance(s, exp.Create)], sources, placed)
     if len(queries) != 1:
         if queries:
             refuse("more than one query: a second one begins here", queries[1])

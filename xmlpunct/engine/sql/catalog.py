@@ -8,20 +8,26 @@ from pathlib import Path
 from sqlglot import exp
 
 from xmlpunct.engine.plan import Stream
-from xmlpunct.engine.sql.dialect import at, namespaces_of, refuse, schema_of
+from xmlpunct.engine.sql.dialect import at, check_comparable, namespaces_of, refuse, schema_of
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW, paths_of
 from xmlpunct.firehose.tcp import Address
 from xmlpunct.operators.access_order import AccessOrder, slack_of
 from xmlpunct.paths import read_condition, read_element
+from xmlpunct.provenance import ORIGIN, with_origin
 from xmlpunct.schema import Schema
 from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
 
+ORIGIN_NAMES = {a.name for a in ORIGIN}
 
-def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict[str, Stream]:
+
+def declared(
+    statements: Iterable[exp.Expr], sources: Mapping[str, str], placed: bool = False
+) -> dict[str, Stream]:
     """The declared streams by name; ``sources`` replaces what WITH (source = ...) says.
 
-    Raises `SqlError` for a wrong declaration, `UsageError` for a source of a stream that is not declared.
+    If they are ``placed``, tuples say where they stood. Raises `SqlError` for a wrong declaration,
+    `UsageError` for a source of a stream that is not declared.
     """
     streams: dict[str, Stream] = {}
     for statement in statements:
@@ -40,7 +46,10 @@ def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict
         nested = _flag(options, "nested", statement)
         source = _source(options, sources.get(name), statement)
         schema = schema_of(statement)
+        if any(a.name in ORIGIN_NAMES for a in schema):
+            refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
         order = _access_order(statement, schema)
+        schema = with_origin(schema) if placed else schema
         streams[name] = Stream(name, schema, element, source, order, where=where, nested=nested)
     for name in sources:
         if name not in streams:
@@ -97,6 +106,9 @@ def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
             refuse(
                 f"no column {parts[part].name} in {statement.this.this.name}: there are {there}", parts[part]
             )
+    for part in ("attribute", "by"):
+        if parts[part] is not None:
+            check_comparable(schema[parts[part].name].type, "PUNCTUATE", parts[part])
     attribute = schema[parts["attribute"].name]
     slack: float = 0
     if parts["slack"] is not None:

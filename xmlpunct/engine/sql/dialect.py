@@ -232,6 +232,12 @@ def refuse(reason: str, node: exp.Expr) -> NoReturn:
     raise SqlError(reason, "", *place(node))
 
 
+def check_comparable(type_: Type, what: str, node: exp.Expr) -> None:
+    """Refuse to compare, group or order values that cannot be."""
+    if not type_.comparable:
+        refuse(f"{what} does not take {type_.kind}, which is compared with nothing", node)
+
+
 @contextmanager
 def at(node: exp.Expr) -> Iterator[None]:
     """Turn a ValueError raised inside into a `SqlError` about a node."""

@@ -7,7 +7,7 @@ from sqlglot import exp
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan import GroupBy, Project
 from xmlpunct.engine.sql.arguments import only, take
-from xmlpunct.engine.sql.dialect import at, refuse
+from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.scalars import AGGREGATES, Scalars
 from xmlpunct.engine.sql.scope import Relation, Unused
 from xmlpunct.expressions.expression import Column, Expression
@@ -53,6 +53,8 @@ class Grouping:
                 refuse("DISTINCT * makes no sense", node)
         else:
             expression = self._arguments.read(operand)
+            if distinct or function != "COUNT":
+                check_comparable(expression.type, function, node)
             argument, label = self._input(expression), str(expression)
             schema = Schema.of([Attribute(argument, expression.type, expression.nullable)])
         same = (function, argument, distinct)

@@ -134,6 +134,8 @@ class Sides:
 def key_type(left: Expression, right: Expression) -> Type:
     """The type as which two expressions are keys of a join. Raises ValueError if none holds both exactly."""
     a, b = left.type, right.type
+    if not (a.comparable and b.comparable):
+        raise ValueError(f"{a.kind} = {b.kind} makes no sense: they are compared with nothing")
     if a == b:
         return a
     if not (a.numeric and b.numeric):

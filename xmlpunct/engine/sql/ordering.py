@@ -9,7 +9,7 @@ from sqlglot import exp
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan import Limit, Node, Project, Sort, column
 from xmlpunct.engine.sql.arguments import take
-from xmlpunct.engine.sql.dialect import refuse
+from xmlpunct.engine.sql.dialect import check_comparable, refuse
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Names, Relation, unique
 from xmlpunct.expressions.expression import Expression
@@ -83,6 +83,7 @@ def arranged(relation: Relation, ordering: Ordering) -> Relation:
         keys = []
         for item, place in zip(ordering.items, ordering.places, strict=True):
             _, desc, nulls_first = take(item, "this", "desc", "nulls_first")
+            check_comparable(node.schema[names[place]].type, "ORDER BY", item)
             keys.append(ops.SortKey(names[place], bool(desc), bool(nulls_first)))
         node = Sort(node, tuple(keys))
     if ordering.limit is not None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from xmlpunct.engine.plan import Difference, DupElim, Intersect, Merge, Node, Project, Select, Union
 from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.arguments import only, take
-from xmlpunct.engine.sql.dialect import at, refuse
+from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.grouping import Grouping
 from xmlpunct.engine.sql.joins import conditions
 from xmlpunct.engine.sql.ordering import Ordering, arranged
@@ -83,6 +83,8 @@ def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
                 wider.append(fn.common_type(pair))
             except ValueError as error:
                 raise ValueError(f"column {x.name} of this {name}: {error}") from None
+        if distinct:
+            check_comparable(wider[-1], name, node)
     nodes: list[Node] = []
     for side, read in zip(sides, zip(*columns, strict=True), strict=True):
         if all(column.type == type_ for column, type_ in zip(read, wider, strict=True)):
@@ -104,6 +106,7 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
     listed = _expand(items, relation)
     grouping = Grouping(relation)
     for key in _keys(group, listed, relation):
+        check_comparable(key.type, "GROUP BY", group)
         grouping.add_key(key)
     scalars = Scalars(relation, "SELECT", grouping.add_aggregate)
     columns = [scalars.read(item) for _, item in listed]
@@ -127,6 +130,8 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
             )
             refuse("after SELECT DISTINCT, ORDER BY goes by columns that SELECT lists", extra)
         take(distinct)
+        for (_, item), expression in zip(listed, columns, strict=True):
+            check_comparable(expression.type, "DISTINCT", item)
         planned = DupElim(planned)
     fields = []
     for (name, item), column in zip(listed, names, strict=False):

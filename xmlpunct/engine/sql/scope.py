@@ -18,7 +18,7 @@ class Field:
     """A column of a relation: ``table.name`` to the query, ``column`` in the schema of the relation's node.
 
     ``origin`` is where the query defines it. A ``hidden`` one has only the name ``table.name``, for USING has put
-    another in its place.
+    another in its place. An ``implicit`` one is no part of ``*``.
     """
 
     table: str | None
@@ -26,6 +26,7 @@ class Field:
     column: str
     origin: exp.Expr
     hidden: bool = False
+    implicit: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Relation:
         """What ``*`` stands for: every column once, even if an inner join gave it two names."""
         by_column: dict[str, Field] = {}
         for field in self.fields:
-            if not field.hidden:
+            if not (field.hidden or field.implicit):
                 by_column.setdefault(field.column, field)
         return list(by_column.values())
 

@@ -13,7 +13,9 @@ from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Names, Relation
+from xmlpunct.engine.sql.unnesting import unnested
 from xmlpunct.expressions.expression import Expression
+from xmlpunct.provenance import is_attribute
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Tables:
         """
         groups: list[list[exp.Expr]] = [[first]]
         for join in joins:
-            if join.meta.get("comma"):
+            if join.meta.get("comma") and not isinstance(join.this, exp.Unnest):
                 groups.append([only(join, "this")])
             else:
                 groups[-1].append(join)
@@ -83,6 +85,10 @@ class Tables:
                 name, columns = take(alias, "this", "columns")
                 relation = relabel(relation, name.name if name else None, tuple(columns or ()))
             return self._chain(relation, joins or ())
+        if isinstance(node, exp.Unnest):
+            refuse(
+                "UNNEST comes behind the stream that has the array: FROM orders CROSS JOIN UNNEST(line)", node
+            )
         if not isinstance(node, exp.Table):
             refuse("FROM reads a stream, a query of WITH, or a subquery", node)
         table, alias, joins = take(node, "this", "alias", "joins")
@@ -114,6 +120,8 @@ class Tables:
         return left
 
     def _join(self, left: Relation, join: exp.Expr) -> Relation:
+        if isinstance(join.this, exp.Unnest):
+            return unnested(left, join, left.outer or self.context.outer)
         if join.meta.get("comma"):
             right = only(join, "this")
             return joined(left, self._beside([left], self.table(right), right), "inner")
@@ -177,7 +185,8 @@ def _is_table(node: exp.Expr) -> bool:
 def _crossed(group: list[exp.Expr]) -> list[list[exp.Expr]]:
     """A chain of CROSS JOINs alone, which means the same as commas, as separate tables."""
     first, *joins = group
-    plain = all({k for k, v in j.args.items() if v} == {"this", "kind"} for j in joins)
+    plain = not any(isinstance(j.this, exp.Unnest) for j in joins)
+    plain = plain and all({k for k, v in j.args.items() if v} == {"this", "kind"} for j in joins)
     if plain and all(j.args["kind"] == "CROSS" for j in joins):
         return [[first], *([j.this] for j in joins)]
     return [group]
@@ -231,7 +240,10 @@ def _scan(stream: Stream, label: str, origin: exp.Expr) -> Relation:
         )
     columns = stream.schema.names
     names = tuple(f"{label}.{column}" for column in columns)
-    fields = (Field(label, column, name, origin) for column, name in zip(columns, names, strict=True))
+    fields = (
+        Field(label, column, name, origin, implicit=not is_attribute(column))
+        for column, name in zip(columns, names, strict=True)
+    )
     node: Node = Scan(stream, columns, names)
     if stream.order is not None:
         by = stream.order.by and f"{label}.{stream.order.by}"
@@ -247,4 +259,5 @@ def relabel(relation: Relation, table: str | None, columns: tuple[exp.Expr, ...]
         if len(columns) != len(fields):
             refuse(f"{len(columns)} names for {len(fields)} columns", columns[0])
         fields = [replace(f, name=c.name, origin=c) for f, c in zip(fields, columns, strict=True)]
-    return replace(relation, fields=tuple(fields))
+    implicit = [replace(field, table=table) for field in relation.fields if field.implicit]
+    return replace(relation, fields=(*fields, *implicit))

@@ -90,7 +90,8 @@ def cast(argument: Expression, type_: Type) -> Expression:
         if (folded := fold(argument, type_)) is not None:
             return folded
     if _kinds(argument.type, type_) not in CONVERSIONS:
-        raise ValueError(f"there is no CAST from {argument.type} to {type_}")
+        source = argument.type if argument.type.comparable else argument.type.kind
+        raise ValueError(f"there is no CAST from {source} to {type_}")
     return CAST.call(type_, argument)
 
 
