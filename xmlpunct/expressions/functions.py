@@ -68,9 +68,8 @@ def cast(argument: Expression, type_: Type) -> Expression:
     if type_ not in _targets(argument.type) and not (
         isinstance(type_, DecimalType) and DECIMAL in _targets(argument.type)
     ):
-        raise ValueError(
-            f"there is no CAST from {argument.type if argument.type.comparable else argument.type.kind} to {type_}"
-        )
+        source = argument.type if argument.type.comparable else argument.type.kind
+        raise ValueError(f"there is no CAST from {source} to {type_}")
     return Call(type_, argument.nullable, "CAST", (argument,))
 
 

@@ -106,7 +106,6 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
     listed = _expand(items, relation)
     grouping = Grouping(relation)
     for key in _keys(group, listed, relation):
-        check_comparable(key.type, "GROUP BY", group)
         grouping.add_key(key)
     scalars = Scalars(relation, "SELECT", grouping.add_aggregate)
     columns = [scalars.read(item) for _, item in listed]
@@ -130,8 +129,8 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
             )
             refuse("after SELECT DISTINCT, ORDER BY goes by columns that SELECT lists", extra)
         take(distinct)
-        for (_, item), column in zip(listed, columns, strict=True):
-            check_comparable(column.type, "DISTINCT", item)
+        for (_, item), value in zip(listed, columns, strict=True):
+            check_comparable(value.type, "DISTINCT", item)
         found = DupElim(found)
     fields = []
     for (name, item), column in zip(listed, names, strict=False):
@@ -185,6 +184,7 @@ def _keys(group: exp.Expr | None, listed: list[tuple[str, exp.Expr]], relation: 
             found = names.places(item.this)
             node = listed[found[0]][1] if len(found) == 1 else item
         keys.append(scalars.read(node))
+        check_comparable(keys[-1].type, "GROUP BY", item)
     return keys
 
 
