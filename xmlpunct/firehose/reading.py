@@ -123,7 +123,7 @@ class _Reader:
         values = {slot for step in steps for slot in (step.text, step.own) if slot >= 0}
         values = values or {step.raw for step in steps if step.raw >= 0}
         is_item = any(step.item >= 0 for step in steps)
-        below = [hop for step in steps for hop in step.children]
+        below = any(step.children for step in steps)
         for slot in values if branch.text.strip(SPACE) or not (below or is_root) else ():
             self.give(slot, branch.text)
         if is_item and not values:
@@ -154,7 +154,7 @@ class _Reader:
         """The steps that arrive at an element."""
         uri, _, local = child.name.rpartition("}")
         uri = uri[1:]
-        hops = [(hop, below) for step in steps for hop, below in step.children.items() if hop.local == local]
+        hops = [pair for step in steps for pair in step.named.get(local, ())]
         exact = [hop.name for hop, _ in hops if hop.name == child.name]
         if not exact and uri in self.namespaces:
             names = {hop.name for hop, _ in hops}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xmlpunct.arrays import ArrayType, check_path, path_of
 from xmlpunct.errors import SchemaError
@@ -25,7 +26,16 @@ class Step:
     raw: int = -1
     item: int = -1
     children: dict[Hop, Step] = field(default_factory=dict)
+    named: dict[str, list[tuple[Hop, Step]]] = field(default_factory=dict)
+    """The same by the names of elements without their namespaces."""
     attributes: dict[str, int] = field(default_factory=dict)
+
+    def child(self, hop: Hop) -> Step:
+        """What is declared at a child, be it new."""
+        if hop not in self.children:
+            self.children[hop] = found = Step()
+            self.named.setdefault(hop.local, []).append((hop, found))
+        return self.children[hop]
 
     def slots(self) -> Iterator[int]:
         """The values that stand here and below."""
@@ -33,11 +43,6 @@ class Step:
         yield from self.attributes.values()
         for child in self.children.values():
             yield from child.slots()
-
-    @property
-    def is_value(self) -> bool:
-        """Whether a value of its own stands here."""
-        return self.text >= 0 or self.own >= 0 or self.raw >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class Up:
     needed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """The paths of a schema. Attributes share one slot where they share a path.
 
@@ -87,7 +92,7 @@ class Shape:
         """The shape of a schema's tuples. Raises `SchemaError` for a path that cannot be read."""
         return _Growing().shape(schema)
 
-    @property
+    @cached_property
     def slots(self) -> tuple[int, ...]:
         """By attribute the slot of its values; -1 for an array."""
         return tuple(
@@ -95,7 +100,7 @@ class Shape:
             for a, slot in zip(self.tables[0].schema, self.tables[0].slots, strict=True)
         )
 
-    @property
+    @cached_property
     def raws(self) -> tuple[int, ...]:
         """The slots of elements as they stood."""
         return tuple(
@@ -139,7 +144,7 @@ class _Growing:
             step = root
             if not path.up:
                 for hop in path.hops:
-                    step = step.children.setdefault(hop, Step())
+                    step = step.child(hop)
             if isinstance(a.type, ArrayType):
                 if step.item >= 0:
                     raise SchemaError(f"attribute {prefix}{a.name}: two arrays are at PATH '{a.path}'")

@@ -261,13 +261,13 @@ class _States:
 
     def below(self, node: Node, stream: int, steps: tuple[Step, ...], path: str, name: str) -> Node:
         """What an element below a declared place is."""
-        spec = self.specs[stream]
+        spec, local = self.specs[stream], expanded(name)[1]
         apart = bool(node.owns) or (spec.guessed and node.kind == Kind.TUPLE)
         flows = WHOLE if node.texts else max(node.flows, int(apart))
         found = [
             (hop, child)
             for step in steps
-            for hop, child in step.children.items()
+            for hop, child in step.named.get(local, ())
             if name in hop.names(spec.space)
         ]
         conditions = [hop for hop, _ in found if not hop.is_plain]
@@ -296,8 +296,8 @@ class _States:
         same = [
             child
             for step in steps
-            for hop, child in step.children.items()
-            if hop.local == local and name not in hop.names(spec.space)
+            for hop, child in step.named.get(local, ())
+            if name not in hop.names(spec.space)
         ]
         if not same and not spec.guessed:
             return ignored

@@ -112,7 +112,7 @@ class PunctSQL(Dialect):
             if not is_default and not self._match_text_seq("AS"):
                 self._fail("AS and a prefix")
             prefix = None if is_default else self._parse_id_var(any_token=True) or self._fail("a prefix")
-            found = exp.Property(this=exp.var(prefix.name if prefix else ""), value=uri)
+            found = exp.Property(this=exp.Literal.string(prefix.name if prefix else ""), value=uri)
             found.meta.update(start=token.start, end=self._prev.end)
             return found
 
@@ -205,6 +205,8 @@ def _check_tokens(tokens: list[Token], sql: str) -> None:
         if token.token_type is TokenType.COMMA:
             before = tokens[place - 1].token_type if place else TokenType.COMMA
             after = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.COMMA
+            if after is TokenType.WHERE and place + 2 < len(tokens) and tokens[place + 2].text == "=":
+                continue  # an option of CREATE STREAM
             if before in _BEFORE_LIST or after in _AFTER_LIST:
                 raise SqlError("something is missing beside this comma", sql, token.start, token.end + 1)
 

@@ -106,7 +106,6 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
     listed = _expand(items, relation)
     grouping = Grouping(relation)
     for key in _keys(group, listed, relation):
-        check_comparable(key.type, "GROUP BY", group)
         grouping.add_key(key)
     scalars = Scalars(relation, "SELECT", grouping.add_aggregate)
     columns = [scalars.read(item) for _, item in listed]
@@ -185,6 +184,7 @@ def _keys(group: exp.Expr | None, listed: list[tuple[str, exp.Expr]], relation: 
             places = names.places(item.this)
             node = listed[places[0]][1] if len(places) == 1 else item
         keys.append(scalars.read(node))
+        check_comparable(keys[-1].type, "GROUP BY", item)
     return keys
 
 
