@@ -331,6 +331,9 @@ class Function:
         if not least <= len(args) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise ValueError(f"{self.name} takes {wanted} argument{'s' * (wanted != '1')}, not {len(args)}")
+        whole = next((a.type for a in args if not a.type.comparable), None)
+        if whole is not None and self.name != "IS NULL":
+            raise ValueError(f"{self.name} does not take {whole.kind}, which is compared with nothing")
         return self.typing(self, args)
 
     def call(self, type_: Type, *args: Expression) -> Call:

@@ -74,7 +74,7 @@ def parse_type(name: str) -> Type:
         return _NAMED[spelling]
     found = re.fullmatch(r"DECIMAL\((\d{1,3}),(\d{1,3})\)", spelling)
     if not found:
-        known = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP, XML, ARRAY(columns)"
+        known = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP"
         raise ValueError(f"no type {name}: there are {known}")
     return decimal(int(found[1]), int(found[2]))
 

@@ -359,8 +359,11 @@ def type_of(kind: exp.Expr) -> Type:
     arguments = [p.name for p in kind.expressions]
     if name == "DECIMAL" and len(arguments) == 1:
         arguments.append("0")
-    with at(kind):
+    try:
         return parse_type(f"{name}({','.join(arguments)})" if arguments else name)
+    except ValueError as error:
+        is_column = isinstance(kind.parent, exp.ColumnDef) and str(error).startswith("no type")
+        refuse(f"{error}{', XML, ARRAY(columns)' * is_column}", kind)
 
 
 def literal(node: exp.Expr, type_: Type) -> object:
