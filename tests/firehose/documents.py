@@ -17,6 +17,20 @@ TYPED = (StreamSpec("s", Schema.parse(f"{_PATHS}, {_TYPES}"), "t"), _OTHER)
 """All types there are, which take most of the time."""
 PLAIN = StreamSpec("s", Schema.parse("a INT, b STRING"), "t", placed=True)
 GUESSED = (StreamSpec("s", Schema.parse("a STRING, b STRING"), "t", guessed=True), _OTHER)
+_OWN = "XMLNAMESPACES('urn:o' AS o), oa STRING PATH 'o:a', oi STRING PATH '@o:i', own STRING PATH 'd/text()', a STRING"
+_WHOLE = "whole STRING PATH '.', d STRING, c INT PATH 'd/c', e STRING, b STRING"
+_ARRAY = "d ARRAY(c INT, u STRING PATH '@u'), b ARRAY(v STRING PATH '.'), a INT, i INT PATH '@i'"
+_CHOSEN = (
+    "a INT PATH 'a[@i=''1'']', d STRING PATH 'd[@u=''x'']', e STRING PATH 'd[@u=''S01'']', c INT PATH 'd/c'"
+)
+SHAPED = (
+    (StreamSpec("s", Schema.parse(_CHOSEN), "t"), _OTHER),
+    (StreamSpec("s", Schema.parse("a INT, i INT PATH '@i'"), "t", where=("u", "x")), _OTHER),
+    (StreamSpec("s", Schema.parse(_OWN), "t"), _OTHER),
+    (StreamSpec("s", Schema.parse(_WHOLE), "t"), _OTHER),
+    (StreamSpec("s", Schema.parse(_ARRAY), "t"), _OTHER),
+)
+"""Namespaces, mixed content and arrays."""
 BOTH = (SPECS[0], PLAIN)
 """Two streams of the same elements."""
 

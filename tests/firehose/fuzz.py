@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from tests.firehose.documents import GUESSED, OPEN, PIECES, SPECS, TYPED, body, damaged
+from tests.firehose.documents import GUESSED, OPEN, PIECES, SHAPED, SPECS, TYPED, body, damaged
 from tests.firehose.outcomes import everything
 from xmlpunct.firehose import Parser, Position, Split, StreamSpec, parse_conforming
 from xmlpunct.schema import Schema
@@ -31,7 +31,7 @@ NESTED = (
         "s", Schema.parse("d STRING, c STRING PATH 'd/c', e STRING PATH 'd/c/e', u STRING PATH 'd/@u'"), "t"
     ),
 )
-ALL = (SPECS, TYPED, GUESSED, SPACED, NESTED)
+ALL = (SPECS, TYPED, GUESSED, SPACED, NESTED, *SHAPED)
 
 ODD = [
     "",

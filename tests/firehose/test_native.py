@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.firehose import fuzz
-from tests.firehose.documents import BOTH, GUESSED, OPEN, PLAIN, SPECS, TYPED, body, damaged
+from tests.firehose.documents import BOTH, GUESSED, OPEN, PLAIN, SHAPED, SPECS, TYPED, body, damaged
 from tests.firehose.outcomes import everything
 from xmlpunct.firehose import (
     Parser,
@@ -85,7 +85,7 @@ def assert_same_everywhere(random: Random, document: bytes, specs: Sequence[Stre
 
 def some(random: Random) -> int:
     """Compare on one random document, whole, damaged and torn out of itself; how many splits there were."""
-    specs = random.choice([*[SPECS] * 3, *[(PLAIN,)] * 3, *[GUESSED] * 2, BOTH, TYPED])
+    specs = random.choice([*[SPECS] * 3, *[(PLAIN,)] * 2, *[GUESSED] * 2, *SHAPED, BOTH, TYPED])
     document = f"{OPEN}{body(random)}</r>".encode("utf-8", "surrogatepass")
     count = assert_same_everywhere(random, document, specs)
     for _ in range(3):

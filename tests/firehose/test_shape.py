@@ -111,7 +111,19 @@ def test_paths_find_what_xpath_finds(parts: list[str], paths: list[str]) -> None
     assert (result.tuples, len(result.rejects)) == (expected, wrong)
 
 
-NATIVE = ["a", "g:a", "a/b", "@g:i", "a/@i", "g:a/@g:i", ".", "a/text()", "text()"]
+NATIVE = [
+    "a[@i='4']",
+    "g:a[@g:i='5']/@g:i",
+    "a",
+    "g:a",
+    "a/b",
+    "@g:i",
+    "a/@i",
+    "g:a/@g:i",
+    ".",
+    "a/text()",
+    "text()",
+]
 
 
 @pytest.mark.parametrize("path", NATIVE)
@@ -119,7 +131,8 @@ def test_what_the_native_reader_takes(path: str) -> None:
     from xmlpunct.firehose import native
 
     data = document(["<t g:i='3' i='1'>x<a i='4'>1<b>2</b>3</a><g:a g:i='5'>7</g:a></t>"])
-    spec = StreamSpec("s", Schema.parse(f"{HEAD}c STRING PATH '{path}'"), "t")
+    quoted = path.replace("'", "''")
+    spec = StreamSpec("s", Schema.parse(f"{HEAD}c STRING PATH '{quoted}'"), "t")
     assert is_walked(data, spec) == native.COMPILED
     assert outcome(data, spec).tuples == [(strings(etree.fromstring(data)[0], path)[0],)]
 

@@ -157,7 +157,7 @@ def test_numbers_that_make_no_tree_are_refused() -> None:
 
     def tree(nodes: list[int], tables: list[int], entries: list[int], targets: list[int]) -> None:
         given = (np.array(part, np.int32) for part in (nodes, tables, entries, targets))
-        native.Tree(b"ab", *given, empty, places(1, 1), empty, limits)  # type: ignore[call-arg,arg-type]
+        native.Tree(b"ab", *given, empty, places(1, 1), empty, empty, limits)  # type: ignore[call-arg,arg-type]
 
     node, table = [0, -1, 0, 0, 1, 0, 0, 0, 0], [0, 1, 0, 1, 0, 0]
     tree(node, table, [0, 1], [0, 0])

@@ -18,6 +18,7 @@ class Tree:
         below: _Numbers,
         widths: _Numbers,
         spaces: _Numbers,
+        conditions: _Numbers,
         limits: tuple[int, int, int, int, int, int, int, int],
         /,
     ) -> Tree: ...

@@ -30,7 +30,7 @@ static int32_t power_of_two(int32_t least)
 
 /* Lay out a tree; 0 without memory. */
 static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Numbers targets, Numbers below,
-                 Numbers widths, Numbers spaces, const uint8_t *names, size_t names_size)
+                 Numbers widths, Numbers spaces, Numbers conditions, const uint8_t *names, size_t names_size)
 {
     tree->node_count = (int32_t)(nodes.count / 9);
     tree->table_count = (int32_t)(tables.count / 3);
@@ -45,7 +45,7 @@ static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Num
         sizeof(Table) * (size_t)tree->table_count, sizeof(int32_t) * (size_t)targets.count,
         sizeof(int32_t) * (size_t)buckets,         sizeof(int32_t) * (size_t)below.count,
         sizeof(int32_t) * (size_t)widths.count,    sizeof(int32_t) * (size_t)spaces.count,
-        names_size,
+        names_size,                                sizeof(int32_t) * (size_t)conditions.count,
     };
     void *parts[sizeof sizes / sizeof *sizes];
     size_t total = 0;
@@ -64,6 +64,7 @@ static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Num
     tree->widths = memcpy(parts[6], widths.at, sizes[6]);
     tree->spaces = memcpy(parts[7], spaces.at, sizes[7]);
     tree->names = memcpy(parts[8], names, sizes[8]);
+    tree->conditions = memcpy(parts[9], conditions.at, sizes[9]);
     memset(tree->buckets, 0xFF, sizes[4]);
     for (int32_t i = 1; i < tree->node_count; i++) {
         int32_t flags = tree->nodes[i].flags;
@@ -99,7 +100,7 @@ static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Num
 
 /* Whether all numbers of a tree lead to where something is. */
 static int is_sound(Numbers nodes, Numbers tables, Numbers entries, Numbers targets, Numbers below, Numbers widths,
-                    Numbers spaces, int64_t names_size)
+                    Numbers spaces, Numbers conditions, int64_t names_size)
 {
     int64_t count = nodes.count / 9, names = entries.count / 2;
     if (count < 1 || nodes.count % 9 || tables.count % 3 || entries.count % 2 || spaces.count % 2
@@ -111,6 +112,17 @@ static int is_sound(Numbers nodes, Numbers tables, Numbers entries, Numbers targ
     for (int64_t i = 0; i < names; i++)
         if (entries.at[2 * i] < 0 || entries.at[2 * i + 1] < 1 || entries.at[2 * i] + (int64_t)entries.at[2 * i + 1] > names_size)
             return 0;
+    if (conditions.count % 7)
+        return 0;
+    for (int64_t i = 0; i < conditions.count; i += 7) {
+        const int32_t *one = conditions.at + i;
+        for (int j = 0; j < 7; j++)
+            if (one[j] < 0)
+                return 0;
+        if (one[0] + (int64_t)one[1] > names_size || one[3] + (int64_t)one[4] > names_size || one[5] >= count
+            || one[6] >= count || one[2] > spaces.count / 2)
+            return 0;
+    }
     for (int64_t i = 0; i < spaces.count; i += 2)
         if (spaces.at[i] < 0 || spaces.at[i + 1] < 1 || spaces.at[i] + (int64_t)spaces.at[i + 1] > names_size)
             return 0;
@@ -123,12 +135,21 @@ static int is_sound(Numbers nodes, Numbers tables, Numbers entries, Numbers targ
     for (int64_t i = 0; i < count; i++) {
         const int32_t *node = nodes.at + 9 * i;
         if (node[2] < 0 || node[3] < 0 || node[4] < 0 || node[5] < 0 || node[6] < 0
-            || node[5] + (int64_t)node[6] > below.count || node[1] >= widths.at[node[2]])
+            || (!(node[0] & CHOICE) && node[5] + (int64_t)node[6] > below.count) || node[1] >= widths.at[node[2]])
             return 0;
+        if (node[0] & CHOICE && node[5] >= conditions.count / 7)
+            return 0;
+        if (node[0] & CHOICE) {
+            /* what it may be comes behind it, so that choices have an end */
+            const int32_t *one = conditions.at + 7 * (int64_t)node[5];
+            for (int j = 5; j < 7; j++)
+                if (nodes.at[9 * (int64_t)one[j]] & CHOICE && one[j] <= i)
+                    return 0;
+        }
         if (node[7] < 0 || node[7] >= widths.count || node[8] < 0
             || (node[0] & ITEM && node[8] + (int64_t)widths.at[node[7]] > widths.at[node[2]]))
             return 0;
-        for (int32_t j = 0; j < node[6]; j++)
+        for (int32_t j = 0; j < (node[0] & CHOICE ? 0 : node[6]); j++)
             if (below.at[node[5] + j] < 0 || below.at[node[5] + j] >= widths.at[node[2]])
                 return 0;
         for (int which = 3; which < 5; which++) {
@@ -144,28 +165,28 @@ static int is_sound(Numbers nodes, Numbers tables, Numbers entries, Numbers targ
 
 static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    Py_buffer given[8];
+    Py_buffer given[9];
     Limits limits;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*(LLLLLLLL)", given, given + 1, given + 2, given + 3, given + 4,
-                          given + 5, given + 6, given + 7, &limits.depth, &limits.text, &limits.attribute,
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*y*(LLLLLLLL)", given, given + 1, given + 2, given + 3, given + 4,
+                          given + 5, given + 6, given + 7, given + 8, &limits.depth, &limits.text, &limits.attribute,
                           &limits.name, &limits.attributes, &limits.namespaces, &limits.inside, &limits.tag))
         return NULL;
-    Numbers n[7];
-    for (int i = 0; i < 7; i++) {
+    Numbers n[8];
+    for (int i = 0; i < 8; i++) {
         n[i].at = given[i + 1].buf;
         n[i].count = given[i + 1].len / 4;
     }
     Tree *tree = NULL;
-    if (!is_sound(n[0], n[1], n[2], n[3], n[4], n[5], n[6], given[0].len)) {
+    if (!is_sound(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], given[0].len)) {
         PyErr_SetString(PyExc_ValueError, "these numbers make no tree");
     } else if ((tree = (Tree *)type->tp_alloc(type, 0))) {
         tree->limits = limits;
-        if (!build(tree, n[0], n[1], n[2], n[3], n[4], n[5], n[6], given[0].buf, (size_t)given[0].len)) {
+        if (!build(tree, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], given[0].buf, (size_t)given[0].len)) {
             Py_CLEAR(tree);
             PyErr_NoMemory();
         }
     }
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 9; i++)
         PyBuffer_Release(given + i);
     (void)named;
     return (PyObject *)tree;

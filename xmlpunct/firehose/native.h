@@ -26,6 +26,7 @@ enum {
     OPEN = 1024,     /* an undeclared part of a punctuation: says nothing if it says "*" */
     WRONG = 2048,    /* not for us */
     ITEM = 8192,     /* it is an item of an array */
+    CHOICE = 16384,  /* an attribute decides what it is: see the condition of number `below` */
     LEAF = 4096,     /* there is nothing to do but to take its text, if it is a value */
 };
 
@@ -39,6 +40,11 @@ typedef struct {
     uint64_t head;
     int32_t at, size;
 } Name;
+
+/* Where an attribute has a value, an element is one node, else another. */
+typedef struct {
+    int32_t name, name_size, space, value, value_size, yes, no;
+} Condition;
 
 /* Names by hash, from `bucket` on; a name that is not here leads to the node `other`. */
 typedef struct {
@@ -55,6 +61,7 @@ typedef struct {
     uint8_t *memory; /* holds all that follows */
     const uint8_t *names;
     Node *nodes;
+    Condition *conditions;
     Table *tables;
     Name *entries;
     int32_t *targets; /* by entry and by namespace: the node, or for an attribute the slot */

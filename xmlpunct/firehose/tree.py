@@ -12,7 +12,7 @@ import numpy.typing as npt
 from xmlpunct.firehose import native
 from xmlpunct.firehose.shape import Shape, Step
 from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec, expanded, punctuation_element
-from xmlpunct.firehose.states import WHOLE, Kind, Names, Node, states
+from xmlpunct.firehose.states import WHOLE, Choice, Kind, Names, Node, states
 
 
 class Flag(IntFlag):
@@ -31,6 +31,7 @@ class Flag(IntFlag):
     OPEN = 1024
     WRONG = 2048
     ITEM = 8192
+    CHOICE = 16384
 
 
 _NONE = Flag(0)
@@ -40,6 +41,8 @@ _FLAGS = {
     Kind.INSIDE: Flag.NESTED,
     Kind.UNDECLARED: Flag.UNDECLARED,
 }
+_MOST_CONDITIONS = 4
+"""So many together make not too many nodes."""
 _ANY = "\0"
 """Stands for any name or namespace that a tree does not know."""
 
@@ -68,7 +71,7 @@ def grown(
 
     None if the native reader does not know all that is in it.
     """
-    if any(len(spec.names) > 1 or spec.where or spec.nested or spec.reaches_up for spec in others):
+    if any(len(spec.names) > 1 or spec.nested or spec.reaches_up for spec in others):
         return None
     try:
         return _Tree(specs, shapes, punct_namespace, others, limits).grown()
@@ -104,6 +107,7 @@ class _Tree:
         self.shapes, self.limits, self.punct_namespace = shapes, limits, punct_namespace
         own = [{"", punct_namespace, spec.space} for spec in specs]
         known = {expanded(e)[0] for e in (*elements, *(spec.tag for spec in others))}
+        known |= {expanded(spec.where[0])[0] for spec in others if spec.where}
         known = known.union(*own, *(_spaces(shape.root) for shape in shapes)) - {""}
         self.spaces = ["", *sorted(known), _ANY]
         self.names = bytearray()
@@ -113,6 +117,7 @@ class _Tree:
         self.entries: list[tuple[int, int]] = []
         self.targets: list[list[int]] = []
         self.below: list[int] = []
+        self.conditions: list[list[int]] = []
         self.left: list[Node] = []
         self.numbers: dict[int, int] = {}  # by the identity of a node, or of what is below several
         self.kept: list[object] = []  # lest another gets the same identity
@@ -145,6 +150,7 @@ class _Tree:
             _numbers(self.below),
             _numbers(self.widths),
             _numbers(spaces),
+            _numbers(self.conditions),
             (
                 most.depth,
                 most.text,
@@ -162,11 +168,13 @@ class _Tree:
         """The number of a state of the target, which may be new."""
         if node.kind == Kind.PUNCTUATION:
             return self.said[node.stream]
+        if node.chosen is not None and id(node) not in self.numbers:
+            self.kept.append(node)
+            self.numbers[id(node)] = self.choice(node.chosen, ())
         if id(node) not in self.numbers:
             values = (*node.texts, *node.owns)
             if (
-                node.kind == Kind.CHOICE
-                or node.raws
+                node.raws
                 or node.counts
                 or len(values) > 1
                 or (node.owns and node.flows == WHOLE)
@@ -190,6 +198,23 @@ class _Tree:
             self.kept.append(node)
             self.left.append(node)
         return self.numbers[id(node)]
+
+    def choice(self, chosen: Choice, true: tuple[bool, ...]) -> int:
+        """The node at which an element's attributes decide what it is, some conditions being decided."""
+        if len(true) == len(chosen.conditions):
+            return self.number(chosen.node(true))
+        if chosen.positions or len(chosen.conditions) > _MOST_CONDITIONS:
+            raise _NotNativeError
+        number, condition = self.add(Flag.CHOICE, -1, 0, {}), chosen.conditions[len(true)]
+        uri, local = expanded(condition.attribute)
+        place = len(self.conditions)
+        self.nodes[number][5] = place
+        self.conditions.append([])
+        ends = [self.choice(chosen, (*true, answer)) for answer in (True, False)]
+        self.conditions[place] = [
+            *self.name(local), self.spaces.index(uri), *self.name(condition.value), *ends
+        ]  # fmt: skip
+        return number
 
     def item(self, number: int, node: Node) -> None:
         """Make a node that of the items of an array."""
@@ -284,7 +309,8 @@ class _Tree:
 
 def _spaces(step: Step) -> set[str]:
     """The namespaces that are named in a step and below."""
-    found = {expanded(name)[0] for name in (*step.attributes, *(hop.name for hop in step.children))}
+    hops = [name for hop in step.children for name in (hop.name, hop.attribute)]
+    found = {expanded(name)[0] for name in (*step.attributes, *hops)}
     return found.union(*map(_spaces, step.children.values()))
 
 

@@ -155,6 +155,27 @@ static inline int take_expected(Walk *w, const uint8_t **at)
     return status;
 }
 
+/* Decide by a start tag's attributes which node an element is. */
+static int choose(const Walk *w, const Tag *tag, int32_t *number)
+{
+    const Tree *tree = w->tree;
+    while (tree->nodes[*number].flags & CHOICE) {
+        const Condition *one = tree->conditions + tree->nodes[*number].below;
+        Span name = {tree->names + one->name, one->name_size}, value = {tree->names + one->value, one->value_size};
+        *number = one->no;
+        for (int32_t i = 0; i < tag->count; i++) {
+            const Attribute *found = w->attributes + i;
+            if (found->declares || found->number != one->space || !same(found->local, name))
+                continue;
+            if (found->odd)
+                return PASS;
+            if (same(found->value, value))
+                *number = one->yes;
+        }
+    }
+    return DONE;
+}
+
 /* Take the start tag, or empty element, that begins here. */
 static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uint8_t *end)
 {
@@ -197,6 +218,8 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
         number = table->other;
     else
         return PASS;
+    if (tree->nodes[number].flags & CHOICE && (status = choose(w, &tag, &number)))
+        return status;
     const Node *node = tree->nodes + number;
     if (parent && node->flags & LEAF && !tag.count && !tag.empty && !tag.prefix.size && base == w->data) {
         const uint8_t *behind = here;

@@ -171,13 +171,17 @@ class Walker:
             if split.final and (walk.outside or not begun):
                 return None
             for place, i in enumerate(group):
-                found[i] = self._walked(data, tree, place, i, walk)
-        return [walked for walked in found if walked is not None]
+                walked = self._walked(data, tree, place, i, walk)
+                if self.specs[i].where and walked.dropped.any():
+                    return None  # the other reader knows what of that is said by the condition
+                found[i] = walked
+        return [one for one in found if one is not None]
 
     def ahead(self, split: Split) -> Walk | None:
         """For a `Splitter`: as far as a split can be read. It is remembered until that is read."""
         made = ready(split)
-        if len(self.trees) != 1 or made.refused is not None:
+        chosen = any(spec.where for spec in self.specs)  # what is not chosen is not cut either
+        if len(self.trees) != 1 or chosen or made.refused is not None:
             return None
         walk = _walk(self.trees[0].tree, made.data, split.start.prologue, True)
         self._known = walk and _Known(split, made.data, walk)
