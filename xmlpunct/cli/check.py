@@ -15,7 +15,11 @@ from xmlpunct.schema import Schema
 @click.command("check")
 @click.argument("source")
 @click.option(
-    "--element", type=TEXT, required=True, metavar="NAME", help="The tuples' element: name, or {uri}name."
+    "--element",
+    type=TEXT,
+    required=True,
+    metavar="NAME",
+    help="The tuples' element: name, {uri}name or parent/name.",
 )
 @click.option(
     "--schema",

@@ -8,13 +8,18 @@ from xmlpunct.cli.terminal import TEXT, put
 from xmlpunct.firehose import PUNCT_NAMESPACE, open_source, slices, writer_for
 from xmlpunct.firehose.sniff import sniff
 from xmlpunct.firehose.spec import expanded
+from xmlpunct.paths import read_element
 from xmlpunct.schema import Schema
 
 
 @click.command("parse")
 @click.argument("source")
 @click.option(
-    "--element", type=TEXT, required=True, metavar="NAME", help="The tuples' element: name, or {uri}name."
+    "--element",
+    type=TEXT,
+    required=True,
+    metavar="NAME",
+    help="The tuples' element: name, {uri}name or parent/name.",
 )
 @click.option(
     "--schema",
@@ -48,7 +53,8 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
         schema, opened = sniff(opened, element, punct_namespace)
     guessed = columns is None
     parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
-    writer = writer_for(format_, schema, punct_namespace=punct_namespace, element=expanded(element)[1])
+    name = expanded(read_element(element)[-1])[1]
+    writer = writer_for(format_, schema, punct_namespace=punct_namespace, element=name)
     put(writer.start())
     for part in parts:
         put(writer.body(part))
