@@ -11,13 +11,16 @@ from tests.cli.harness import Cli
 from xmlpunct import Schema, UsageError
 
 ELEMENTS = [
+    "a/",
     "a//b",
+    "a/@b",
+    "../a",
     "*",
     "",
     "n:a",
     "a b",
     "{u}",
-    "{u}a/",
+    "{u}a/{v}",
     "{}a",
     "{u}n:a",
     "{u}{v}a",
@@ -58,8 +61,16 @@ def test_an_element_in_a_namespace(cli: Cli, tmp_path: Path) -> None:
         assert list(xmlpunct.parse(ran.out.encode(), Schema.parse("x INT"), element="t")) == [(1,)]
 
 
+def test_an_element_inside_others(cli: Cli, tmp_path: Path) -> None:
+    source = tmp_path / "s.xml"
+    source.write_text("<s><t><x>1</x></t><u><t><y>2</y></t></u></s>")
+    for more in ([], ["--schema", "y INT"]):
+        ran = cli("parse", source, "--element", "u/t", "--format", "jsonl", *more)
+        assert (ran.code, ran.out) == (0, f'{{"y": {2 if more else chr(34) + "2" + chr(34)}}}\n')
+
+
 @pytest.mark.parametrize(
-    "arguments", [["parse", "--schema", "x INT PATH 'a/..'"], ["check", "--schema", '"a b" INT']]
+    "arguments", [["parse", "--schema", "x INT PATH '..'"], ["check", "--schema", '"a b" INT']]
 )
 def test_from_the_command_line(arguments: list[str], cli: Cli, tmp_path: Path) -> None:
     source = tmp_path / "s.xml"

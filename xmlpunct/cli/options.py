@@ -41,7 +41,11 @@ namespace_option = click.option(
     help="The namespace of punctuations.",
 )
 element_option = click.option(
-    "--element", type=TEXT, required=True, metavar="NAME", help="The tuples' element: name, or {uri}name."
+    "--element",
+    type=TEXT,
+    required=True,
+    metavar="NAME",
+    help="The tuples' element: name, {uri}name or parent/name.",
 )
 schema_option = click.option(
     "--schema",

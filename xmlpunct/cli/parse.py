@@ -8,6 +8,7 @@ from xmlpunct.cli.options import element_option, format_option, namespace_option
 from xmlpunct.cli.terminal import put
 from xmlpunct.firehose import slices, writer_for
 from xmlpunct.firehose.spec import expanded
+from xmlpunct.paths import read_element
 
 
 @click.command("parse")
@@ -27,7 +28,7 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     schema, opened = open_stream(source, columns, element, punct_namespace)
     guessed = columns is None
     parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
-    name = expanded(element)[1]
+    name = expanded(read_element(element)[-1])[1]
     root = "stream" if name != "stream" else "streams"  # lest the root read as a tuple
     writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
     put(writer.start())

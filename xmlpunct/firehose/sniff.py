@@ -13,6 +13,7 @@ from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.sources import Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec, elements_of, expanded
 from xmlpunct.firehose.splitter import Splitter
+from xmlpunct.paths import read_element
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import STRING
 
@@ -59,14 +60,17 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
 
 def _children(split: Split, element: str) -> Schema:
     """The schema of the first tuple of a split that has one."""
-    parser = etree.XMLPullParser(events=("end",), tag=element, resolve_entities=False, no_network=True)
+    *around, tag = read_element(element)
+    parser = etree.XMLPullParser(events=("end",), tag=tag, resolve_entities=False, no_network=True)
     parser.feed(split.start.prologue + split.data)
     tags: list[str] = []
     for _, found in parser.read_events():
         assert isinstance(found, etree._Element)
+        if [parent.tag for _, parent in zip(around, found.iterancestors(), strict=False)] != around[::-1]:
+            continue
         tags = [child.tag for child in found if isinstance(child.tag, str)]
         break
-    space = expanded(element)[0]
+    space = expanded(tag)[0]
     names = [expanded(tag)[1] for tag in tags if expanded(tag)[0] in ("", space)]
     return Schema.of(Attribute(name, STRING) for name in dict.fromkeys(names))
 
