@@ -137,6 +137,7 @@ FLOODS = (
     _flood("a comment", "- ", "<!--"),
     _flood("a processing instruction", "? ", "<?x "),
     _flood("a CDATA section", "] ", "<t><a><![CDATA["),
+    _flood("a DOCTYPE", "> ", "</r><!DOCTYPE r SYSTEM '"),
     _flood("a tuple of elements", "<x/>", "<t>"),
     _flood("a punctuation of elements", "<z>*</z>", "<p:t>"),
     _flood("a tuple of repeated values", "<a>1</a>", "<t>"),

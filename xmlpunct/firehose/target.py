@@ -21,7 +21,7 @@ END = "xmlpunct-end"
 
 
 class DoctypeError(XmlPunctError):
-    """The document has a DOCTYPE."""
+    """There is a DOCTYPE that has not been passed over: it is malformed."""
 
 
 @dataclass(slots=True)
