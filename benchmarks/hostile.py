@@ -135,6 +135,7 @@ FLOODS = (
     _flood("tuples under many namespaces", "<t><a>1</a></t>", "<x{namespaces}>"),
     _flood("depth of long tags", "<x{attributes}>"),
     _flood("a comment", "- ", "<!--"),
+    _flood("a comment full of ->", "-> ", "<!--"),
     _flood("a processing instruction", "? ", "<?x "),
     _flood("a CDATA section", "] ", "<t><a><![CDATA["),
     _flood("a DOCTYPE", "> ", "</r><!DOCTYPE r SYSTEM '"),

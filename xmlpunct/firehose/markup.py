@@ -113,7 +113,7 @@ def complete(data: bytes) -> int:
 
 
 def _is_broken(data: bytes, tail: int) -> bool:
-    if tail == len(data) or terminator(data[tail : tail + 9]) != b">":
+    if tail == len(data) or terminator(data[tail : tail + 9])[1] != b">":
         return False
     head = data[tail : tail + 9]
     if any(beginning.startswith(head) for beginning in _BEGINNINGS) or _PARTIAL.match(data, tail):
@@ -138,9 +138,11 @@ def long_tag(data: bytes, most: int) -> int | None:
     return None
 
 
-def terminator(head: bytes) -> bytes:
-    """What must come before the token that begins with ``head`` (9 bytes of it) can be complete."""
-    return next((end for begin, end in _ENDS if head.startswith(begin)), b">")
+def terminator(head: bytes) -> tuple[int, bytes]:
+    """What must come before the token that begins with ``head`` (9 bytes of it) can be complete, and from where on:
+    the end of ``<!-->`` is not in its beginning.
+    """
+    return next(((len(begin), end) for begin, end in _ENDS if head.startswith(begin)), (1, b">"))
 
 
 # Names of elements

@@ -252,7 +252,8 @@ class Splitter:
         elif _TAG.match(head):
             plain_in, unquote = _PLAIN, _UNQUOTE
         else:
-            return data.find(terminator(head), at, stop)
+            size, end = terminator(head)
+            return data.find(end, max(at, self._tail + size), stop)
         at = looked
         while at < stop:
             if self._quote:
