@@ -24,7 +24,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent / "samples"
-PACKAGES = ("xmlpunct", "lxml", "polars", "pyarrow", "numpy", "bytewax", "pyspark")
+PACKAGES = ("xmlpunct", "lxml", "polars", "pyarrow", "numpy", "bytewax", "xml2arrow", "pygixml", "pyspark")
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,7 @@ SAID = [f"\n<p:t><a>{i}</a></p:t>" for i in range(60)]
         ("b STRING, z INT", [row.replace("<b>", "<x/><y>what</y><b>") for row in ROWS]),
         ("a INT", [part for pair in zip(ROWS, SAID, strict=True) for part in pair]),
         ("a INT, b STRING", [row.replace("S", "\u20ac > S") for row in ROWS]),
+        ("a INT, b STRING", [row.replace("<b>", "<?page 1?><b><?go > on?>") for row in ROWS]),
     ],
 )
 def test_common_shapes_are_not_passed_on(columns: str, body: list[str]) -> None:

@@ -173,7 +173,7 @@ def test_no_entity_is_ever_declared(entity: str) -> None:
     document = f"<!DOCTYPE r [<!ENTITY c {entity}>]>{OPEN}<t a='&c;'><b>&c;</b></t></r>".encode()
     for parse in (parse_conforming, parse_split):
         parsed = parse(Split("doc", Position(), document, True), [SPEC])
-        assert str(parsed.error) == "doc, line 1, byte 0: DOCTYPE is not accepted"
+        assert str(parsed.error).startswith("doc, line 1, byte 0: the internal subset of a DOCTYPE is not")
         assert parsed.slices[0].tuples.height == 0
 
 

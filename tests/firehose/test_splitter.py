@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
@@ -14,6 +15,7 @@ from tests.firehose.harness import ROOT, read, spec
 from xmlpunct.firehose import Limits, Position, Split, Splitter, elements_of, native
 from xmlpunct.firehose import splitter as splitting
 from xmlpunct.firehose.markup import elements, exact_tokens, tokens
+from xmlpunct.firehose.walker import Walk, boundaries
 
 WELL = [
     "<t><a>1</a></t>",
@@ -296,3 +298,31 @@ def test_the_compiled_way_finds_the_same_tokens(body: list[str], last: str) -> N
     assert (fast.tail, fast.broken) == (exact.tail, exact.broken)
     for name in ("start", "end", "delta", "element"):
         assert getattr(fast, name).tolist() == getattr(exact, name).tolist()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("before", ["", "<r>", "<r><t><a>"])
+@pytest.mark.parametrize(
+    "beginning",
+    ["", "<!--", "<!", "<?", "<?x ", "<![CDATA[", "<!DOCTYPE r '", "<!DOCTYPE ", "<x ", "<x a='", "</"],
+)
+def test_nothing_that_is_waited_for_is_looked_at_again(
+    before: str, beginning: str, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where the beginning of something and what follows it look like its end, as in ``<!-->``."""
+    monkeypatch.setattr(native, "COMPILED", compiled and native.COMPILED)
+    looked = 0
+
+    def counted(split: Split, *more: Any) -> Walk | None:
+        nonlocal looked
+        looked += len(split.data)
+        return boundaries(split, *more)
+
+    monkeypatch.setattr(splitting, "boundaries", counted)
+    for unit in (">", "->", "-> ", "-", "?", "?x", "]", "]>", '"', "x", " ", "-\u20ac>"):
+        document, looked = f"{before}{beginning}{unit * (8000 // len(unit))}".encode(), 0
+        own = Splitter("doc", {"t"})
+        for at in range(0, len(document), 100):
+            own.feed(document[at : at + 100])
+            own.cut()
+        assert looked <= 4 * len(document), unit

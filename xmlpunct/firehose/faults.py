@@ -200,6 +200,8 @@ def reason(entry: etree._LogEntry) -> str:
     message = " ".join((entry.message or "malformed").split())
     if entry.type_name == "ERR_CDATA_NOT_FINISHED":
         message = "a CDATA section with a character that XML forbids, or without an end"
+    if entry.type_name in ("ERR_UNDECLARED_ENTITY", "WAR_UNDECLARED_ENTITY"):
+        message += ": no DTD is read, and without one there are only lt, gt, amp, quot and apos"
     # What libxml2 takes at most is what we take: there is no such option here.
     kept, option, _ = re.sub(r" line \d+", "", message).partition("XML_PARSE_HUGE")
     return f"too large: {re.sub('[,:]? [a-z]+ $', '', kept)}" if option else kept

@@ -19,24 +19,30 @@ from xmlpunct.firehose.spec import ElementName
 
 Ints = npt.NDArray[np.int64]
 
+IN_DOCTYPE = rb"""(?:[^<>"'\[]++|"[^"]*+"|'[^']*+')*+"""
+"""What a DOCTYPE may hold up to its end, or to its internal subset."""
 _TOKEN = re.compile(
     rb"""<(?: !--.*?-->                                       # a comment
           |   !\[CDATA\[.*?\]\]>
           |   \?.*?\?>                                        # a processing instruction, the declaration
+          |   !DOCTYPE %b >                                   # without an internal subset
           |   [^!?<>"'][^<>"']*+ (?:(?:"[^"<]*+"|'[^'<]*+')[^<>"']*+)*+ >   # a tag
-          )|<                                                 # unfinished, or wrong""",
+          )|<                                                 # unfinished, or wrong"""
+    % IN_DOCTYPE,
     re.DOTALL | re.VERBOSE,
 )
 _PARTIAL = re.compile(
     rb"""<(?:[^!?<>"'][^<>"']*+(?:(?:"[^"<]*+"|'[^'<]*+')[^<>"']*+)*+(?:"[^"<]*+|'[^'<]*+)?)?\Z"""
 )
+_PARTIAL_DOCTYPE = re.compile(rb"""<!DOCTYPE%b(?:"[^"]*+|'[^']*+)?\Z""" % IN_DOCTYPE)
+_BEGINNINGS = (b"<!--", b"<![CDATA[", b"<!DOCTYPE")
 _ENDS = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
 _WINDOW = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The complete tags, comments, CDATA sections and processing instructions of a piece of XML, in order.
+    """The complete tags, comments, CDATA sections, processing instructions and DOCTYPEs of a piece of XML, in order.
 
     ``start`` and ``end`` (exclusive) are offsets, ``delta`` is 1 for a start tag, -1 for an end tag and 0
     for the others, ``element`` says which ones are tags at all. ``tail`` is the offset of the first ``<``
@@ -107,10 +113,12 @@ def complete(data: bytes) -> int:
 
 
 def _is_broken(data: bytes, tail: int) -> bool:
-    if tail == len(data) or terminator(data[tail : tail + 9]) != b">":
+    if tail == len(data) or terminator(data[tail : tail + 9])[1] != b">":
         return False
     head = data[tail : tail + 9]
-    return not (b"<!--".startswith(head) or b"<![CDATA[".startswith(head) or _PARTIAL.match(data, tail))
+    if any(beginning.startswith(head) for beginning in _BEGINNINGS) or _PARTIAL.match(data, tail):
+        return False
+    return _PARTIAL_DOCTYPE.match(data, tail) is None
 
 
 def long_tag(data: bytes, most: int) -> int | None:
@@ -130,9 +138,11 @@ def long_tag(data: bytes, most: int) -> int | None:
     return None
 
 
-def terminator(head: bytes) -> bytes:
-    """What must come before the token that begins with ``head`` (9 bytes of it) can be complete."""
-    return next((end for begin, end in _ENDS if head.startswith(begin)), b">")
+def terminator(head: bytes) -> tuple[int, bytes]:
+    """What must come before the token that begins with ``head`` (9 bytes of it) can be complete, and from where on:
+    the end of ``<!-->`` is not in its beginning.
+    """
+    return next(((len(begin), end) for begin, end in _ENDS if head.startswith(begin)), (1, b">"))
 
 
 # Names of elements

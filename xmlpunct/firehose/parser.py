@@ -27,7 +27,7 @@ from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.levels import merged
 from xmlpunct.firehose.markup import complete, long_tag
 from xmlpunct.firehose.position import Said, Split
-from xmlpunct.firehose.prologue import NO_DOCTYPE, Ready, ready
+from xmlpunct.firehose.prologue import Ready, ready
 from xmlpunct.firehose.reading import PunctuationError, punctuations_of, read_punctuation
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import (
@@ -270,7 +270,7 @@ class _Parse:
             except LimitError as error:
                 return faults.complaint(parser) or self.at(target.starts, f"too large: {error}")
             except DoctypeError:
-                return _Fatal(max(data.find(b"<!DOCTYPE"), 0), NO_DOCTYPE)
+                return faults.complaint(parser) or _Unknown()
             return None if target.reached else _Unknown()
 
     def at(self, number: int, reason: str) -> _Fatal:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from xmlpunct.firehose.characters import forbidden
-from xmlpunct.firehose.markup import Tokens, element, terminator, tokens
+from xmlpunct.firehose.markup import IN_DOCTYPE, Tokens, element, terminator, tokens
 from xmlpunct.firehose.markup import elements as opened_by
 from xmlpunct.firehose.parser import said_after
 from xmlpunct.firehose.position import Position, Said, Split
@@ -35,6 +35,9 @@ _PLAIN = re.compile(rb"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+""")
 """What a tag may hold up to its end."""
 _UNQUOTE = {b"'": re.compile(rb"[<']"), b'"': re.compile(rb'[<"]')}
 """What ends a quoted value, in good order or not."""
+_DOCTYPE = b"<!DOCTYPE"
+_PLAIN_IN_DOCTYPE = re.compile(IN_DOCTYPE)
+_UNQUOTE_IN_DOCTYPE = {b"'": re.compile(rb"'"), b'"': re.compile(rb'"')}
 
 
 class Splitter:
@@ -251,19 +254,24 @@ class Splitter:
         looked, self._looked = max(self._tail + 1, self._looked), max(self._looked, stop)
         if self._wrong:
             return data.find(b">", looked, stop)
-        if not _TAG.match(head):
-            return data.find(terminator(head), at, stop)
+        if head == _DOCTYPE:
+            plain_in, unquote = _PLAIN_IN_DOCTYPE, _UNQUOTE_IN_DOCTYPE
+        elif _TAG.match(head):
+            plain_in, unquote = _PLAIN, _UNQUOTE
+        else:
+            size, end = terminator(head)
+            return data.find(end, max(at, self._tail + size), stop)
         at = looked
         while at < stop:
             if self._quote:
-                found = _UNQUOTE[self._quote].search(data, at, stop)
+                found = unquote[self._quote].search(data, at, stop)
                 if found is None or found[0] == b"<":
                     return found.start() if found else -1
                 self._quote, at = b"", found.end()
-            plain = _PLAIN.match(data, at, stop)
+            plain = plain_in.match(data, at, stop)
             at = plain.end() if plain else at
             char = bytes(data[at : min(at + 1, stop)])
-            if char in (b"<", b">"):
+            if char in (b"<", b">", b"["):  # [ begins the internal subset of a DOCTYPE
                 return at
             self._quote, at = char, at + 1
         return -1

@@ -31,7 +31,7 @@ class _Inner(str):
 
 
 class DoctypeError(XmlPunctError):
-    """The document has a DOCTYPE."""
+    """There is a DOCTYPE that has not been passed over: it is malformed."""
 
 
 @dataclass(slots=True)

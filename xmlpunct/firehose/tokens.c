@@ -33,6 +33,20 @@ static const uint8_t *tag_end(const uint8_t *at, const uint8_t *end)
     return NULL;
 }
 
+/* Where the DOCTYPE ends that begins here; NULL if it does not, or has an internal subset. */
+static const uint8_t *doctype_end(const uint8_t *at, const uint8_t *end)
+{
+    for (at += 9; at < end; at++) {
+        if (*at == '>')
+            return at + 1;
+        if (*at == '<' || *at == '[')
+            return NULL;
+        if ((*at == '"' || *at == '\'') && !(at = memchr(at + 1, *at, (size_t)(end - at - 1))))
+            return NULL;
+    }
+    return NULL;
+}
+
 static const uint8_t *token_end(const uint8_t *at, const uint8_t *end)
 {
     int64_t left = end - at;
@@ -40,6 +54,8 @@ static const uint8_t *token_end(const uint8_t *at, const uint8_t *end)
         return behind(at + 4, end, "-->", 3);
     if (left >= 9 && memcmp(at, "<![CDATA[", 9) == 0)
         return behind(at + 9, end, "]]>", 3);
+    if (left >= 9 && memcmp(at, "<!DOCTYPE", 9) == 0)
+        return doctype_end(at, end);
     return left >= 2 && at[1] == '?' ? behind(at + 2, end, "?>", 2) : tag_end(at, end);
 }
 

@@ -318,6 +318,29 @@ static int other_markup(Walk *w, const uint8_t **at)
     return DONE;
 }
 
+/* Take the processing instruction that begins here. Of the targets that are reserved, we know two that are allowed. */
+static int instruction(Walk *w, const uint8_t **at)
+{
+    const uint8_t *name = *at + 2, *end = w->end, *here = name;
+    while (here < end && classes[*here] & PART_OF_NAME)
+        here++;
+    if (here == end)
+        return PART;
+    Span target = {name, (int32_t)(here - name)};
+    int is_reserved = target.size > 2 && (name[0] | 0x20) == 'x' && (name[1] | 0x20) == 'm' && (name[2] | 0x20) == 'l';
+    if (!is_name(name, target.size) || target.size > w->limits.name
+        || (is_reserved && !is_text(target, "xml-stylesheet") && !is_text(target, "xml-model")))
+        return PASS;
+    int odd = 0;
+    const uint8_t *stop = is_space(*here) || *here == '?' ? mark_after(here, end, "?>", 2, &odd) : NULL;
+    if (!stop || (*here == '?' && stop > here) || stop - here > w->limits.text)
+        return PASS;
+    if (stop == end)
+        return PART;
+    *at = stop + 2;
+    return DONE;
+}
+
 /* Walk over the data, inside the elements that some start tags open. */
 int walk(Walk *w, const uint8_t *opened, int64_t size)
 {
@@ -357,7 +380,7 @@ int walk(Walk *w, const uint8_t *opened, int64_t size)
         else if (at == tag && at[1] == '!')
             status = other_markup(w, &at);
         else if (at == tag)
-            status = at[1] == '?' ? PASS : start_tag(w, &at, w->data, end);
+            status = at[1] == '?' ? instruction(w, &at) : start_tag(w, &at, w->data, end);
         if (status)
             return status;
         w->sound = (int32_t)(at - w->data);

@@ -1,0 +1,170 @@
+"""A DOCTYPE is passed over where it declares nothing, and refused where it may; nothing that it names is fetched."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from tests.firehose.harness import Outcome, read, spec
+from xmlpunct.firehose import FirehoseReader, Parser, Position, Source, Split, native
+
+ROWS = "<t><a>1</a></t><t><a>2</a></t>"
+TUPLES = [(1, None), (2, None)]
+COMPILED = [True, False] if native.COMPILED else [False]
+FEEDS = [(None, None), (1, 1), (7, None), (7, 20)]
+
+PASSED_OVER = [
+    "<!DOCTYPE r>",
+    "<!DOCTYPE\n\tr\r\n>",
+    '<!DOCTYPE dblp SYSTEM "dblp-2019-11-22.dtd">',
+    "<!DOCTYPE r SYSTEM 'a\"b[<t><a>9</a></t>]>'>",
+    '<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2024//EN"\n'
+    '  "https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_240101.dtd">',
+    '<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">',
+    "<!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.0 Strict//EN' 'http://127.0.0.1:1/DTD/xhtml1-strict.dtd' >",
+    "<!DOCTYPE h:\u00e9.t SYSTEM 'file:///etc/passwd'>",
+    '<!DOCTYPE r PUBLIC "" "">',
+]
+
+
+def source(document: bytes, size: int = 2**16) -> Outcome:
+    """What a reader gives, which reads ahead."""
+    found = Outcome()
+    with closing(FirehoseReader(Source.of(document, "doc"), [spec()])) as reader:
+        while (parsed := reader.read(size)) is not None:
+            found.tuples += parsed.slices[0].tuples.rows()
+        found.error = str(reader.error) if reader.error else None
+    return found
+
+
+def outcomes(document: str) -> list[Outcome]:
+    """What is read of a document, in many ways."""
+    data, found = document.encode(), []
+    for compiled in COMPILED:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(native, "COMPILED", compiled)
+            found += [read(data, spec(), feed, cut) for feed, cut in FEEDS]
+            found += [source(data, size) for size in (7, 2**16)]
+    return found
+
+
+@pytest.mark.parametrize("doctype", PASSED_OVER)
+@pytest.mark.parametrize(
+    "before", ["", "\ufeff", "<?xml version='1.0' encoding='utf-8'?>\n", " <!-- <!DOCTYPE x> --><?p q?>\n"]
+)
+def test_without_an_internal_subset_it_is_passed_over(before: str, doctype: str) -> None:
+    for found in outcomes(f"{before}{doctype}\n<!-- c -->\n<r>{ROWS}</r>"):
+        assert (found.tuples, found.error) == (TUPLES, None)
+
+
+@pytest.mark.parametrize("doctype", PASSED_OVER)
+def test_each_of_several_documents_may_have_one(doctype: str) -> None:
+    document = f"{doctype}<r>{ROWS}</r>\n<!-- c -->"
+    declared = f"<?xml version='1.0'?>{document}"
+    for found in outcomes(document + declared + document):
+        assert (found.tuples, found.error) == (3 * TUPLES, None)
+
+
+@pytest.mark.parametrize("doctype", PASSED_OVER)
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ("@<r>%s«&nbsp;</r>", "Entity 'nbsp' not defined: no DTD is read"),
+        ("@<r>%s«<t a='&nbsp;'/></r>", "Entity 'nbsp' not defined: no DTD is read"),
+        ("@\n<r>%s<«/x></r>", "Opening and ending tag mismatch"),
+        ("@\n<!-- -->«@<r>%s</r>", "a second DOCTYPE is not accepted"),
+        ("<r>%s</r>\n<!-- -->@ «", "the document ends before its root element"),
+        ("@«", "the document ends before its root element"),
+        ("@ «x", "Start tag expected"),
+        ("<r>%s<!«@</r>", "invalid element name"),
+    ],
+)
+def test_errors_behind_it_are_in_their_places(doctype: str, document: str, reason: str) -> None:
+    document = document.replace("%s", ROWS).replace("<!«@", f"<!«{doctype[2:]}").replace("@", doctype)
+    check_error(document, reason)
+
+
+def check_error(document: str, reason: str) -> None:
+    before, _, behind = document.partition("«")
+    line, byte = before.count("\n") + 1, len(before.encode())
+    for found in outcomes(before + behind):
+        assert found.error is not None
+        assert found.error.startswith(f"doc, line {line}, byte ")
+        assert abs(int(found.error.split("byte ")[1].split(":")[0]) - byte) <= 1
+        assert reason in found.error
+        assert found.tuples == TUPLES * before.count(ROWS)
+
+
+SUBSET = "the internal subset of a DOCTYPE is not accepted"
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ("«<!DOCTYPE r [<!ENTITY a 'b'>]><r>&a;</r>", SUBSET),
+        ("«<!DOCTYPE r[]><r/>", SUBSET),
+        ("«<!DOCTYPE r SYSTEM 'x' [ ]><r/>", SUBSET),
+        ("«<!DOCTYPE r PUBLIC 'x' 'y>' [<!ENTITY % x SYSTEM 'http://127.0.0.1:1/'> %x;]><r/>", SUBSET),
+        (f"<r>{ROWS}</r>\n«<!DOCTYPE r [<!ENTITY a 'b'>]><r>&a;</r>", SUBSET),
+        ("«<!DOCTYPE r [", SUBSET),
+        ("<!DOCTYPE r SYSTEM 'x«", "the document ends before its root element"),
+        ("<!DOCTYPE r«", "the document ends before its root element"),
+        ("<!DOCTYPE«", "the document ends before its root element"),
+        ("<!DOCTYPE r SYSTEM 'x«\x01'><r/>", "Unfinished System or Public ID"),
+    ],
+)
+def test_what_it_may_declare_is_refused_at_its_beginning(document: str, reason: str) -> None:
+    check_error(document, reason)
+
+
+BITS = [
+    "r",
+    "SYSTEM",
+    "PUBLIC",
+    "'x'",
+    '"x"',
+    '"',
+    "'",
+    " ",
+    "\n",
+    "\t",
+    ">",
+    "<",
+    "1",
+    ":",
+    "-",
+    "\u00e9",
+    "'\u00e9{'",
+    "\x0b",
+    "\ufffe",
+    "system",
+    "<!--",
+    "]",
+    "&amp;",
+]
+
+
+@given(
+    st.lists(st.sampled_from(BITS), max_size=8), st.sampled_from(["", " r", " r SYSTEM", " r PUBLIC 'x' "])
+)
+def test_what_is_malformed_is_what_libxml2_says(bits: list[str], head: str) -> None:
+    document = f"<!DOCTYPE{head}{''.join(bits)}><r>{ROWS}</r>"
+    try:
+        etree.fromstring(document.encode(), etree.XMLParser(encoding="utf-8", load_dtd=False))
+        verdict = True
+    except etree.XMLSyntaxError:
+        verdict = False
+    found = [read(document.encode(), spec(), feed, cut) for feed, cut in FEEDS]
+    assert found == found[:1] * len(found)
+    assert (found[0].error is None) == verdict, found[0].error
+    assert found[0].tuples == TUPLES * verdict
+
+
+@pytest.mark.skipif(not native.COMPILED, reason="there was no compiler when xmlpunct was installed")
+def test_it_is_not_what_makes_a_document_slow() -> None:
+    split = Split("doc", Position(), f"{PASSED_OVER[2]}<r>{ROWS}</r>".encode(), True)
+    assert Parser([spec()])._walker.walk(split) is not None
