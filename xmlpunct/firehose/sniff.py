@@ -30,7 +30,7 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
     >>> found.names
     ('sid', 'hour')
     """
-    source, replays = _rereadable(source)
+    source, replays = rereadable(source)
     # One attribute that rejects no tuple: here only whether there is one matters.
     probe = StreamSpec("", Schema.of([Attribute("any", STRING, path="@any")]), element)
     parser = Parser([probe], punct_namespace)
@@ -71,7 +71,7 @@ def _children(split: Split, element: str) -> Schema:
     return Schema.of(Attribute(name, STRING) for name in dict.fromkeys(names))
 
 
-def _rereadable(source: Source) -> tuple[Source, list[_Replay]]:
+def rereadable(source: Source) -> tuple[Source, list[_Replay]]:
     """The same source; what can be read once only is remembered as far as it is read, and read again."""
     if all(size is not None for _, size in source.parts):
         return source, []
