@@ -30,6 +30,7 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
     (6, 2)
     """
     need_polars()
+    from xmlpunct.engine.inference import Inference
     from xmlpunct.engine.local.run import open_sources, results
     from xmlpunct.engine.sql import plan
 
@@ -39,8 +40,10 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
         for name, s in sources.items()
         if not isinstance(s, str | os.PathLike)
     }
-    planned = plan(sql, named | {name: source.name for name, source in given.items()})
-    return _elements(results(planned, open_sources(planned, given), log_reject), planned.root.schema)
+    inference = Inference(given=given)
+    planned = plan(sql, named | {name: s.name for name, s in given.items()}, inference=inference)
+    opened = open_sources(planned, inference.given)
+    return _elements(results(planned, opened, log_reject), planned.root.schema)
 
 
 def _elements(slices: Iterator[Slice], schema: Schema) -> Iterator[Tuple | Punctuation]:

@@ -80,3 +80,11 @@ def test_what_cannot_be_said_is_refused(cli: Cli, tmp_path: Path, xml: str, code
 
 def test_an_element_that_never_comes_is_refused(cli: Cli, orders: Path) -> None:
     assert "no <item> ends in" in cli("infer", orders, "--element", "item").err
+
+
+def test_what_breaks_off_is_told_with_what_comes_before(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<s><a x='1'/><a x='2'/></b></s>")
+    printed = cli("infer", path)
+    assert printed.code == 0
+    assert f"-- Then it breaks off: {path}, line 1, byte " in printed.out

@@ -52,4 +52,5 @@ def told(inferred: Inferred, size: int, is_whole: bool) -> list[str]:
     name = expanded(inferred.element)[1]
     where = f"{size:,} bytes, which are all" if is_whole else f"the first {size:,} bytes"
     lines = [f"From {inferred.tuples:,} elements <{name}> in {where}."]
-    return lines + [f"Left out: {what}." for what in inferred.left_out]
+    lines += [f"Left out: {what}." for what in inferred.left_out]
+    return lines if inferred.error is None else [*lines, f"Then it breaks off: {inferred.error}."]

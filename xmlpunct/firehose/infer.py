@@ -7,7 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from lxml import etree
@@ -83,13 +83,14 @@ class Sample:
 class Inferred:
     """The element of the tuples and their columns, and the ``tuples`` of the sample that say so.
 
-    ``left_out`` says what the columns do not hold, place by place.
+    ``left_out`` says what the columns do not hold, place by place; ``error`` what is wrong with the source behind them.
     """
 
     element: str
     schema: Schema
     tuples: int = 0
     left_out: tuple[str, ...] = ()
+    error: SourceError | None = None
 
 
 def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Source]:
@@ -124,23 +125,23 @@ def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Sourc
 def infer(sample: Sample, element: str | None = None, punct_namespace: str = PUNCT_NAMESPACE) -> Inferred:
     """What a sample holds: the tuples of ``element``, or of the element that repeats most.
 
-    Raises `SourceError` where that cannot be said, and where the sample is not well formed.
+    Raises `SourceError` where that cannot be said.
     """
     if element is None:
         elements = _Elements(punct_namespace)
-        _feed(sample, elements)
+        error = _feed(sample, elements)
         element = elements.chosen()
         if element is None:
-            raise SourceError(
+            raise error or SourceError(
                 sample.source,
                 f"no element with attributes or children repeats in the first {sample.size:,} bytes: name the "
                 "tuples' element",
             )
     places = _Places(element, punct_namespace, sample.source)
-    _feed(sample, places)
+    error = _feed(sample, places)
     if not places.tuples:
-        raise SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
-    return places.inferred()
+        raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
+    return replace(places.inferred(), error=error)
 
 
 def named(paths: Iterable[str]) -> dict[str, str]:
@@ -213,17 +214,21 @@ class _Target:
         """Some text in it."""
 
 
-def _feed(sample: Sample, target: _Target) -> None:
-    """Show a target all documents of a sample, as far as they go."""
+def _feed(sample: Sample, target: _Target) -> SourceError | None:
+    """Show a target all documents of a sample, as far as they go and are well formed; what is wrong there."""
     with ExitStack() as opened:
         parser: etree.XMLParser | None = None
-        for split in sample.splits():
-            if parser is None or not split.start.open:
-                opened.close()
-                target.reset()
-                parser = opened.enter_context(new_parser(target))
-            for piece in pieces(ready(split).data):
-                parser.feed(piece)
+        try:
+            for split in sample.splits():
+                if parser is None or not split.start.open:
+                    opened.close()
+                    target.reset()
+                    parser = opened.enter_context(new_parser(target))
+                for piece in pieces(ready(split).data):
+                    parser.feed(piece)
+        except SourceError as error:
+            return error
+    return None
 
 
 class _Elements(_Target):

@@ -280,5 +280,10 @@ class LocalRun:
 def _spec(stream: Stream, root: Node) -> StreamSpec:
     """What to look for in the source of a stream."""
     return StreamSpec(
-        stream.name, stream.schema, stream.element, columns_read([root], stream), stream.guarded
+        stream.name,
+        stream.schema,
+        stream.element,
+        columns_read([root], stream),
+        stream.guarded,
+        stream.guessed,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
@@ -19,7 +19,7 @@ class Stream:
 
     ``order`` is the access order that PUNCTUATE declares, if any. ``sender`` is the number, from 1, of the sender whose
     stream this is; 0 if there is only one, or they are not told apart yet. Tuples of a ``guarded`` stream carry the
-    columns that a guard needs.
+    columns that a guard needs. Columns that are ``guessed`` nobody declared.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Stream:
     order: AccessOrder | None = None
     sender: int = 0
     guarded: bool = False
+    guessed: bool = field(default=False, repr=False)
 
     def of_sender(self, number: int) -> Stream:
         """The stream of one of several senders: ``bids#2``, of ``bids``."""

@@ -78,7 +78,10 @@ class Job:
         """What to look for in an input."""
         streams = (self.query.streams[i] for i in self.inputs[number].streams)
         edges = [edge.root for edge in self.fragments.edges]
-        return [StreamSpec(s.name, s.schema, s.element, columns_read(edges, s), s.guarded) for s in streams]
+        return [
+            StreamSpec(s.name, s.schema, s.element, columns_read(edges, s), s.guarded, s.guessed)
+            for s in streams
+        ]
 
     def elements(self, number: int) -> frozenset[ElementName]:
         """The elements of an input that must not be cut."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.dialect import at, refuse, schema_of
 from xmlpunct.errors import UsageError
@@ -18,9 +19,12 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
 
 
-def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict[str, Stream]:
+def declared(
+    statements: Iterable[exp.Expr], sources: Mapping[str, str], inference: Inference | None = None
+) -> dict[str, Stream]:
     """The declared streams by name; ``sources`` replaces what WITH (source = ...) says.
 
+    Columns that are not declared come from ``inference``.
     Raises `SqlError` for a wrong declaration, `UsageError` for a source of a stream that is not declared.
     """
     streams: dict[str, Stream] = {}
@@ -35,8 +39,16 @@ def declared(statements: Iterable[exp.Expr], sources: Mapping[str, str]) -> dict
         with at(_option(statement, "element") or statement.this.this):
             check_element(element)
         source = _source(options, sources.get(name), statement)
-        schema = schema_of(statement)
-        streams[name] = Stream(name, schema, element, source, _access_order(statement, schema))
+        guessed = not statement.this.expressions
+        if not guessed:
+            schema = schema_of(statement)
+        elif source is None:
+            refuse(f"stream {name} has no columns, and no source to infer them from", statement.this.this)
+        else:
+            inferred = (inference or Inference())(name, source, options.get("element"))
+            element, schema = inferred.element, inferred.schema
+        order = _access_order(statement, schema)
+        streams[name] = Stream(name, schema, element, source, order, guessed=guessed)
     for name in sources:
         if name not in streams:
             there = ", ".join(streams) or "none"
