@@ -6,7 +6,7 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -64,8 +64,8 @@ class Sample:
         """Its bytes, as UTF-8 and unpacked."""
         return sum(len(data) for _, data, _ in self.parts)
 
-    def splits(self) -> Iterator[Split]:
-        """It, in pieces of one document each. Raises `SourceError` where it is not well formed."""
+    def splits(self) -> Iterator[tuple[Split, SourceError | None]]:
+        """It, in pieces of one document each; the last with what is wrong in it, if it is not well formed."""
         probe = StreamSpec("", Schema.of([Attribute("any", STRING, path="@any")]), "{urn:none}none")
         parser = Parser([probe])
         for name, data, is_whole in self.parts:
@@ -74,9 +74,10 @@ class Sample:
             if is_whole:
                 splitter.end()
             while (split := splitter.cut(_STEP)) is not None:
-                if (error := parser.parse(split).error) is not None:
-                    raise error
-                yield split
+                error = parser.parse(split).error
+                yield split, error
+                if error is not None:
+                    return
 
 
 @dataclass(frozen=True)
@@ -218,16 +219,17 @@ def _feed(sample: Sample, target: _Target) -> SourceError | None:
     """Show a target all documents of a sample, as far as they go and are well formed; what is wrong there."""
     with ExitStack() as opened:
         parser: etree.XMLParser | None = None
-        try:
-            for split in sample.splits():
-                if parser is None or not split.start.open:
-                    opened.close()
-                    target.reset()
-                    parser = opened.enter_context(new_parser(target))
-                for piece in pieces(ready(split).data):
+        for split, error in sample.splits():
+            if parser is None or not split.start.open:
+                opened.close()
+                target.reset()
+                parser = opened.enter_context(new_parser(target))
+            shown = ready(split)
+            with suppress(etree.XMLSyntaxError):  # which is ``error``, and what comes before it was shown
+                for piece in pieces(shown.data[: shown.refused]):
                     parser.feed(piece)
-        except SourceError as error:
-            return error
+            if error is not None:
+                return error
     return None
 
 
