@@ -12,6 +12,7 @@ from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import declared, named
 from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
+from xmlpunct.engine.sql.files import Files
 from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.errors import SqlError
@@ -55,12 +56,13 @@ def _plan(sql: str, sources: Mapping[str, str], rules: Rules, inference: Inferen
         if queries:
             refuse("more than one query: a second one begins here", queries[1])
         raise SqlError("there is no query: SELECT ... is missing")
-    relation = plan_outermost(queries[0], Context(streams, {}))
+    files = Files(inference)
+    relation = plan_outermost(queries[0], Context(streams, {}, files=files))
     _check_output(relation)
     root = numbered(optimize(relation.node, rules))
     _check_depth(root)
     used = dict.fromkeys(scan.stream for scan in root.find(Scan))
-    reads = tuple(named(statements, streams))
+    reads = tuple(named(statements, streams | files.streams))
     return Query(root, tuple(used), sql, rules, reads, inference.records, inference.opened)
 
 
