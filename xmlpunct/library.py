@@ -31,6 +31,7 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
     (6, 2)
     """
     need_polars()
+    from xmlpunct.engine.inference import Inference
     from xmlpunct.engine.local.run import open_sources, results
     from xmlpunct.engine.sql import plan
 
@@ -40,9 +41,10 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
         for name, s in sources.items()
         if not isinstance(s, str | os.PathLike)
     }
-    planned = plan(sql, named | {name: source.name for name, source in given.items()})
-    log = RejectLog()
-    return _elements(results(planned, open_sources(planned, given), log.add), planned.root.schema, log)
+    inference = Inference(given=given)
+    planned = plan(sql, named | {name: source.name for name, source in given.items()}, inference=inference)
+    opened, log = open_sources(planned, inference.given), RejectLog()
+    return _elements(results(planned, opened, log.add), planned.root.schema, log)
 
 
 def _elements(slices: Iterator[Slice], schema: Schema, log: RejectLog) -> Iterator[Tuple | Punctuation]:

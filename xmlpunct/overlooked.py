@@ -2,7 +2,7 @@
 
 - ``nested``: elements of the tuples' name inside a tuple, of which they are part; by their name.
 - ``namespace``: tuples that have nothing at a path but something in a namespace that is not read; by path.
-- ``undeclared``: elements and attributes of tuples beyond the columns, which the first tuple gave; by path.
+- ``undeclared``: elements and attributes of tuples beyond the columns, which nobody declared; by path.
 - ``dropped``: punctuations that constrain what is not declared; by the tuples' element.
 - ``element``: an input without tuples and punctuations; by the element looked for.
 - ``path``: no tuple has anything at a path; by path, with the number of tuples.
@@ -50,7 +50,7 @@ class Notice:
 _TEXTS = {
     NESTED: "<{}> inside a tuple is part of it, and no tuple",
     NAMESPACE: "what is in another namespace is not read at PATH {}",
-    UNDECLARED: "not read: {}; the columns are the children of the first tuple, unless --schema says others",
+    UNDECLARED: "not read: {}; the columns are what the stream began with, unless you declare others (--schema, or in CREATE STREAM)",
     DROPPED: "punctuations of <{}> that constrain what is not declared are dropped",
     ELEMENT: "no element <{}> was found",
     PATH: "nothing was found in any tuple at PATH {}",

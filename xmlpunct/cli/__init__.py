@@ -16,6 +16,7 @@ from xmlpunct import __version__
 from xmlpunct.cli.check import check_command
 from xmlpunct.cli.explain import explain_command
 from xmlpunct.cli.generate import generate_command
+from xmlpunct.cli.infer import infer_command
 from xmlpunct.cli.parse import parse_command
 from xmlpunct.cli.replay import replay_command
 from xmlpunct.cli.run import run_command
@@ -50,6 +51,7 @@ cli.add_command(run_command)
 cli.add_command(parse_command)
 cli.add_command(check_command)
 cli.add_command(explain_command)
+cli.add_command(infer_command)
 cli.add_command(generate_command)
 cli.add_command(replay_command)
 

@@ -108,10 +108,13 @@ def run_command(
     rules: tuple[str, ...],
 ) -> None:
     """Run a query over XML streams; write its results and punctuations as they become certain."""
+    from xmlpunct.engine.checkpoint.checkpoint import inferred_before
+    from xmlpunct.engine.inference import Inference
     from xmlpunct.engine.overlap import refuse_overlaps
     from xmlpunct.engine.sql import plan
 
-    planned = plan(read_query(query, sql), read_sources(sources), read_rules(rules))
+    inference = Inference(punct_namespace, inferred_before(checkpoint))
+    planned = plan(read_query(query, sql), read_sources(sources), read_rules(rules), inference)
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
     options = RunOptions(

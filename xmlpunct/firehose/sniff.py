@@ -31,7 +31,7 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
     >>> found.names
     ('sid', 'hour')
     """
-    source, replays = _rereadable(source)
+    source, replays = rereadable(source)
     # One attribute that rejects no tuple: here only whether there is one matters.
     probe = StreamSpec("", Schema.of([Attribute("any", STRING, path="@any")]), element)
     parser = Parser([probe], punct_namespace)
@@ -75,7 +75,7 @@ def _children(split: Split, element: str) -> Schema:
     return Schema.of(Attribute(name, STRING) for name in dict.fromkeys(names))
 
 
-def _rereadable(source: Source) -> tuple[Source, list[_Replay]]:
+def rereadable(source: Source) -> tuple[Source, list[_Replay]]:
     """The same source; what can be read once only is remembered as far as it is read, and read again."""
     if all(size is not None for _, size in source.parts):
         return source, []
@@ -83,7 +83,7 @@ def _rereadable(source: Source) -> tuple[Source, list[_Replay]]:
 
     def open_again(part: int) -> tuple[BinaryIO, bool]:
         files[part].at = 0
-        return files[part], False  # type: ignore[return-value]
+        return files[part], not files[part].remembers  # type: ignore[return-value]
 
     return replace(source, opener=open_again), files
 
@@ -95,10 +95,11 @@ class _Replay:
         self.source, self.part, self.at = source, part, 0
         self.seen, self.remembers = bytearray(), True
         self.file: BinaryIO | None = None
+        self.owned = False
 
     def read1(self, size: int) -> bytes:
         if self.file is None:
-            self.file, _ = self.source.opener(self.part)
+            self.file, self.owned = self.source.opener(self.part)
         if self.at < len(self.seen):
             data = bytes(self.seen[self.at : self.at + size])
         else:
@@ -109,3 +110,22 @@ class _Replay:
                 self.seen.clear()
         self.at += len(data)
         return data
+
+    def stop(self) -> None:
+        """Let a read that waits come back, if that can be done."""
+        stop = getattr(self.file, "stop", None)
+        if stop is not None:
+            stop()
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, offset: int) -> int:
+        raise OSError("it can be read once only")
+
+    def close(self) -> None:
+        if self.file is not None and self.owned:
+            self.file.close()
+
+    def __del__(self) -> None:
+        self.close()

@@ -27,7 +27,7 @@ class StreamSpec:
     XML attribute of ``where`` has its value. If they are ``nested``, those inside others are tuples as well.
     ``columns`` are the attributes whose values are needed (None: all). In others a null may stand for whatever
     needs no looking at; what is wrong with them is found all the same. ``placed`` tuples carry where they stood.
-    A ``guessed`` schema was taken from a tuple: what others hold beside it is counted as overlooked. Raises
+    A ``guessed`` schema was taken from the first tuples: what others hold beside it is counted as overlooked. Raises
     `UsageError` for an element that XML cannot have.
     """
 

@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any
@@ -142,6 +143,7 @@ class Checkpoint:
             found.shards = shards
             inputs = [asdict(i) for i in found.inputs]
             saved = {"made_by": self._made_by, **self._asked, "shards": shards, "inputs": inputs}
+            saved["inferred"] = dict(self.query.inferred)
             self._job = json.dumps(saved).encode()
             self._log.replace({_JOB: self._job})
         return found.shards
@@ -164,6 +166,16 @@ class Checkpoint:
         """Drop what only a run that goes on needs: what it has read, and Spark's state."""
         for folder in (self._spool, self.spark):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def inferred_before(path: str | None) -> dict[str, list[Any]]:
+    """What the run that a checkpoint belongs to inferred, by stream; nothing if there is none."""
+    with suppress(OSError, XmlPunctError):  # which `Checkpoint` tells
+        for record in WriteAheadLog(Path(path) / "log").read() if path is not None else ():
+            if _JOB in record:
+                inferred: dict[str, list[Any]] = json.loads(record[_JOB]).get("inferred", {})
+                return inferred
+    return {}
 
 
 def _place(path: str | None) -> str | None:

@@ -157,7 +157,7 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
     for number, stream in enumerate(query.streams):
         assert stream.source is not None
         streams.setdefault((stream.source, stream.sender), []).append(number)
-    opened = {name: open_source(name) for name, _ in streams}
+    opened = {name: query.opened.take(name) for name in dict.fromkeys(name for name, _ in streams)}
     inputs, spools = list[Input](), list[Spool]()
     for number, ((name, sender), carried) in enumerate(streams.items()):
         source = opened[name].sender(sender)

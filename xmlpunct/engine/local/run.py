@@ -19,7 +19,7 @@ from xmlpunct.engine.sink import make_output, open_sink
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import Reject, SourceError, UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
+from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.slice import Slice
@@ -39,7 +39,7 @@ def open_sources(query: Query, given: Mapping[str, Source] | None = None) -> dic
         if source is None:
             assert stream.source is not None
             if stream.source not in opened:
-                opened[stream.source] = open_source(stream.source)
+                opened[stream.source] = query.opened.take(stream.source)
             source = opened[stream.source]
         by_name[stream.name] = source.sender(stream.sender)
     return by_name

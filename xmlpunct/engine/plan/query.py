@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any
 
 from xmlpunct.engine.plan.node import Node
 from xmlpunct.engine.plan.streams import Guard, Stream
 from xmlpunct.engine.rule_options import USUAL, Rules
+from xmlpunct.firehose.sources import Source, open_source
+
+
+class Opened(dict[str, Source]):
+    """Sources that were opened while the query was planned, by what names them. They stay in this process."""
+
+    def take(self, spec: str) -> Source:
+        """The source that a text names; opened now unless it was. Each is taken once. Raises `SourceError`."""
+        return self.pop(spec, None) or open_source(spec)
+
+    def __reduce__(self) -> tuple[type[Opened], tuple[()]]:
+        return Opened, ()
 
 
 @dataclass(frozen=True)
@@ -15,7 +29,8 @@ class Query:
     """A whole query: its plan, whose nodes are numbered, and the streams it reads, in order of first use.
 
     ``rules`` are the optional rules that are on. ``reads`` are the sources and other files that its statements name,
-    used or not: pairs of what it is, and its name.
+    used or not: pairs of what it is, and its name. ``inferred`` is what was inferred of some streams, as a checkpoint
+    keeps it; ``opened`` are the sources of which that took the beginning and that can be read once only.
     """
 
     root: Node
@@ -23,6 +38,8 @@ class Query:
     sql: str
     rules: Rules = USUAL
     reads: tuple[tuple[str, str], ...] = ()
+    inferred: Mapping[str, list[Any]] = field(default_factory=dict, compare=False, repr=False)
+    opened: Opened = field(default_factory=Opened, compare=False, repr=False)
 
     @property
     def guards(self) -> dict[int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
@@ -22,7 +22,7 @@ class Stream:
     ``order`` is the access order that PUNCTUATE declares, if any. ``sender`` is the number, from 1, of the sender whose
     stream this is; 0 if there is only one, or they are not told apart yet. Tuples of a ``guarded`` stream carry the
     columns that a guard needs. Its schema may also have the columns of where tuples stood. ``where`` and ``nested``
-    are as in `StreamSpec`.
+    are as in `StreamSpec`. Columns that are ``guessed`` nobody declared.
     """
 
     name: str
@@ -34,12 +34,20 @@ class Stream:
     guarded: bool = False
     where: tuple[str, str] | None = None
     nested: bool = False
+    guessed: bool = field(default=False, repr=False)
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """What to look for in its source, if some columns are needed."""
         schema, placed = without_origin(self.schema), self.guarded or SOURCE in self.schema
         return StreamSpec(
-            self.name, schema, self.element, columns, placed, where=self.where, nested=self.nested
+            self.name,
+            schema,
+            self.element,
+            columns,
+            placed,
+            self.guessed,
+            where=self.where,
+            nested=self.nested,
         )
 
     def of_sender(self, number: int) -> Stream:

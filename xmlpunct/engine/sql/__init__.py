@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Node, Query, Scan, numbered
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, named
 from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
+from xmlpunct.engine.sql.files import Files
 from xmlpunct.engine.sql.queries import Context, plan_outermost
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.errors import SqlError
@@ -22,11 +24,17 @@ DEEPEST = 150
 """How many operators can follow each other. Plans are walked by recursion, and Python's stack ends at 1,000 calls."""
 
 
-def plan(sql: str, sources: Mapping[str, str] | None = None, rules: Rules = USUAL) -> Query:
+def plan(
+    sql: str,
+    sources: Mapping[str, str] | None = None,
+    rules: Rules = USUAL,
+    inference: Inference | None = None,
+) -> Query:
     """Plan a query.
 
     ``sql`` has CREATE STREAM statements and exactly one query. ``sources`` maps names of streams to sources that
-    replace the declared ones. ``rules`` are the optional rules that are on. Raises `SqlError`, with the place, for
+    replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the columns
+    that nobody declared. Raises `SqlError`, with the place, for
     what cannot be read or cannot run, and `UsageError` for a source of an undeclared stream.
 
     >>> query = plan("CREATE STREAM s (a INT, b INT) WITH (source = 's.xml'); SELECT b FROM s WHERE b > 0")
@@ -35,26 +43,28 @@ def plan(sql: str, sources: Mapping[str, str] | None = None, rules: Rules = USUA
     """
     try:
         with about(sql):
-            return _plan(sql, sources or {}, rules)
+            return _plan(sql, sources or {}, rules, inference or Inference())
     except RecursionError:
         raise SqlError("this query is nested too deeply") from None
 
 
-def _plan(sql: str, sources: Mapping[str, str], rules: Rules) -> Query:
+def _plan(sql: str, sources: Mapping[str, str], rules: Rules, inference: Inference) -> Query:
     statements = parse_statements(sql)
     queries = [s for s in statements if not isinstance(s, exp.Create)]
     placed = any(c.name in ORIGIN_NAMES for query in queries for c in query.find_all(exp.Column))
-    streams = declared([s for s in statements if isinstance(s, exp.Create)], sources, placed)
+    streams = declared([s for s in statements if isinstance(s, exp.Create)], sources, inference, placed)
     if len(queries) != 1:
         if queries:
             refuse("more than one query: a second one begins here", queries[1])
         raise SqlError("there is no query: SELECT ... is missing")
-    relation = plan_outermost(queries[0], Context(streams, {}))
+    files = Files(inference)
+    relation = plan_outermost(queries[0], Context(streams, {}, files=files))
     _check_output(relation)
     root = numbered(optimize(relation.node, rules))
     _check_depth(root)
     used = dict.fromkeys(scan.stream for scan in root.find(Scan))
-    return Query(root, tuple(used), sql, rules, tuple(named(statements, streams)))
+    reads = tuple(named(statements, streams | files.streams))
+    return Query(root, tuple(used), sql, rules, reads, inference.records, inference.opened)
 
 
 def _check_depth(root: Node) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.dialect import at, check_comparable, namespaces_of, refuse, schema_of
 from xmlpunct.errors import UsageError
@@ -22,12 +23,15 @@ ORIGIN_NAMES = {a.name for a in ORIGIN}
 
 
 def declared(
-    statements: Iterable[exp.Expr], sources: Mapping[str, str], placed: bool = False
+    statements: Iterable[exp.Expr],
+    sources: Mapping[str, str],
+    inference: Inference | None = None,
+    placed: bool = False,
 ) -> dict[str, Stream]:
     """The declared streams by name; ``sources`` replaces what WITH (source = ...) says.
 
-    If they are ``placed``, tuples say where they stood. Raises `SqlError` for a wrong declaration,
-    `UsageError` for a source of a stream that is not declared.
+    Columns that are not declared come from ``inference``. If streams are ``placed``, tuples say where they stood.
+    Raises `SqlError` for a wrong declaration, `UsageError` for a source of a stream that is not declared.
     """
     streams: dict[str, Stream] = {}
     for statement in statements:
@@ -45,12 +49,21 @@ def declared(
             where = read_condition(options["where"], namespaces) if condition else None
         nested = _flag(options, "nested", statement)
         source = _source(options, sources.get(name), statement)
-        schema = schema_of(statement)
+        guessed = not statement.this.expressions
+        if not guessed:
+            schema = schema_of(statement)
+        elif source is None:
+            refuse(f"stream {name} has no columns, and no source to infer them from", statement.this.this)
+        else:
+            inferred = (inference or Inference())(name, source, options.get("element"))
+            element, schema = inferred.element, inferred.schema
         if any(a.name in ORIGIN_NAMES for a in schema):
             refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
         order = _access_order(statement, schema)
         schema = with_origin(schema) if placed else schema
-        streams[name] = Stream(name, schema, element, source, order, where=where, nested=nested)
+        streams[name] = Stream(
+            name, schema, element, source, order, where=where, nested=nested, guessed=guessed
+        )
     for name in sources:
         if name not in streams:
             there = ", ".join(streams) or "none"

@@ -43,10 +43,12 @@ class PunctSQL(Dialect):
             if not self._match_text_seq("STREAM"):
                 self._fail("only CREATE STREAM is known here")
             name = self._parse_id_var() or self._fail("a stream needs a name")
-            if not self._match(TokenType.L_PAREN):
-                self._fail("the stream's column list is missing: (name TYPE, ...)")
-            columns = self._parse_csv(self._parse_stream_item)
-            self._match_r_paren()
+            columns: list[exp.Expr] = []  # none: they are to be inferred
+            if self._match(TokenType.L_PAREN):
+                columns = self._parse_csv(self._parse_stream_item)
+                self._match_r_paren()
+            elif not (self._curr and self._curr.token_type == TokenType.WITH):
+                self._fail("the stream's column list is missing: (name TYPE, ...), or WITH (source = '...')")
             schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
             options = []
             if self._match_text_seq("WITH"):

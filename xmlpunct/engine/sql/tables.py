@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Node, Punctuate, Scan, Stream
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import refuse
+from xmlpunct.engine.sql.files import READ_XML, Files
 from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Names, Relation
@@ -29,11 +31,15 @@ class Named:
 
 @dataclass(frozen=True)
 class Context:
-    """What a query can refer to: queries of WITH, then streams; ``outer`` is what the query around reads."""
+    """What a query can refer to: queries of WITH, then streams, then ``files``.
+
+    ``outer`` is what the query around reads.
+    """
 
     streams: Mapping[str, Stream]
     named: Mapping[str, Named]
     outer: Relation | None = None
+    files: Files = field(default_factory=lambda: Files(Inference()))
 
 
 Planner = Callable[[exp.Expr, Context], Relation]
@@ -92,10 +98,15 @@ class Tables:
         if not isinstance(node, exp.Table):
             refuse("FROM reads a stream, a query of WITH, or a subquery", node)
         table, alias, joins = take(node, "this", "alias", "joins")
-        if not isinstance(table, exp.Identifier):
-            refuse("FROM reads a stream, a query of WITH, or a subquery", node)
         label, columns = take(alias, "this", "columns") if alias else (None, None)
-        named = self._named(table, label.name if label else None)
+        shown = label.name if label else None
+        if isinstance(table, exp.Anonymous) and table.name.lower() == READ_XML:
+            stream, name = self.context.files.read_xml(table)
+            named = _scan(stream, shown or name, table), shown or name
+        elif isinstance(table, exp.Identifier):
+            named = self._named(table, shown)
+        else:
+            refuse("FROM reads a stream, a query of WITH, or a subquery", node)
         return self._chain(relabel(*named, tuple(columns or ())), joins or ())
 
     def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
@@ -111,6 +122,9 @@ class Tables:
                 named = self.context.named[declared[0]]
                 relation = self._plan(named.query, named.context)
                 return relabel(relation, declared[0], named.columns), shown
+        if isinstance(table, exp.Identifier) and (file := self.context.files.named(table)) is not None:
+            stream, name = file
+            return _scan(stream, label or name, table), label or name
         there = ", ".join([*self.context.named, *self.context.streams]) or "none"
         return refuse(f"no stream {table.name}: there are {there}", table)
 

@@ -1,0 +1,90 @@
+"""``xmlpunct infer``: what it prints can be run, and says what it leaves out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import Cli
+
+ORDERS = """<o:orders xmlns:o="urn:orders" xmlns:x="urn:x">
+  <o:order id="1" group="a"><when>2026-01-01T10:00:00Z</when><ship><to day="2026-01-02">B &amp; C</to></ship>
+    <total>12.50</total><paid>true</paid><zip>01234</zip><x:note>n</x:note>
+    <line sku="a"/><line sku="b"/></o:order>
+  <o:order id="2" group="b"><when>2026-01-01T11:00:00Z</when><ship><to day="2026-01-03">D</to></ship>
+    <total>7</total><zip>99999</zip><line sku="a"/></o:order>
+  <o:order id="3" group="b"><when>2026-01-01T12:00:00Z</when><total>1e3</total><paid>false</paid>
+    <zip>12345</zip><id>x</id></o:order>
+</o:orders>"""
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    path = tmp_path / "it's orders.xml.gz"
+    path.write_bytes(gzip.compress(ORDERS.encode()))
+    return path
+
+
+def test_what_is_printed_is_a_declaration_that_runs(cli: Cli, orders: Path) -> None:
+    printed = cli("infer", orders)
+    assert (printed.code, printed.err) == (0, "")
+    assert printed.out.splitlines() == [
+        f"-- From 3 elements <order> in {len(ORDERS):,} bytes, which are all.",
+        "-- Left out: note in the namespace urn:x.",
+        "-- Left out: line, which comes up to 2 times in one tuple.",
+        'CREATE STREAM "order" (',
+        "  id_2 INT NOT NULL PATH '@id',",
+        "  \"group\" STRING NOT NULL PATH '@group',",
+        '  "when" TIMESTAMP NOT NULL,',
+        "  day DATE PATH 'ship/to/@day',",
+        "  \"to\" STRING PATH 'ship/to',",
+        "  total DOUBLE NOT NULL,",
+        "  paid BOOLEAN,",
+        "  zip STRING NOT NULL,",
+        "  id STRING",
+        f") WITH (source = '{str(orders).replace(chr(39), 2 * chr(39))}', element = '{{urn:orders}}order');",
+    ]
+    ran = cli("run", "--engine", "local", "--format", "jsonl", "-q", f'{printed.out} SELECT * FROM "order"')
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    assert rows[0]["to"] == "B & C"
+    assert [row["total"] for row in rows if "total" in row] == [12.5, 7.0, 1000.0]
+
+
+def test_a_sample_of_stated_size_is_enough(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "long.xml"
+    path.write_text("<s>" + "".join(f"<t n='{n}'/>" for n in range(100_000)) + "</s></s>")
+    printed = cli("infer", path, "--sample", "1KiB")
+    assert printed.out.startswith("-- From 93 elements <t> in the first 1,024 bytes.\n")
+    assert cli("infer", path, "--sample", "65MiB").code == 2
+
+
+@pytest.mark.parametrize(
+    ("xml", "code", "says"),
+    [
+        ("<s><a>1</a><a>2</a></s>", 1, "no element with attributes or children repeats"),
+        ("<s><a x='1'></b></s>", 1, "mismatch"),
+        ("<!DOCTYPE s [<!ENTITY e 'x'>]><s/>", 1, "DOCTYPE"),
+        ("", 1, "no XML"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(cli: Cli, tmp_path: Path, xml: str, code: int, says: str) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(xml)
+    printed = cli("infer", path)
+    assert (printed.code, printed.out) == (code, "")
+    assert says in printed.err
+
+
+def test_an_element_that_never_comes_is_refused(cli: Cli, orders: Path) -> None:
+    assert "no <item> ends in" in cli("infer", orders, "--element", "item").err
+
+
+def test_what_breaks_off_is_told_with_what_comes_before(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<s><a x='1'/><a x='2'/></b></s>")
+    printed = cli("infer", path)
+    assert printed.code == 0
+    assert f"-- Then it breaks off: {path}, line 1, byte " in printed.out

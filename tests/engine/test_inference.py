@@ -1,0 +1,148 @@
+"""CREATE STREAM without columns: they are inferred when the query is planned."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import Cli
+from tests.firehose.test_sniff import Once
+from xmlpunct import query
+from xmlpunct.engine.inference import Inference
+from xmlpunct.engine.sql import plan
+from xmlpunct.errors import SourceError, SqlError, UsageError
+
+XML = b"<s><t n='1'><a>x</a></t><t n='2'><a>y</a></t></s>"
+SUM = "CREATE STREAM s WITH (source = '{}'{}); SELECT SUM(n) AS n FROM s"
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(capfd)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "s.xml"
+    path.write_bytes(XML)
+    return path
+
+
+@pytest.mark.parametrize("element", ["", ", element = 't'"])
+def test_columns_are_inferred_with_their_types(source: Path, element: str) -> None:
+    assert [tuple(row) for row in query(SUM.format(source, element))] == [(3,)]
+    (stream,) = plan(SUM.format(source, element)).streams
+    assert (stream.element, stream.schema.names, stream.guessed) == ("t", ("n", "a"), True)
+
+
+@pytest.mark.parametrize("given", [XML, io.BytesIO(XML), Once(XML)])
+def test_what_is_given_is_read_from_its_beginning(given: object) -> None:
+    assert list(query(SUM.format("no.xml", ""), s=given)) == [(3,)]  # type: ignore[arg-type]
+
+
+def test_a_pipe_that_two_streams_share_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    sender = threading.Thread(target=pipe.write_bytes, args=(XML,))
+    sender.start()
+    sql = f"""CREATE STREAM s WITH (source = '{pipe}', element = 't');
+        CREATE STREAM t (a STRING) WITH (source = '{pipe}');
+        SELECT s.n, t.a FROM s JOIN t ON s.a = t.a"""
+    assert sorted(query(sql)) == [(1, "x"), (2, "y")]
+    sender.join()
+
+
+def test_a_live_stream_is_inferred_from_what_comes_within_a_second() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def send() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.sendall(XML[:-4])
+                while not done.wait(0.2):
+                    peer.sendall(b"<t n='10'/>")
+                peer.sendall(b"</s>")
+
+        done = threading.Event()
+        sender = threading.Thread(target=send)
+        sender.start()
+        results = query(
+            f"CREATE STREAM s WITH (source = 'tcp://127.0.0.1:{server.getsockname()[1]}'); SELECT n FROM s"
+        )
+        assert next(results) == (1,)
+        done.set()
+        assert set(results) == {(2,), (10,)}
+        sender.join()
+
+
+def test_a_later_value_that_does_not_fit_is_a_reject(source: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = b"".join(b"<t n='1'/>" for _ in range(2**20 // 10))
+    source.write_bytes(b"<s>" + rows + b"<t n='x'/><t n='5' m='6'/></s>")
+    with caplog.at_level(logging.WARNING, "xmlpunct"):
+        assert list(query(SUM.format(source, ""))) == [(2**20 // 10 + 5,)]
+    told = " ".join(caplog.messages)
+    assert "'x'" in told
+    assert "not read: @m" in told
+
+
+def test_a_stream_needs_columns_or_a_source() -> None:
+    with pytest.raises(SqlError, match="no columns, and no source to infer them from"):
+        plan("CREATE STREAM s WITH (element = 't'); SELECT n FROM s")
+    with pytest.raises(SqlError, match="column list is missing"):
+        plan("CREATE STREAM s; SELECT n FROM s")
+
+
+def test_the_columns_of_several_senders_are_not_inferred() -> None:
+    with pytest.raises(UsageError, match="has several senders: declare the columns"):
+        plan(SUM.format("tcp-listen://127.0.0.1:0?connections=2", ""))
+
+
+def test_a_source_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="cannot be opened"):
+        plan(SUM.format(tmp_path / "no.xml", ""))
+
+
+def test_what_was_inferred_before_stays(source: Path) -> None:
+    inference = Inference()
+    before = plan(SUM.format(source, ""), inference=inference)
+    source.write_bytes(b"<s><t n='x'/><t n='y'/></s>")
+    after = plan(SUM.format(source, ""), inference=Inference(recorded=inference.records))
+    assert before.streams == after.streams
+    with pytest.raises(SqlError):
+        plan(SUM.format(source, ""))
+
+
+def test_a_checkpoint_records_what_was_inferred(cli: Cli, tmp_path: Path) -> None:
+    """A run that goes on does not look at its source again, which may begin with something else by now."""
+    folder, out = tmp_path / "checkpoint", tmp_path / "out.jsonl"
+    source = tmp_path / "s.xml"
+    source.write_bytes(XML[:-4])  # it breaks off
+    arguments = ("run", "--engine", "local", "--format", "jsonl", "--checkpoint", folder, "-o", out)
+    sql = SUM.format(source, "").replace("SUM(n) AS n", "n")
+    first = cli(*arguments, "-q", sql)
+    assert first.code == 1
+    written = out.read_text()
+    assert written.startswith('{"n": 1}')
+    source.unlink()
+    again = cli(*arguments, "-q", sql)
+    assert (again.code, again.err) == (1, first.err)
+    assert out.read_text() == written
+
+
+def test_standard_input_is_spooled_from_its_beginning(
+    cli: Cli, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.jsonl"
+    with source.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        ran = cli(
+            "run", "--engine", "local", "--format", "jsonl", "--checkpoint", tmp_path / "c", "-o", out,
+            "-q", SUM.format("-", ""),
+        )  # fmt: skip
+    assert (ran.code, out.read_text().splitlines()[0]) == (0, '{"n": 3}')

@@ -1,0 +1,56 @@
+"""``xmlpunct infer``."""
+
+from __future__ import annotations
+
+import click
+
+from xmlpunct.cli.options import namespace_option
+from xmlpunct.cli.terminal import TEXT, put_line
+from xmlpunct.engine.files import standard_output
+from xmlpunct.engine.options import parse_size
+from xmlpunct.errors import UsageError
+from xmlpunct.firehose import open_source
+from xmlpunct.firehose.infer import MOST_SAMPLE_BYTES, Inferred, infer, take_sample
+from xmlpunct.firehose.spec import expanded
+
+
+@click.command("infer")
+@click.argument("source")
+@click.option(
+    "--element",
+    type=TEXT,
+    metavar="NAME",
+    help="The tuples' element: name, or {uri}name (default: it is found).",
+)
+@click.option(
+    "--sample", metavar="SIZE", default="1MiB", show_default=True, help="How much of the source to look at."
+)
+@namespace_option
+def infer_command(source: str, element: str | None, sample: str, punct_namespace: str) -> None:
+    """Print a CREATE STREAM for SOURCE: its repeated element, and the columns that it holds.
+
+    The beginning of SOURCE says so. What comes later may be otherwise: look at what is printed.
+    """
+    from xmlpunct.engine.sql.declaration import declaration
+
+    standard_output()  # before anything is read
+    size = parse_size(sample)
+    if size > MOST_SAMPLE_BYTES:
+        raise UsageError(f"--sample {sample} is too much, for it is held in memory: 64MiB is the most")
+    taken, _ = take_sample(open_source(source), size)
+    inferred = infer(taken, element, punct_namespace)
+    name = expanded(inferred.element)[1]
+    put_line(
+        declaration(
+            name, inferred.schema, source, inferred.element, told(inferred, taken.size, taken.is_whole)
+        )
+    )
+
+
+def told(inferred: Inferred, size: int, is_whole: bool) -> list[str]:
+    """What the columns were inferred from, and what they leave out, for people to read."""
+    name = expanded(inferred.element)[1]
+    where = f"{size:,} bytes, which are all" if is_whole else f"the first {size:,} bytes"
+    lines = [f"From {inferred.tuples:,} elements <{name}> in {where}."]
+    lines += [f"Left out: {what}." for what in inferred.left_out]
+    return lines if inferred.error is None else [*lines, f"Then it breaks off: {inferred.error}."]

@@ -1,0 +1,75 @@
+"""Columns that nobody declared, from the beginning of a source: see `xmlpunct.firehose.infer`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from xmlpunct.engine.plan import Opened
+from xmlpunct.errors import UsageError
+from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
+from xmlpunct.firehose.infer import Inferred, Sample, infer, take_sample
+from xmlpunct.firehose.sources import FOLLOW
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import parse_type
+
+Record = list[Any]
+"""What was inferred of one stream, as JSON holds it: the element, and of each column name, type, nullable, path."""
+
+
+class Inference:
+    """Infers while a query is planned, each source from one sample.
+
+    ``recorded`` is what an earlier run inferred, by stream: that stays so. ``given`` are the sources of some streams;
+    one that can be read once only is replaced by one that gives its beginning again. Other such sources are
+    ``opened``, for the run to take. ``records`` has what was inferred.
+    """
+
+    def __init__(
+        self,
+        punct_namespace: str = PUNCT_NAMESPACE,
+        recorded: Mapping[str, Record] | None = None,
+        given: Mapping[str, Source] | None = None,
+    ) -> None:
+        self.punct_namespace = punct_namespace
+        self.given = dict(given or {})
+        self.opened = Opened()
+        self.records: dict[str, Record] = {}
+        self._recorded = recorded or {}
+        self._samples: dict[str, Sample] = {}
+
+    def __call__(self, stream: str, source: str, element: str | None) -> Inferred:
+        """The element and the columns of a stream. Raises `SourceError`, and `UsageError` where it cannot be known."""
+        recorded = self._recorded.get(stream)
+        if recorded is None:
+            inferred = infer(self._sample(stream, source), element, self.punct_namespace)
+        else:
+            inferred = Inferred(recorded[0], _schema(recorded[1:]))
+        self.records[stream] = [inferred.element, *_listed(inferred.schema)]
+        return inferred
+
+    def _sample(self, stream: str, spec: str) -> Sample:
+        if stream in self.given:
+            sample, self.given[stream] = take_sample(self.given[stream])
+        elif spec in self._samples:
+            sample = self._samples[spec]
+        else:
+            # Of a file that grows, what is there is enough; to wait for more could take for ever.
+            source = open_source(spec.removeprefix(FOLLOW))
+            if source.senders:
+                raise UsageError(
+                    f"{spec} has several senders: declare the columns, for they are not inferred"
+                )
+            sample, again = take_sample(source)
+            self._samples[spec] = sample
+            if again is not source:
+                self.opened[spec] = again
+        return sample
+
+
+def _listed(schema: Schema) -> Iterable[Record]:
+    return ([a.name, str(a.type), a.nullable, a.path] for a in schema)
+
+
+def _schema(columns: Iterable[Record]) -> Schema:
+    return Schema.of(Attribute(name, parse_type(type_), null, path) for name, type_, null, path in columns)
