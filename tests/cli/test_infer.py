@@ -88,3 +88,23 @@ def test_what_breaks_off_is_told_with_what_comes_before(cli: Cli, tmp_path: Path
     printed = cli("infer", path)
     assert printed.code == 0
     assert f"-- Then it breaks off: {path}, line 1, byte " in printed.out
+
+
+def test_a_schema_says_the_columns(cli: Cli, tmp_path: Path) -> None:
+    """The sample says the element, unless it is named; then the source need not be there yet."""
+    (tmp_path / "a.xml").write_text("<s><t n='1'/><t n='2'/></s>")
+    (tmp_path / "a.xsd").write_text(
+        "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><xs:element name='t'><xs:complexType>"
+        "<xs:attribute name='n' type='xs:decimal'/><xs:anyAttribute/></xs:complexType></xs:element></xs:schema>"
+    )
+    expected = [
+        f"-- From {tmp_path / 'a.xsd'}.",
+        "-- Left out: *, <xs:anyAttribute>, of which nothing is known.",
+        "CREATE STREAM t (",
+        "  n DECIMAL(38,18) PATH '@n'",
+    ]
+    found = cli("infer", tmp_path / "a.xml", "--xsd", tmp_path / "a.xsd")
+    assert found.out.splitlines()[:-1] == expected
+    (tmp_path / "a.xml").unlink()
+    named = cli("infer", tmp_path / "a.xml", "--xsd", tmp_path / "a.xsd", "--element", "t")
+    assert (named.code, named.out) == (0, found.out)

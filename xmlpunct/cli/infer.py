@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from xmlpunct.cli.options import namespace_option
-from xmlpunct.cli.terminal import TEXT, put_line
+from xmlpunct.cli.terminal import PLACE, TEXT, put_line
 from xmlpunct.engine.files import standard_output
 from xmlpunct.engine.options import parse_size
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import open_source
-from xmlpunct.firehose.infer import MOST_SAMPLE_BYTES, Inferred, infer, take_sample
+from xmlpunct.firehose.infer import MOST_SAMPLE_BYTES, Inferred, Sample, infer, take_sample
 from xmlpunct.firehose.spec import expanded
+from xmlpunct.firehose.xsd import XsdFile
 
 
 @click.command("infer")
@@ -25,8 +26,13 @@ from xmlpunct.firehose.spec import expanded
 @click.option(
     "--sample", metavar="SIZE", default="1MiB", show_default=True, help="How much of the source to look at."
 )
+@click.option(
+    "--xsd", type=PLACE, metavar="FILE", help="An XML Schema, which says what columns the element has."
+)
 @namespace_option
-def infer_command(source: str, element: str | None, sample: str, punct_namespace: str) -> None:
+def infer_command(
+    source: str, element: str | None, sample: str, xsd: str | None, punct_namespace: str
+) -> None:
     """Print a CREATE STREAM for SOURCE: its repeated element, and the columns that it holds.
 
     The beginning of SOURCE says so. What comes later may be otherwise: look at what is printed.
@@ -37,20 +43,26 @@ def infer_command(source: str, element: str | None, sample: str, punct_namespace
     size = parse_size(sample)
     if size > MOST_SAMPLE_BYTES:
         raise UsageError(f"--sample {sample} is too much, for it is held in memory: 64MiB is the most")
-    taken, _ = take_sample(open_source(source), size)
-    inferred = infer(taken, element, punct_namespace)
+    lines: list[str] = []
+    if xsd is None or element is None:
+        taken, _ = take_sample(open_source(source), size)
+        inferred = infer(taken, element, punct_namespace)
+        element, lines = inferred.element, told(inferred, taken)
+    if xsd is not None:
+        inferred = XsdFile(xsd).infer(element)
+        lines = [f"From {xsd}.", *left_out(inferred)]
     name = expanded(inferred.element)[1]
-    put_line(
-        declaration(
-            name, inferred.schema, source, inferred.element, told(inferred, taken.size, taken.is_whole)
-        )
-    )
+    put_line(declaration(name, inferred.schema, source, inferred.element, lines))
 
 
-def told(inferred: Inferred, size: int, is_whole: bool) -> list[str]:
+def told(inferred: Inferred, sample: Sample) -> list[str]:
     """What the columns were inferred from, and what they leave out, for people to read."""
     name = expanded(inferred.element)[1]
-    where = f"{size:,} bytes, which are all" if is_whole else f"the first {size:,} bytes"
-    lines = [f"From {inferred.tuples:,} elements <{name}> in {where}."]
-    lines += [f"Left out: {what}." for what in inferred.left_out]
+    where = f"{sample.size:,} bytes, which are all" if sample.is_whole else f"the first {sample.size:,} bytes"
+    lines = [f"From {inferred.tuples:,} elements <{name}> in {where}.", *left_out(inferred)]
     return lines if inferred.error is None else [*lines, f"Then it breaks off: {inferred.error}."]
+
+
+def left_out(inferred: Inferred) -> list[str]:
+    """What is no column, and why."""
+    return [f"Left out: {what}." for what in inferred.left_out]
