@@ -250,7 +250,7 @@ def test_beside_columns_that_were_guessed(
     found: list[Slice] = list(slices(source, schema, element="t", guessed=True))
     assert sum(s.tuples.height for s in found) == rows
     expected = (
-        f"s.xml: not read: {names}; the columns are what the stream began with, unless you declare others"
+        f"s.xml: not read: {names}; the columns are what it began with, unless --schema declares others"
     )
     assert warnings(caplog) == [expected]
 

@@ -120,6 +120,9 @@ class SliceBuilder:
                 wrong.setdefault(row, reason)
         for row, (slot, reason) in rows.faults.items():
             wrong[row] = f"attribute {schema.names[shape.slots.index(slot)]}: {reason}"
+        if spec.validity is not None and rows.count:
+            for row, reason in spec.validity.wrong(self._places, spec.element, rows.offsets()).items():
+                wrong.setdefault(row, reason)
         bad, kept = sorted(wrong), None
         if bad:
             good = np.ones(rows.count, np.bool_)

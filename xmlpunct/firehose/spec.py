@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xmlpunct.errors import UsageError
 from xmlpunct.names import check_element
 from xmlpunct.provenance import with_origin
 from xmlpunct.schema import Schema
+
+if TYPE_CHECKING:
+    from xmlpunct.firehose.validity import Validity
 
 PUNCT_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
 """The namespace of punctuations, unless another is chosen."""
@@ -23,7 +27,8 @@ class StreamSpec:
 
     ``columns`` are the attributes whose values are needed (None: all). In others a null may stand for whatever
     needs no looking at; what is wrong with them is found all the same. ``placed`` tuples carry where they stood.
-    A ``guessed`` schema was taken from the first tuples: what others hold beside it is counted as overlooked. Raises
+    A ``guessed`` schema was taken from the first tuples: what others hold beside it is counted as overlooked.
+    Tuples that have no ``validity`` by a schema are rejects. Raises
     `UsageError` for an element that XML cannot have.
     """
 
@@ -33,6 +38,7 @@ class StreamSpec:
     columns: frozenset[str] | None = None
     placed: bool = False
     guessed: bool = False
+    validity: Validity | None = None
 
     def __post_init__(self) -> None:
         try:

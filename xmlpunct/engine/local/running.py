@@ -286,4 +286,5 @@ def _spec(stream: Stream, root: Node) -> StreamSpec:
         columns_read([root], stream),
         stream.guarded,
         stream.guessed,
+        stream.validity,
     )

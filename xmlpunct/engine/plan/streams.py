@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
+from xmlpunct.firehose.validity import Validity
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.late_filter import guarded, marked
 from xmlpunct.schema import Schema
@@ -19,7 +20,8 @@ class Stream:
 
     ``order`` is the access order that PUNCTUATE declares, if any. ``sender`` is the number, from 1, of the sender whose
     stream this is; 0 if there is only one, or they are not told apart yet. Tuples of a ``guarded`` stream carry the
-    columns that a guard needs. Columns that are ``guessed`` nobody declared.
+    columns that a guard needs. Columns that are ``guessed`` nobody declared. ``validity`` is the schema by which
+    its tuples have to be valid.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Stream:
     sender: int = 0
     guarded: bool = False
     guessed: bool = field(default=False, repr=False)
+    validity: Validity | None = None
 
     def of_sender(self, number: int) -> Stream:
         """The stream of one of several senders: ``bids#2``, of ``bids``."""

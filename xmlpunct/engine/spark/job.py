@@ -79,7 +79,7 @@ class Job:
         streams = (self.query.streams[i] for i in self.inputs[number].streams)
         edges = [edge.root for edge in self.fragments.edges]
         return [
-            StreamSpec(s.name, s.schema, s.element, columns_read(edges, s), s.guarded, s.guessed)
+            StreamSpec(s.name, s.schema, s.element, columns_read(edges, s), s.guarded, s.guessed, s.validity)
             for s in streams
         ]
 

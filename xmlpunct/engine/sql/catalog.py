@@ -13,6 +13,7 @@ from xmlpunct.engine.sql.dialect import at, refuse, schema_of
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW, paths_of
 from xmlpunct.firehose.tcp import Address
+from xmlpunct.firehose.validity import Validity
 from xmlpunct.names import check_element
 from xmlpunct.operators.access_order import AccessOrder, slack_of
 from xmlpunct.schema import Schema
@@ -45,10 +46,11 @@ def declared(
         elif source is None:
             refuse(f"stream {name} has no columns, and no source to infer them from", statement.this.this)
         else:
-            inferred = (inference or Inference())(name, source, options.get("element"))
+            inferred = (inference or Inference())(name, source, options.get("element"), options.get("xsd"))
             element, schema = inferred.element, inferred.schema
         order = _access_order(statement, schema)
-        streams[name] = Stream(name, schema, element, source, order, guessed=guessed)
+        validity = Validity.of(options["xsd"], element) if "xsd" in options else None
+        streams[name] = Stream(name, schema, element, source, order, guessed=guessed, validity=validity)
     for name in sources:
         if name not in streams:
             there = ", ".join(streams) or "none"
@@ -65,6 +67,9 @@ def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iter
         order = statement.meta.get("order")
         if order is not None and order["file"] is not None:
             yield "a list of senders", order["file"].name
+        for option in statement.args["properties"].expressions if isinstance(statement, exp.Create) else ():
+            if option.name == "xsd":
+                yield "an XML Schema", option.args["value"].name
 
 
 def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) -> str | None:

@@ -23,7 +23,7 @@ from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import Type, parse_type
 
-OPTIONS = ("source", "element", "connections", "follow")
+OPTIONS = ("source", "element", "xsd", "connections", "follow")
 """The keys that WITH (...) of a CREATE STREAM knows."""
 UNQUOTED = ("connections", "follow")
 """Those whose values may stand without quotes: a number, true or false."""
