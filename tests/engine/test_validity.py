@@ -18,7 +18,7 @@ from xmlpunct.errors import UsageError
 from xmlpunct.firehose import Source
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.firehose.validity import Validity
+from xmlpunct.firehose.validity import validity_of
 from xmlpunct.schema import Schema
 
 XSD = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" targetNamespace="urn:x" elementFormDefault="qualified">
@@ -57,7 +57,7 @@ def test_what_lxml_says_is_so_in_any_slices(xsd: Path, tuples: list[str], size: 
     schema = etree.XMLSchema(etree.parse(str(xsd)))
     elements = list(etree.fromstring(xml).iter("{urn:x}t"))
     valid = [e.findtext("{urn:x}a") for e in elements if schema.validate(e)]
-    spec = StreamSpec("s", Schema.parse("a STRING"), "{urn:x}t", validity=Validity.of(str(xsd), "{urn:x}t"))
+    spec = StreamSpec("s", Schema.parse("a STRING"), "{urn:x}t", validity=validity_of(str(xsd), "{urn:x}t"))
     rows: list[str] = []
     rejects: list[Reject] = []
     read = xml.replace("</o>", f"{broken}</o>").encode()

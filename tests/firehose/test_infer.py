@@ -13,7 +13,8 @@ from tests.firehose.test_sniff import Once
 from xmlpunct import Reject, Schema, SourceError, slices
 from xmlpunct.engine.sql.declaration import column_list
 from xmlpunct.firehose import Source
-from xmlpunct.firehose.infer import Inferred, infer, take_sample
+from xmlpunct.firehose.infer import infer, take_sample
+from xmlpunct.firehose.inferred import Inferred
 
 PUNCT = "http://www.cse.ogi.edu/dot/niagara/punct"
 

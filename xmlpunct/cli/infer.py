@@ -10,7 +10,8 @@ from xmlpunct.engine.files import standard_output
 from xmlpunct.engine.options import parse_size
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import open_source
-from xmlpunct.firehose.infer import MOST_SAMPLE_BYTES, Inferred, Sample, infer, take_sample
+from xmlpunct.firehose.infer import MOST_SAMPLE_BYTES, Sample, infer, take_sample
+from xmlpunct.firehose.inferred import Inferred
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.firehose.xsd import XsdFile
 

@@ -8,7 +8,8 @@ from typing import Any
 from xmlpunct.engine.plan import Opened
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
-from xmlpunct.firehose.infer import Inferred, Sample, infer, take_sample
+from xmlpunct.firehose.infer import Sample, infer, take_sample
+from xmlpunct.firehose.inferred import Inferred
 from xmlpunct.firehose.sources import FOLLOW
 from xmlpunct.firehose.xsd import XsdFile
 from xmlpunct.schema import Attribute, Schema

@@ -16,6 +16,7 @@ from xmlpunct.firehose.faults import Places
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.firehose.validity import invalid
 from xmlpunct.overlooked import ABSENT, DROPPED, Overlooked, add
 from xmlpunct.provenance import placed
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -121,7 +122,7 @@ class SliceBuilder:
         for row, (slot, reason) in rows.faults.items():
             wrong[row] = f"attribute {schema.names[shape.slots.index(slot)]}: {reason}"
         if spec.validity is not None and rows.count:
-            for row, reason in spec.validity.wrong(self._places, spec.element, rows.offsets()).items():
+            for row, reason in invalid(spec.validity, self._places, spec.element, rows.offsets()).items():
                 wrong.setdefault(row, reason)
         bad, kept = sorted(wrong), None
         if bad:

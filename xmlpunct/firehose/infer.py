@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from lxml import etree
 
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose.faults import new_parser, pieces
+from xmlpunct.firehose.inferred import Inferred, named
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.prologue import ready
@@ -80,20 +80,6 @@ class Sample:
                     return
 
 
-@dataclass(frozen=True)
-class Inferred:
-    """The element of the tuples and their columns, and the ``tuples`` of the sample that say so.
-
-    ``left_out`` says what the columns do not hold, place by place; ``error`` what is wrong with the source behind them.
-    """
-
-    element: str
-    schema: Schema
-    tuples: int = 0
-    left_out: tuple[str, ...] = ()
-    error: SourceError | None = None
-
-
 def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Source]:
     """About the first ``size`` bytes of a source, and the source to be read from its beginning.
 
@@ -143,28 +129,6 @@ def infer(sample: Sample, element: str | None = None, punct_namespace: str = PUN
     if not places.tuples:
         raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
     return replace(places.inferred(), error=error)
-
-
-def named(paths: Iterable[str]) -> dict[str, str]:
-    """A column's name for each path: the last step where it is the only one, no two alike in SQL.
-
-    >>> named(["id", "@id", "from/place", "to/place"])
-    {'id': 'id', '@id': 'id_2', 'from/place': 'from_place', 'to/place': 'to_place'}
-    """
-    paths = list(paths)
-    last = Counter(path.rpartition("/")[2].lstrip("@").lower() for path in paths)
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for path in sorted(paths, key=lambda path: ("@" in path, path.count("/"))):
-        short = path.rpartition("/")[2].lstrip("@")
-        wanted = short if last[short.lower()] == 1 else path.replace("/@", "/").lstrip("@").replace("/", "_")
-        numbers = count(2)
-        name = wanted
-        while name.lower() in taken:
-            name = f"{wanted}_{next(numbers)}"
-        taken.add(name.lower())
-        names[path] = name
-    return {path: names[path] for path in paths}
 
 
 def _has_tuples(sample: Sample) -> bool:

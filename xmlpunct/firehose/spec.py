@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xmlpunct.errors import UsageError
 from xmlpunct.names import check_element
 from xmlpunct.provenance import with_origin
 from xmlpunct.schema import Schema
 
-if TYPE_CHECKING:
-    from xmlpunct.firehose.validity import Validity
-
 PUNCT_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
 """The namespace of punctuations, unless another is chosen."""
 
 ElementName = str
 """An element's expanded name: ``{uri}local``, or ``local`` for one in no namespace."""
+
+
+@dataclass(frozen=True)
+class Validity:
+    """An XML Schema by its path, and the digest of it and of what it includes, by which a change is seen."""
+
+    path: str
+    digest: str
 
 
 @dataclass(frozen=True)

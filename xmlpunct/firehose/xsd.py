@@ -10,7 +10,7 @@ from typing import Any
 from lxml import etree
 
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.infer import Inferred, named
+from xmlpunct.firehose.inferred import Inferred, named
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, decimal

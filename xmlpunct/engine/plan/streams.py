@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
-from xmlpunct.firehose.validity import Validity
+from xmlpunct.firehose.spec import Validity
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.late_filter import guarded, marked
 from xmlpunct.schema import Schema

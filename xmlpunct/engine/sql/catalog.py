@@ -13,7 +13,7 @@ from xmlpunct.engine.sql.dialect import at, refuse, schema_of
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW, paths_of
 from xmlpunct.firehose.tcp import Address
-from xmlpunct.firehose.validity import Validity
+from xmlpunct.firehose.validity import validity_of
 from xmlpunct.names import check_element
 from xmlpunct.operators.access_order import AccessOrder, slack_of
 from xmlpunct.schema import Schema
@@ -49,7 +49,7 @@ def declared(
             inferred = (inference or Inference())(name, source, options.get("element"), options.get("xsd"))
             element, schema = inferred.element, inferred.schema
         order = _access_order(statement, schema)
-        validity = Validity.of(options["xsd"], element) if "xsd" in options else None
+        validity = validity_of(options["xsd"], element) if "xsd" in options else None
         streams[name] = Stream(name, schema, element, source, order, guessed=guessed, validity=validity)
     for name in sources:
         if name not in streams:
