@@ -100,6 +100,12 @@ def test_the_tuple_that_the_sample_cuts_off_does_not_count() -> None:
     assert (column_list(found.schema), found.tuples) == ("a INT NOT NULL", 2)
 
 
+def test_many_names_take_no_time() -> None:
+    """Each is looked at once."""
+    names = [f"<n{n} a='1'><b/></n{n}>" for n in range(10_000)]
+    assert inferred(f"<s>{''.join(names + names)}</s>").element == "n0"
+
+
 def test_too_many_columns_are_refused() -> None:
     xml = "<s><t>" + "".join(f"<a{n}/>" for n in range(1001)) + "</t></s>"
     with pytest.raises(SourceError, match="more than 1,000 different places"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -24,7 +25,7 @@ def validity_of(path: str, element: str) -> Validity:
     """The schema in a file. Raises `UsageError` if it is none, or if it does not declare an element globally."""
     file = XsdFile(path)
     file.check_global(element)
-    validity = Validity(path, _digest(file))
+    validity = Validity(os.path.abspath(path), _digest(file))  # for processes that stand elsewhere
     _validator(validity)
     return validity
 
