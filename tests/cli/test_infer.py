@@ -80,6 +80,8 @@ def test_what_cannot_be_said_is_refused(cli: Cli, tmp_path: Path, xml: str, code
 
 def test_an_element_that_never_comes_is_refused(cli: Cli, orders: Path) -> None:
     assert "no <item> ends in" in cli("infer", orders, "--element", "item").err
+    wrong = cli("infer", orders, "--element", "a b")
+    assert (wrong.code, "is no name of an XML element" in wrong.err) == (2, True)
 
 
 def test_what_breaks_off_is_told_with_what_comes_before(cli: Cli, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from tests.firehose.test_sniff import Once
 from xmlpunct import Reject, Schema, SourceError, slices
 from xmlpunct.engine.sql.declaration import column_list
 from xmlpunct.firehose import Source
-from xmlpunct.firehose.infer import Inferred, infer, take_sample
+from xmlpunct.firehose.infer import infer, take_sample
+from xmlpunct.firehose.inferred import Inferred
 
 PUNCT = "http://www.cse.ogi.edu/dot/niagara/punct"
 
@@ -97,6 +98,12 @@ def test_the_tuple_that_the_sample_cuts_off_does_not_count() -> None:
     xml = "<s><t><a>1</a></t><t><a>2</a></t><t><b>x</b><a>" + 100 * "x" + "</a></t></s>"
     found = inferred(xml, size=60)
     assert (column_list(found.schema), found.tuples) == ("a INT NOT NULL", 2)
+
+
+def test_many_names_take_no_time() -> None:
+    """Each is looked at once."""
+    names = [f"<n{n} a='1'><b/></n{n}>" for n in range(10_000)]
+    assert inferred(f"<s>{''.join(names + names)}</s>").element == "n0"
 
 
 def test_too_many_columns_are_refused() -> None:

@@ -6,11 +6,11 @@ import click
 
 from xmlpunct.cli.options import namespace_option
 from xmlpunct.cli.terminal import PLACE, TEXT, put_line
-from xmlpunct.engine.files import standard_output
 from xmlpunct.engine.options import parse_size
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import open_source
-from xmlpunct.firehose.infer import MOST_SAMPLE_BYTES, Inferred, Sample, infer, take_sample
+from xmlpunct.firehose.infer import MOST_SAMPLE_BYTES, Sample, infer, take_sample
+from xmlpunct.firehose.inferred import Inferred
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.firehose.xsd import XsdFile
 
@@ -37,9 +37,10 @@ def infer_command(
 
     The beginning of SOURCE says so. What comes later may be otherwise: look at what is printed.
     """
+    from xmlpunct.engine.overlap import refuse_read, source_place, standard_output
     from xmlpunct.engine.sql.declaration import declaration
 
-    standard_output()  # before anything is read
+    refuse_read([standard_output()], source_place(source))
     size = parse_size(sample)
     if size > MOST_SAMPLE_BYTES:
         raise UsageError(f"--sample {sample} is too much, for it is held in memory: 64MiB is the most")

@@ -8,8 +8,10 @@ from typing import Any
 from xmlpunct.engine.plan import Opened
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
-from xmlpunct.firehose.infer import Inferred, Sample, infer, take_sample
+from xmlpunct.firehose.infer import Sample, infer, take_sample
+from xmlpunct.firehose.inferred import Inferred
 from xmlpunct.firehose.sources import FOLLOW
+from xmlpunct.firehose.xsd import XsdFile
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import parse_type
 
@@ -38,13 +40,19 @@ class Inference:
         self._recorded = recorded or {}
         self._samples: dict[str, Sample] = {}
 
-    def __call__(self, stream: str, source: str, element: str | None) -> Inferred:
-        """The element and the columns of a stream. Raises `SourceError`, and `UsageError` where it cannot be known."""
+    def __call__(self, stream: str, source: str, element: str | None, xsd: str | None = None) -> Inferred:
+        """The element and the columns of a stream; the columns are those of a schema, if there is one.
+
+        Raises `SourceError`, and `UsageError` where they cannot be known.
+        """
         recorded = self._recorded.get(stream)
-        if recorded is None:
-            inferred = infer(self._sample(stream, source), element, self.punct_namespace)
-        else:
+        if recorded is not None:
             inferred = Inferred(recorded[0], _schema(recorded[1:]))
+        elif xsd is not None and element is not None:
+            inferred = XsdFile(xsd).infer(element)
+        else:
+            inferred = infer(self._sample(stream, source), element, self.punct_namespace)
+            inferred = inferred if xsd is None else XsdFile(xsd).infer(inferred.element)
         self.records[stream] = [inferred.element, *_listed(inferred.schema)]
         return inferred
 

@@ -18,6 +18,7 @@ from xmlpunct.firehose.items import Items, array_column
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.firehose.validity import invalid
 from xmlpunct.overlooked import ABSENT, DROPPED, Overlooked, add
 from xmlpunct.provenance import placed
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -138,6 +139,9 @@ class SliceBuilder:
                 wrong.setdefault(row, reason)
         for row, (slot, reason) in rows.faults.items():
             wrong[row] = f"attribute {shape.names[slot]}: {reason}"
+        if spec.validity is not None and rows.count:
+            for row, reason in invalid(spec.validity, self._places, spec.tag, rows.offsets()).items():
+                wrong.setdefault(row, reason)
         bad, kept = sorted(wrong), None
         if bad:
             good = np.ones(rows.count, np.bool_)

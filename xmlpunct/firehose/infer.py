@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from lxml import etree
 
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose.faults import new_parser, pieces
+from xmlpunct.firehose.inferred import Inferred, named
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.prologue import ready
@@ -80,20 +80,6 @@ class Sample:
                     return
 
 
-@dataclass(frozen=True)
-class Inferred:
-    """The element of the tuples and their columns, and the ``tuples`` of the sample that say so.
-
-    ``left_out`` says what the columns do not hold, place by place; ``error`` what is wrong with the source behind them.
-    """
-
-    element: str
-    schema: Schema
-    tuples: int = 0
-    left_out: tuple[str, ...] = ()
-    error: SourceError | None = None
-
-
 def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Source]:
     """About the first ``size`` bytes of a source, and the source to be read from its beginning.
 
@@ -126,9 +112,11 @@ def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Sourc
 def infer(sample: Sample, element: str | None = None, punct_namespace: str = PUNCT_NAMESPACE) -> Inferred:
     """What a sample holds: the tuples of ``element``, or of the element that repeats most.
 
-    Raises `SourceError` where that cannot be said.
+    Raises `SourceError` where that cannot be said, and `UsageError` for an element that XML cannot have.
     """
-    if element is None:
+    if element is not None:
+        StreamSpec("", Schema.of([]), element)  # which says what is wrong with its name
+    else:
         elements = _Elements(punct_namespace)
         error = _feed(sample, elements)
         element = elements.chosen()
@@ -143,28 +131,6 @@ def infer(sample: Sample, element: str | None = None, punct_namespace: str = PUN
     if not places.tuples:
         raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
     return replace(places.inferred(), error=error)
-
-
-def named(paths: Iterable[str]) -> dict[str, str]:
-    """A column's name for each path: the last step where it is the only one, no two alike in SQL.
-
-    >>> named(["id", "@id", "from/place", "to/place"])
-    {'id': 'id', '@id': 'id_2', 'from/place': 'from_place', 'to/place': 'to_place'}
-    """
-    paths = list(paths)
-    last = Counter(path.rpartition("/")[2].lstrip("@").lower() for path in paths)
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for path in sorted(paths, key=lambda path: ("@" in path, path.count("/"))):
-        short = path.rpartition("/")[2].lstrip("@")
-        wanted = short if last[short.lower()] == 1 else path.replace("/@", "/").lstrip("@").replace("/", "_")
-        numbers = count(2)
-        name = wanted
-        while name.lower() in taken:
-            name = f"{wanted}_{next(numbers)}"
-        taken.add(name.lower())
-        names[path] = name
-    return {path: names[path] for path in paths}
 
 
 def _has_tuples(sample: Sample) -> bool:
@@ -242,8 +208,8 @@ class _Elements(_Target):
         self._total: Counter[str] = Counter()
         self._attributes: defaultdict[str, set[str]] = defaultdict(set)
         self._above: defaultdict[str, set[str]] = defaultdict(set)
-        self._most: Counter[tuple[str, str]] = Counter()  # of the second in one of the first
-        self._held: Counter[tuple[str, str]] = Counter()  # of the second in all of the first
+        self._most: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of which in one of the first
+        self._held: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of which in all of the first
 
     def reset(self) -> None:
         super().reset()
@@ -255,8 +221,8 @@ class _Elements(_Target):
         if self._open:
             parent, held = self._open[-1]
             held[name] += 1
-            self._most[parent, name] = max(self._most[parent, name], held[name])
-            self._held[parent, name] += 1
+            self._most[parent][name] = max(self._most[parent][name], held[name])
+            self._held[parent][name] += 1
             self._above[name].update(above for above, _ in self._open if above != name)
         self._open.append((name, Counter()))
         return True
@@ -266,17 +232,15 @@ class _Elements(_Target):
 
     def chosen(self) -> str | None:
         """The most frequent of the outermost elements that repeat and are more than containers."""
-        holding = {parent for parent, _ in self._held}
-        repeated = {name for (_, name), most in self._most.items() if most > 1}
-        repeated = {name for name in repeated if name in holding or self._attributes[name]}
+        repeated = {name for held in self._most.values() for name, most in held.items() if most > 1}
+        repeated = {name for name in repeated if name in self._held or self._attributes[name]}
         repeated -= {name for name in repeated if self._is_container(name, repeated)}
         outermost = [name for name in self._total if name in repeated and not self._above[name] & repeated]
         return max(outermost, key=self._total.__getitem__, default=None)
 
     def _is_container(self, name: str, repeated: set[str]) -> bool:
-        held = sum(n for (parent, child), n in self._held.items() if parent == name and child in repeated)
-        own = len(self._attributes[name])
-        own += sum(parent == name and most == 1 for (parent, _), most in self._most.items())
+        held = sum(n for child, n in self._held[name].items() if child in repeated)
+        own = len(self._attributes[name]) + sum(most == 1 for most in self._most[name].values())
         return held > 0 and held >= _FULL * own * self._total[name]
 
 
@@ -388,20 +352,21 @@ class _Places(_Target):
     def inferred(self) -> Inferred:
         """The columns of all that can be one."""
         columns: dict[str, _Place] = {}
-        gone: list[str] = []
+        holding = {path.rpartition("/@")[0] for path in self._places if "/@" in path}
+        gone = "/"  # the last place that was left out, with all below it
         for path in sorted(self._places, key=lambda path: path.split("/")):
             place = self._places[path]
-            if any(path.startswith(f"{above}/") for above in gone):
+            if path.startswith(f"{gone}/"):
                 continue
             if not place.tuples:
                 continue  # it was in the tuple that the sample cuts off
             if place.most > 1:
-                gone.append(path)
+                gone = path
                 self._leave_out(f"{path}, which comes up to {place.most:,} times in one tuple")
             elif place.holds and place.has_text:
-                gone.append(path)
+                gone = path
                 self._leave_out(f"{path}, which mixes text and elements")
-            elif not place.holds and (place.has_text or not self._has_attributes(path)):
+            elif not place.holds and (place.has_text or path not in holding):
                 columns[path] = place
         if not columns:
             raise SourceError(
@@ -421,9 +386,6 @@ class _Places(_Target):
         if len(told) > _MOST_TOLD:
             told[_MOST_TOLD:] = [f"{len(told) - _MOST_TOLD:,} more places"]
         return Inferred(self.element, schema, self.tuples, tuple(told))
-
-    def _has_attributes(self, path: str) -> bool:
-        return any(other.startswith(f"{path}/@") for other in self._places)
 
     def _place(self, path: str) -> _Place:
         return self._places.setdefault(path, _Place())

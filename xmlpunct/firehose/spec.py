@@ -20,6 +20,14 @@ ElementName = str
 
 
 @dataclass(frozen=True)
+class Validity:
+    """An XML Schema by its path, and the digest of it and of what it includes, by which a change is seen."""
+
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class StreamSpec:
     """A stream to be read: its name, its schema, and the expanded name of its tuple elements.
 
@@ -27,7 +35,8 @@ class StreamSpec:
     XML attribute of ``where`` has its value. If they are ``nested``, those inside others are tuples as well.
     ``columns`` are the attributes whose values are needed (None: all). In others a null may stand for whatever
     needs no looking at; what is wrong with them is found all the same. ``placed`` tuples carry where they stood.
-    A ``guessed`` schema was taken from the first tuples: what others hold beside it is counted as overlooked. Raises
+    A ``guessed`` schema was taken from the first tuples: what others hold beside it is counted as overlooked.
+    Tuples that have no ``validity`` by a schema are rejects. Raises
     `UsageError` for an element that XML cannot have.
     """
 
@@ -39,6 +48,7 @@ class StreamSpec:
     guessed: bool = False
     where: tuple[str, str] | None = None
     nested: bool = False
+    validity: Validity | None = None
 
     def __post_init__(self) -> None:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 from lxml import etree
 
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.infer import Inferred, named
+from xmlpunct.firehose.inferred import Inferred, named
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, decimal
@@ -57,7 +57,7 @@ class XsdFile:
         self.path = path
         self._declared: dict[tuple[str, str], Node] = {}
         self._roots: list[Node] = []
-        self._read: set[Path] = set()
+        self.files: set[Path] = set()
         self._space = ""  # of the tuples' element
         self._load(Path(path))
 
@@ -70,6 +70,18 @@ class XsdFile:
                 f"{self.path} has no element {element}; it has {', '.join(alike) or 'none so named'}"
             )
         return self._inferred(element, declared[element])
+
+    def check_global(self, element: str) -> None:
+        """Raise `UsageError` unless an element can be validated by itself, with all that is included at hand."""
+        if ("element", element) not in self._declared:
+            raise UsageError(
+                f"{self.path} declares no <{element}> at its top level, so that it cannot be validated"
+            )
+        for root in self._roots:
+            for node in root.iterchildren(f"{_XS}include", f"{_XS}import", f"{_XS}redefine"):
+                if "://" in node.get("schemaLocation", ""):
+                    place = node.get("schemaLocation")
+                    raise UsageError(f"{self.path} includes {place}, which is not fetched: put it beside")
 
     def _inferred(self, name: str, node: Node) -> Inferred:
         self._space = expanded(name)[0]
@@ -212,9 +224,9 @@ class XsdFile:
     def _load(self, path: Path) -> None:
         """Read a file, and those beside it that it names."""
         path = path.resolve()
-        if path in self._read:
+        if path in self.files:
             return
-        self._read.add(path)
+        self.files.add(path)
         parser = etree.XMLParser(
             resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
 from xmlpunct.firehose import StreamSpec
+from xmlpunct.firehose.spec import Validity
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.late_filter import guarded, marked
 from xmlpunct.provenance import ORIGIN, SOURCE, without_origin
@@ -23,6 +24,7 @@ class Stream:
     stream this is; 0 if there is only one, or they are not told apart yet. Tuples of a ``guarded`` stream carry the
     columns that a guard needs. Its schema may also have the columns of where tuples stood. ``where`` and ``nested``
     are as in `StreamSpec`. Columns that are ``guessed`` nobody declared.
+    ``validity`` is the schema by which its tuples have to be valid.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Stream:
     where: tuple[str, str] | None = None
     nested: bool = False
     guessed: bool = field(default=False, repr=False)
+    validity: Validity | None = None
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """What to look for in its source, if some columns are needed."""
@@ -48,6 +51,7 @@ class Stream:
             self.guessed,
             where=self.where,
             nested=self.nested,
+            validity=self.validity,
         )
 
     def of_sender(self, number: int) -> Stream:

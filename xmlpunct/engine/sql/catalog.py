@@ -13,6 +13,7 @@ from xmlpunct.engine.sql.dialect import at, check_comparable, namespaces_of, ref
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW, paths_of
 from xmlpunct.firehose.tcp import Address
+from xmlpunct.firehose.validity import validity_of
 from xmlpunct.operators.access_order import AccessOrder, slack_of
 from xmlpunct.paths import read_condition, read_element
 from xmlpunct.provenance import ORIGIN, with_origin
@@ -55,14 +56,23 @@ def declared(
         elif source is None:
             refuse(f"stream {name} has no columns, and no source to infer them from", statement.this.this)
         else:
-            inferred = (inference or Inference())(name, source, options.get("element"))
+            inferred = (inference or Inference())(name, source, options.get("element"), options.get("xsd"))
             element, schema = inferred.element, inferred.schema
         if any(a.name in ORIGIN_NAMES for a in schema):
             refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
         order = _access_order(statement, schema)
         schema = with_origin(schema) if placed else schema
+        validity = validity_of(options["xsd"], read_element(element)[-1]) if "xsd" in options else None
         streams[name] = Stream(
-            name, schema, element, source, order, where=where, nested=nested, guessed=guessed
+            name,
+            schema,
+            element,
+            source,
+            order,
+            where=where,
+            nested=nested,
+            guessed=guessed,
+            validity=validity,
         )
     for name in sources:
         if name not in streams:
@@ -80,6 +90,9 @@ def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iter
         order = statement.meta.get("order")
         if order is not None and order["file"] is not None:
             yield "a list of senders", order["file"].name
+        for option in statement.args["properties"].expressions if isinstance(statement, exp.Create) else ():
+            if option.name == "xsd":
+                yield "an XML Schema", option.args["value"].name
 
 
 def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) -> str | None:

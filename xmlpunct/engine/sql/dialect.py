@@ -25,7 +25,7 @@ from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import XML, Type, parse_type
 
-OPTIONS = ("source", "element", "where", "nested", "connections", "follow")
+OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow")
 """The keys that WITH (...) of a CREATE STREAM knows."""
 UNQUOTED = ("nested", "connections", "follow")
 """Those whose values may stand without quotes: a number, true or false."""
