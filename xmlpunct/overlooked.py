@@ -50,7 +50,7 @@ class Notice:
 _TEXTS = {
     NESTED: "<{}> inside a tuple is part of it, and no tuple",
     NAMESPACE: "what is in another namespace is not read at PATH {}",
-    UNDECLARED: "not read: {}; the columns are what it began with, unless --schema declares others",
+    UNDECLARED: "not read: {}; the columns are what it began with: declare others (CREATE STREAM, --schema)",
     DROPPED: "punctuations of <{}> that constrain what is not declared are dropped",
     ELEMENT: "no element <{}> was found",
     PATH: "nothing was found in any tuple at PATH {}",

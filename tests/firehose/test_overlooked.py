@@ -249,9 +249,7 @@ def test_beside_columns_that_were_guessed(
     schema, source = sniff(Source.of(f"{OPEN}{body}</r>".encode(), "s.xml"), "t")
     found: list[Slice] = list(slices(source, schema, element="t", guessed=True))
     assert sum(s.tuples.height for s in found) == rows
-    expected = (
-        f"s.xml: not read: {names}; the columns are what it began with, unless --schema declares others"
-    )
+    expected = f"s.xml: not read: {names}; the columns are what it began with: declare others (CREATE STREAM, --schema)"
     assert warnings(caplog) == [expected]
 
 
