@@ -33,9 +33,8 @@ def test_what_is_printed_is_a_declaration_that_runs(cli: Cli, orders: Path) -> N
     assert (printed.code, printed.err) == (0, "")
     assert printed.out.splitlines() == [
         f"-- From 3 elements <order> in {len(ORDERS):,} bytes, which are all.",
-        "-- Left out: note in the namespace urn:x.",
-        "-- Left out: line, which comes up to 2 times in one tuple.",
         'CREATE STREAM "order" (',
+        "  XMLNAMESPACES('urn:x' AS x),",
         "  id_2 INT NOT NULL PATH '@id',",
         "  \"group\" STRING NOT NULL PATH '@group',",
         '  "when" TIMESTAMP NOT NULL,',
@@ -44,6 +43,8 @@ def test_what_is_printed_is_a_declaration_that_runs(cli: Cli, orders: Path) -> N
         "  total DOUBLE NOT NULL,",
         "  paid BOOLEAN,",
         "  zip STRING NOT NULL,",
+        "  note STRING PATH 'x:note',",
+        "  line ARRAY(sku STRING NOT NULL PATH '@sku'),",
         "  id STRING",
         f") WITH (source = '{str(orders).replace(chr(39), 2 * chr(39))}', element = '{{urn:orders}}order');",
     ]
@@ -51,6 +52,23 @@ def test_what_is_printed_is_a_declaration_that_runs(cli: Cli, orders: Path) -> N
     rows = [json.loads(line) for line in ran.out.splitlines()]
     assert rows[0]["to"] == "B & C"
     assert [row["total"] for row in rows if "total" in row] == [12.5, 7.0, 1000.0]
+    assert [row["line"] for row in rows if "line" in row] == [
+        [{"sku": "a"}, {"sku": "b"}],
+        [{"sku": "a"}],
+        [],
+    ]
+
+
+def test_a_long_array_has_a_line_for_each_of_its_columns(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    items = "".join(f"<item_number_{n}>{n}</item_number_{n}>" for n in range(5))
+    path.write_text(f"<s><t>{f'<line>{items}</line>' * 2}</t><t/></s>")
+    assert cli("infer", path, "--element", "t").out.splitlines()[1:-1] == [
+        "CREATE STREAM t (",
+        "  line ARRAY(",
+        *(f"    item_number_{n} INT NOT NULL{',' * (n < 4)}" for n in range(5)),
+        "  )",
+    ]
 
 
 def test_a_sample_of_stated_size_is_enough(cli: Cli, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import logging
 import os
 import socket
@@ -39,6 +41,77 @@ def test_columns_are_inferred_with_their_types(source: Path, element: str) -> No
     assert [tuple(row) for row in query(SUM.format(source, element))] == [(3,)]
     (stream,) = plan(SUM.format(source, element)).streams
     assert (stream.element, stream.schema.names, stream.guessed) == ("t", ("n", "a"), True)
+
+
+ORDERS = (
+    b"<o:s xmlns:o='urn:o'><o:order id='1'><o:line sku='a'><o:qty>2</o:qty></o:line><o:line sku='b'/></o:order>"
+    b"<o:order id='2'/><o:order id='3'>"
+    b"<o:line sku='c'><o:tag>x</o:tag><o:tag>y</o:tag></o:line></o:order></o:s>"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        (
+            "SELECT id, l.sku, qty FROM {} CROSS JOIN UNNEST(line) AS l",
+            [(1, "a", 2), (1, "b", None), (3, "c", None)],
+        ),
+        (
+            "SELECT id, sku FROM {} LEFT JOIN UNNEST(line) AS l ON TRUE",
+            [(1, "a"), (1, "b"), (2, None), (3, "c")],
+        ),
+        (
+            "SELECT t.value FROM {} CROSS JOIN UNNEST(line) AS l CROSS JOIN UNNEST(l.tag) AS t",
+            [("x",), ("y",)],
+        ),
+        (
+            "SELECT * FROM {}",
+            [
+                (1, [{"sku": "a", "qty": 2, "tag": []}, {"sku": "b", "qty": None, "tag": []}]),
+                (2, []),
+                (3, [{"sku": "c", "qty": None, "tag": [{"value": "x"}, {"value": "y"}]}]),
+            ],
+        ),
+    ],
+)
+def test_what_repeats_is_an_array(
+    tmp_path: Path, sql: str, rows: list[tuple[object, ...]], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "orders.xml.gz"
+    path.write_bytes(gzip.compress(ORDERS))
+    assert list(query(sql.format(f"'{path}'"))) == rows
+    declared = f"CREATE STREAM s WITH (source = '{path}'); {sql.format('s')}"
+    inference = Inference()
+    before = plan(declared, inference=inference)
+    recorded = json.loads(json.dumps(inference.records))
+    assert plan(declared, inference=Inference(recorded=recorded)).streams == before.streams
+    assert list(query(declared)) == rows
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ("element = 'g:t'", ("k", "a", "b")),
+        ("element = 'o/g:t'", ("k", "a")),
+        ("element = 'g:t', where = '@k = ''2'''", ("k", "b")),
+        ("element = 'g:t', nested = true", ("k", "b", "a")),
+    ],
+)
+def test_the_tuples_of_the_sample_are_those_of_the_stream(
+    tmp_path: Path, options: str, names: tuple[str, ...]
+) -> None:
+    path = tmp_path / "s.xml"
+    path.write_text(
+        "<s xmlns:x='urn:x'><o><x:t k='1' a='1'><x:t k='2' b='1'/></x:t></o><x:t k='2' b='1'/></s>"
+    )
+    sql = (
+        f"CREATE STREAM s (XMLNAMESPACES('urn:x' AS g)) WITH (source = '{path}', {options}); SELECT k FROM s"
+    )
+    (stream,) = plan(sql).streams
+    assert stream.schema.names == names
+    assert (1 in [row[0] for row in query(sql)]) == ("where" not in options)
 
 
 @pytest.mark.parametrize("given", [XML, io.BytesIO(XML), Once(XML)])

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
+from lxml import etree
 
 from tests.firehose.test_sniff import Once
 from xmlpunct import Reject, Schema, SourceError, slices
-from xmlpunct.engine.sql.declaration import column_list
-from xmlpunct.firehose import Source
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.sql.declaration import column_list, declaration
+from xmlpunct.firehose import Position, Source, Split, StreamSpec, parse_conforming, parse_split
 from xmlpunct.firehose.infer import infer, take_sample
 from xmlpunct.firehose.inferred import Inferred
 
@@ -61,6 +66,9 @@ def test_the_element_is_the_outermost_that_repeats_and_is_no_container(xml: str,
         (["1", "2.5"], "DOUBLE"),
         (["1e5", "NaN", "INF", "1"], "DOUBLE"),
         (["1.2345678901234567"], "STRING"),
+        (["1e400"], "STRING"),
+        (["1e-400"], "STRING"),
+        (["0e-400", "0.0"], "DOUBLE"),
         ([str(2**63)], "STRING"),
         (["true", "false"], "BOOLEAN"),
         (["true", "1"], "STRING"),
@@ -77,21 +85,84 @@ def test_a_type_holds_the_whole_of_every_value(values: list[str], type_: str) ->
     assert columns(f"<s>{rows}</s>", "t") == f"a {type_} NOT NULL"
 
 
+@pytest.mark.parametrize(
+    ("tuples", "expected"),
+    [
+        ("<t><a/><a/></t><t/>", "a ARRAY(value STRING NOT NULL PATH '.')"),
+        ("<t><a>1</a><a>2</a></t>", "a ARRAY(value INT NOT NULL PATH '.')"),
+        (
+            "<t><line sku='a'><qty>1</qty></line><line sku='b'/></t><t><line sku='c'/></t>",
+            "line ARRAY(sku STRING NOT NULL PATH '@sku', qty INT)",
+        ),
+        (
+            "<t><p c='E'>1</p><p c='E'>1.5</p></t>",
+            "p ARRAY(c STRING NOT NULL PATH '@c', value DOUBLE NOT NULL PATH '.')",
+        ),
+        (
+            "<t><ls n='2'><l><a><b>x</b></a></l><l><a/></l></ls></t>",
+            "n INT NOT NULL PATH 'ls/@n', l ARRAY(b STRING PATH 'a/b') PATH 'ls/l'",
+        ),
+        (
+            "<t><l><m>1</m><m>2</m></l><l/></t><t/>",
+            "l ARRAY(m ARRAY(value INT NOT NULL PATH '.'))",
+        ),
+        (
+            "<t><l><m>1</m></l><l><m>2</m></l></t>",  # one in each is no array
+            "l ARRAY(m INT NOT NULL)",
+        ),
+        (
+            "<t><a/><b><a/><a/></b></t>",
+            "a STRING NOT NULL, b_a ARRAY(value STRING NOT NULL PATH '.') PATH 'b/a'",
+        ),
+        ("<t a='1'><a/><a/></t>", "a_2 INT NOT NULL PATH '@a', a ARRAY(value STRING NOT NULL PATH '.')"),
+        (
+            "<t><a/><x:a/><x:a x:a='1'/></t>",
+            "a STRING NOT NULL, a_2 ARRAY(a INT PATH '@{urn:x}a') PATH '{urn:x}a'",
+        ),
+        (
+            "<t><l value='1'>x</l><l value='2'>y</l></t>",
+            "l ARRAY(value_2 INT NOT NULL PATH '@value', value STRING NOT NULL PATH '.')",
+        ),
+        ("<t k='1'>a</t><t k='2'>b</t>", "k INT NOT NULL PATH '@k', value STRING NOT NULL PATH '.'"),
+        (
+            "<t><e>m<f/>n</e></t><t>x</t>",
+            "value STRING NOT NULL PATH 'text()', e STRING PATH 'e/text()', f STRING PATH 'e/f'",
+        ),
+    ],
+)
+def test_what_repeats_is_an_array_and_what_mixes_keeps_its_text(tuples: str, expected: str) -> None:
+    assert columns(f"<s xmlns:x='urn:x'>{tuples}</s>", "t") == expected
+
+
+def test_a_child_in_the_namespace_of_its_tuple_or_in_none_is_the_same() -> None:
+    xml = "<s xmlns='urn:x'><t><a/><a xmlns=''/><b xmlns='urn:y'/></t></s>"
+    expected = "a ARRAY(value STRING NOT NULL PATH '.'), b STRING NOT NULL PATH '{urn:y}b'"
+    assert columns(xml, "{urn:x}t") == expected
+
+
 def test_what_no_column_can_hold_is_told() -> None:
-    xml = (
-        "<s xmlns:o='urn:o'><t o:x='1' b='1'>text<o:c><d/></o:c><e>m<f/></e><g/><g><h/></g><t/></t>"
-        "<t b='1'><i/></t></s>"
-    )
-    found = inferred(xml)
-    assert column_list(found.schema) == "b INT NOT NULL PATH '@b', i STRING"
+    deep = "<a><b/>" * 12 + "</a><a/>" * 12
+    xml = f"<s xmlns:o='urn:{{o}}'><t o:x='1' b='1'><o:c><d/></o:c><t/>{deep}</t></s>"
+    found = inferred(xml, "t")
     assert found.left_out == (
-        "@x in the namespace urn:o",
-        "c in the namespace urn:o",
+        "@{urn:{o}}x, in a namespace that no path can name",
+        "{urn:{o}}c, in a namespace that no path can name",
         "<t> inside another",
-        "the text of the element itself",
-        "e, which mixes text and elements",
-        "g, which comes up to 2 times in one tuple",
+        "a/a/a/a/a/a/a/a/a/a/a, which repeats inside 10 arrays",
     )
+
+
+def test_which_elements_are_tuples_can_be_said() -> None:
+    xml = "<s><o><t k='1' a='1'><t k='2' b='1'/></t></o><t k='1' c='1'/></s>"
+    sample, _ = take_sample(Source.of(xml.encode()))
+
+    def names(element: str, where: tuple[str, str] | None = None, nested: bool = False) -> tuple[str, ...]:
+        return infer(sample, element, where=where, nested=nested).schema.names
+
+    assert names("t") == ("k", "a", "c")
+    assert names("o/t") == ("k", "a")
+    assert names("t", ("k", "2")) == ("k", "b")
+    assert names("t", nested=True) == ("k", "b", "a", "c")
 
 
 def test_the_tuple_that_the_sample_cuts_off_does_not_count() -> None:
@@ -121,32 +192,91 @@ def test_the_sample_is_not_lost(kind: type) -> None:
     assert [row for part in found for row in part.tuples.rows()] == [(1,), (2,)]
 
 
-NAMES = st.sampled_from(["a", "A", "a_b", "b", "group", "Date", "x-y", "é", "xmlns.", "if", "count"])
+NAMES = st.sampled_from(
+    ["a", "A", "a_b", "b", "group", "Date", "x-y", "é", "value", "if", "x:a", "x:b", "y:a", "y:if"]
+)
 TEXTS = st.sampled_from(
     ["", " ", "1", "01", "-5", "1.5", "true", "2026-01-01", "2026-01-01T00:00:00Z", "a&b'", "1e400"]
 )
+SPACES = " xmlns:x='urn:x' xmlns:y='http://y.org/a-b'"
 
 
 @st.composite
 def elements(draw: st.DrawFn, name: str, depth: int) -> str:
-    attributes = draw(st.dictionaries(NAMES, TEXTS, max_size=2))
+    attributes = draw(st.dictionaries(NAMES | st.just("xml:lang"), TEXTS, max_size=2))
     shown = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
     inside = escape(draw(TEXTS))
     if depth and draw(st.booleans()):
-        inside = "".join(draw(elements(child, depth - 1)) for child in draw(st.lists(NAMES, max_size=3)))
+        some = st.lists(NAMES, max_size=3) | NAMES.map(lambda name: 2 * [name])
+        inside = "".join(
+            draw(elements(child, depth - 1)) + (escape(draw(TEXTS)) if draw(st.integers(0, 9)) == 9 else "")
+            for child in draw(some)
+        )
     return f"<{name}{shown}>{inside}</{name}>"
 
 
-@given(st.lists(elements("t", 2), min_size=1, max_size=4), st.sampled_from(["", " xmlns='urn:x'"]))
-def test_every_tuple_of_the_sample_fits(tuples: list[str], namespace: str) -> None:
-    xml = f"<s{namespace}>{''.join(tuples)}</s>"
-    element = "{urn:x}t" if namespace else "t"
+DOCUMENTS = st.builds(
+    lambda tuples, name: f"<s{SPACES}{f' xmlns={name!r}' if name else ''}>{''.join(tuples)}</s>",
+    st.lists(elements("t", 3), min_size=1, max_size=4),
+    st.sampled_from(["", "urn:x", "urn:z"]),
+)
+
+
+def texts_in(element: etree._Element) -> Iterator[str]:
+    """All texts and attributes that are not blank."""
+    for node in element.iter():
+        own = "".join([node.text or "", *(child.tail or "" for child in node)])
+        yield from filter(None, (text.strip() for text in (own, *node.attrib.values())))
+
+
+def texts_of(value: object) -> Iterator[str]:
+    """The same of a value of a tuple, in the words of the document."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from texts_of(part)
+    elif isinstance(value, bool):
+        yield str(value).lower()
+    elif isinstance(value, datetime):
+        yield value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    elif isinstance(value, float):
+        yield f"{value:g}"
+    elif value is not None and (text := str(value).strip()):
+        yield text
+
+
+@given(DOCUMENTS)
+def test_every_text_and_attribute_is_in_a_column(xml: str) -> None:
+    """What was inferred is what is printed, it has no rejects, and it leaves nothing out."""
+    root = etree.fromstring(xml)
+    element = root[0].tag
     try:
         found = inferred(xml, element)
-    except SourceError:  # there is nothing that could be a column
+    except SourceError:
+        assert not any([*texts_in(t), *t.attrib, *t] for t in root)
         reject()
-    schema = Schema.parse(column_list(found.schema))
-    assert schema == found.schema
+    assert found.left_out == ()
+    assert Schema.parse(column_list(found.schema)) == found.schema
+    printed = declaration("t", found.schema, "no.xml", found.element, prefixes=found.prefixes)
+    (stream,) = plan(f"{printed} SELECT * FROM t").streams
+    assert (stream.schema, stream.element) == (found.schema, found.element)
     rejects: list[Reject] = []
-    parts = list(slices(xml.encode(), schema, element=found.element, on_reject=rejects.append))
-    assert (rejects, sum(part.tuples.height for part in parts)) == ([], len(tuples))
+    parts = list(slices(xml.encode(), found.schema, element=found.element, on_reject=rejects.append))
+    rows = [row for part in parts for row in part.tuples.rows()]
+    assert (rejects, len(rows)) == ([], len(root))
+    for row, given_tuple in zip(rows, root, strict=True):
+        assert Counter(texts_of(row)) == Counter(texts_in(given_tuple))
+
+
+@given(DOCUMENTS)
+def test_neither_way_to_read_overlooks_anything(xml: str) -> None:
+    element, data = etree.fromstring(xml)[0].tag, xml.encode()
+    try:
+        schema = inferred(xml, element).schema
+    except SourceError:
+        reject()
+    spec = StreamSpec("t", schema, element, guessed=True)
+    for read in (parse_split, parse_conforming):
+        (overlooked,) = read(Split("doc", Position(), data, True), [spec]).overlooked
+        assert overlooked.keys() <= {"absent"}

@@ -13,6 +13,7 @@ from xmlpunct.firehose.infer import MOST_SAMPLE_BYTES, Sample, infer, take_sampl
 from xmlpunct.firehose.inferred import Inferred
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.firehose.xsd import XsdFile
+from xmlpunct.paths import read_element
 
 
 @click.command("infer")
@@ -50,15 +51,15 @@ def infer_command(
         inferred = infer(taken, element, punct_namespace)
         element, lines = inferred.element, told(inferred, taken)
     if xsd is not None:
-        inferred = XsdFile(xsd).infer(element)
+        inferred = XsdFile(xsd).infer(read_element(element)[-1])
         lines = [f"From {xsd}.", *left_out(inferred)]
-    name = expanded(inferred.element)[1]
-    put_line(declaration(name, inferred.schema, source, inferred.element, lines))
+    name = expanded(read_element(element)[-1])[1]
+    put_line(declaration(name, inferred.schema, source, element, lines, inferred.prefixes))
 
 
 def told(inferred: Inferred, sample: Sample) -> list[str]:
     """What the columns were inferred from, and what they leave out, for people to read."""
-    name = expanded(inferred.element)[1]
+    name = expanded(read_element(inferred.element)[-1])[1]
     where = f"{sample.size:,} bytes, which are all" if sample.is_whole else f"the first {sample.size:,} bytes"
     lines = [f"From {inferred.tuples:,} elements <{name}> in {where}.", *left_out(inferred)]
     return lines if inferred.error is None else [*lines, f"Then it breaks off: {inferred.error}."]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from xmlpunct.arrays import ArrayType, array_of
 from xmlpunct.engine.plan import Opened
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
@@ -12,11 +14,15 @@ from xmlpunct.firehose.infer import Sample, infer, take_sample
 from xmlpunct.firehose.inferred import Inferred
 from xmlpunct.firehose.sources import FOLLOW
 from xmlpunct.firehose.xsd import XsdFile
+from xmlpunct.paths import read_element
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import parse_type
 
 Record = list[Any]
-"""What was inferred of one stream, as JSON holds it: the element, and of each column name, type, nullable, path."""
+"""What was inferred of one stream, as JSON holds it: the element, and of each column name, type, nullable, path.
+
+The type of an array is a list of its columns.
+"""
 
 
 class Inference:
@@ -40,19 +46,30 @@ class Inference:
         self._recorded = recorded or {}
         self._samples: dict[str, Sample] = {}
 
-    def __call__(self, stream: str, source: str, element: str | None, xsd: str | None = None) -> Inferred:
+    def __call__(
+        self,
+        stream: str,
+        source: str,
+        element: str | None,
+        xsd: str | None = None,
+        where: tuple[str, str] | None = None,
+        nested: bool = False,
+    ) -> Inferred:
         """The element and the columns of a stream; the columns are those of a schema, if there is one.
 
-        Raises `SourceError`, and `UsageError` where they cannot be known.
+        ``where`` and ``nested`` say which elements are tuples. Raises `SourceError`, and `UsageError` where the
+        columns cannot be known.
         """
         recorded = self._recorded.get(stream)
         if recorded is not None:
             inferred = Inferred(recorded[0], _schema(recorded[1:]))
-        elif xsd is not None and element is not None:
-            inferred = XsdFile(xsd).infer(element)
         else:
-            inferred = infer(self._sample(stream, source), element, self.punct_namespace)
-            inferred = inferred if xsd is None else XsdFile(xsd).infer(inferred.element)
+            if xsd is None or element is None:
+                sample = self._sample(stream, source)
+                inferred = infer(sample, element, self.punct_namespace, where, nested)
+                element = inferred.element
+            if xsd is not None:
+                inferred = replace(XsdFile(xsd).infer(read_element(element)[-1]), element=element)
         self.records[stream] = [inferred.element, *_listed(inferred.schema)]
         return inferred
 
@@ -76,8 +93,15 @@ class Inference:
 
 
 def _listed(schema: Schema) -> Iterable[Record]:
-    return ([a.name, str(a.type), a.nullable, a.path] for a in schema)
+    for a in schema:
+        type_ = [*_listed(a.type.schema)] if isinstance(a.type, ArrayType) else str(a.type)
+        yield [a.name, type_, a.nullable, a.path]
 
 
 def _schema(columns: Iterable[Record]) -> Schema:
-    return Schema.of(Attribute(name, parse_type(type_), null, path) for name, type_, null, path in columns)
+    return Schema.of(
+        Attribute(
+            name, array_of(_schema(type_)) if isinstance(type_, list) else parse_type(type_), null, path
+        )
+        for name, type_, null, path in columns
+    )

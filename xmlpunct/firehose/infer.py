@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from lxml import etree
 
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose.faults import new_parser, pieces
-from xmlpunct.firehose.inferred import Inferred, named
+from xmlpunct.firehose.inferred import Inferred
 from xmlpunct.firehose.parser import Parser
+from xmlpunct.firehose.places import Places, Target
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.prologue import ready
 from xmlpunct.firehose.sniff import rereadable
 from xmlpunct.firehose.sources import Source
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec, expanded
+from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, SPACE, STRING, TIMESTAMP, Type
+from xmlpunct.types import STRING
 
 SAMPLE_BYTES = 2**20
 MOST_SAMPLE_BYTES = 2**26
 """The largest sample, which is held in memory."""
 _LIVE_SECONDS = 1.0
 """How long to wait for a whole sample of what is still being sent."""
-_MOST_COLUMNS = 1000
-_MOST_TOLD = 20
-"""How many places to name that are left out."""
 _FULL = 10
 """An element is a container if it holds so many tuples for each column of its own."""
 _STEP = 2**16
-
-_NUMBER = r"-?(?:0|[1-9][0-9]*)"
-_FORMS: tuple[tuple[Type, re.Pattern[str]], ...] = (
-    (BOOLEAN, re.compile("true|false")),
-    (INT, re.compile(_NUMBER)),  # 007 is a code, and +49 a prefix: as numbers they would lose something
-    (DOUBLE, re.compile(rf"{_NUMBER}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|-?INF|NaN")),
-    (DATE, re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")),
-    (TIMESTAMP, re.compile(r"[0-9]{4}-.*T.*")),
-)
-_EXACT_DIGITS = 15
-"""So many digits come back from a DOUBLE as they were."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +95,16 @@ def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Sourc
     return Sample(source.name, tuple(parts), is_whole), source
 
 
-def infer(sample: Sample, element: str | None = None, punct_namespace: str = PUNCT_NAMESPACE) -> Inferred:
+def infer(
+    sample: Sample,
+    element: str | None = None,
+    punct_namespace: str = PUNCT_NAMESPACE,
+    where: tuple[str, str] | None = None,
+    nested: bool = False,
+) -> Inferred:
     """What a sample holds: the tuples of ``element``, or of the element that repeats most.
+
+    ``where`` and ``nested`` say which elements of that name are tuples: see `StreamSpec`.
 
     Raises `SourceError` where that cannot be said, and `UsageError` for an element that XML cannot have.
     """
@@ -126,7 +120,7 @@ def infer(sample: Sample, element: str | None = None, punct_namespace: str = PUN
                 f"no element with attributes or children repeats in the first {sample.size:,} bytes: name the "
                 "tuples' element",
             )
-    places = _Places(element, punct_namespace, sample.source)
+    places = Places(element, punct_namespace, sample.source, where, nested)
     error = _feed(sample, places)
     if not places.tuples:
         raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
@@ -141,47 +135,7 @@ def _has_tuples(sample: Sample) -> bool:
     return True
 
 
-class _Target:
-    """What lxml's parser calls. Punctuations, and what is in them, are passed over."""
-
-    def __init__(self, punct_namespace: str) -> None:
-        self._punctuation = f"{{{punct_namespace}}}"
-        self._passed = 0  # the elements that are open and passed over
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self._passed or name.startswith(self._punctuation) or not self.begin(name, attributes):
-            self._passed += 1
-
-    def end(self, name: str) -> None:
-        if self._passed:
-            self._passed -= 1
-        else:
-            self.finish(name)
-
-    def data(self, text: str) -> None:
-        if not self._passed:
-            self.text(text)
-
-    def close(self) -> None:
-        pass
-
-    def reset(self) -> None:
-        """Another document begins."""
-        self._passed = 0
-
-    def begin(self, name: str, attributes: Mapping[str, str]) -> bool:
-        """An element begins; whether it is of interest."""
-        raise NotImplementedError
-
-    def finish(self, name: str) -> None:
-        """The element that began last, of those that are open and of interest, ends."""
-        raise NotImplementedError
-
-    def text(self, text: str) -> None:
-        """Some text in it."""
-
-
-def _feed(sample: Sample, target: _Target) -> SourceError | None:
+def _feed(sample: Sample, target: Target) -> SourceError | None:
     """Show a target all documents of a sample, as far as they go and are well formed; what is wrong there."""
     with ExitStack() as opened:
         parser: etree.XMLParser | None = None
@@ -199,7 +153,7 @@ def _feed(sample: Sample, target: _Target) -> SourceError | None:
     return None
 
 
-class _Elements(_Target):
+class _Elements(Target):
     """Which elements there are, and how often in which others."""
 
     def __init__(self, punct_namespace: str) -> None:
@@ -216,6 +170,8 @@ class _Elements(_Target):
         self._open.clear()
 
     def begin(self, name: str, attributes: Mapping[str, str]) -> bool:
+        if self.is_punctuation(name):
+            return False
         self._total[name] += 1
         self._attributes[name].update(attributes)
         if self._open:
@@ -242,154 +198,3 @@ class _Elements(_Target):
         held = sum(n for child, n in self._held[name].items() if child in repeated)
         own = len(self._attributes[name]) + sum(most == 1 for most in self._most[name].values())
         return held > 0 and held >= _FULL * own * self._total[name]
-
-
-@dataclass
-class _Place:
-    """A place in a tuple: in how many tuples it was, how often in one at most, and what its texts can be."""
-
-    tuples: int = 0
-    most: int = 0
-    types: list[tuple[Type, re.Pattern[str]]] = field(default_factory=lambda: list(_FORMS))
-    holds: bool = False
-    """Whether there are elements in it."""
-    has_text: bool = False
-
-    def take(self, text: str) -> None:
-        """Add a text."""
-        trimmed = text.strip(SPACE)
-        self.has_text = self.has_text or bool(trimmed)
-        self.types = [(type_, form) for type_, form in self.types if _reads(trimmed, type_, form)]
-
-    @property
-    def type(self) -> Type:
-        return self.types[0][0] if self.types else STRING
-
-
-def _reads(text: str, type_: Type, form: re.Pattern[str]) -> bool:
-    """Whether a type holds the whole of what a text says."""
-    if not form.fullmatch(text):
-        return False
-    if type_ is DOUBLE and len(re.sub(r"[eE].*|[^0-9]", "", text).strip("0")) > _EXACT_DIGITS:
-        return False
-    try:
-        type_.read(text)
-    except ValueError:
-        return False
-    return True
-
-
-class _Places(_Target):
-    """What the tuples of one element hold, where."""
-
-    def __init__(self, element: str, punct_namespace: str, source: str) -> None:
-        super().__init__(punct_namespace)
-        self.element, self._source = element, source
-        self._namespace = expanded(element)[0]
-        self.tuples = 0
-        self._at: list[str] | None = None  # the steps from the tuple to here
-        self._outside = 0  # open elements outside of any tuple
-        self._texts: list[list[str]] = []
-        self._values: list[tuple[str, str]] = []  # of the tuple that is open
-        self._places: dict[str, _Place] = {}
-        self._left_out: dict[str, None] = {}
-
-    def reset(self) -> None:
-        super().reset()
-        self._at, self._outside, self._texts, self._values = None, 0, [], []
-
-    def begin(self, name: str, attributes: Mapping[str, str]) -> bool:
-        if self._at is None:
-            if name != self.element:
-                self._outside += 1
-                return True
-            self._at = []
-        elif name == self.element:
-            return self._leave_out(f"<{name}> inside another")
-        else:
-            namespace, local = expanded(name)
-            if namespace not in ("", self._namespace):
-                return self._leave_out(f"{'/'.join([*self._at, local])} in the namespace {namespace}")
-            if self._at:
-                self._place("/".join(self._at)).holds = True
-            self._at.append(local)
-        self._texts.append([])
-        for key, value in attributes.items():
-            path = "/".join([*self._at, f"@{key}"])
-            if key[:1] == "{":
-                namespace, local = expanded(key)
-                path = "/".join([*self._at, f"@{local}"])
-                self._leave_out(f"{path} in the namespace {namespace}")
-            else:
-                self._values.append((path, value))
-        return True
-
-    def finish(self, name: str) -> None:
-        if self._at is None:
-            self._outside -= 1
-            return
-        text = "".join(self._texts.pop())
-        if self._at:
-            self._values.append(("/".join(self._at), text))
-            self._at.pop()
-            return
-        self._at = None
-        if text.strip(SPACE):
-            self._leave_out("the text of the element itself")
-        self.tuples += 1
-        for path, value in self._values:
-            self._place(path).take(value)
-        for path, times in Counter(path for path, _ in self._values).items():
-            place = self._place(path)
-            place.tuples += 1
-            place.most = max(place.most, times)
-        self._values.clear()
-
-    def text(self, text: str) -> None:
-        if self._texts:
-            self._texts[-1].append(text)
-
-    def inferred(self) -> Inferred:
-        """The columns of all that can be one."""
-        columns: dict[str, _Place] = {}
-        holding = {path.rpartition("/@")[0] for path in self._places if "/@" in path}
-        gone = "/"  # the last place that was left out, with all below it
-        for path in sorted(self._places, key=lambda path: path.split("/")):
-            place = self._places[path]
-            if path.startswith(f"{gone}/"):
-                continue
-            if not place.tuples:
-                continue  # it was in the tuple that the sample cuts off
-            if place.most > 1:
-                gone = path
-                self._leave_out(f"{path}, which comes up to {place.most:,} times in one tuple")
-            elif place.holds and place.has_text:
-                gone = path
-                self._leave_out(f"{path}, which mixes text and elements")
-            elif not place.holds and (place.has_text or path not in holding):
-                columns[path] = place
-        if not columns:
-            raise SourceError(
-                self._source, f"<{self.element}> has no attributes and no children to be columns"
-            )
-        if len(columns) > _MOST_COLUMNS:
-            raise SourceError(
-                self._source, f"<{self.element}> holds more than {_MOST_COLUMNS:,} different places"
-            )
-        in_order = [path for path in self._places if path in columns]
-        names = named(in_order)
-        schema = Schema.of(
-            Attribute(names[path], columns[path].type, columns[path].tuples < self.tuples, path)
-            for path in in_order
-        )
-        told = list(self._left_out)
-        if len(told) > _MOST_TOLD:
-            told[_MOST_TOLD:] = [f"{len(told) - _MOST_TOLD:,} more places"]
-        return Inferred(self.element, schema, self.tuples, tuple(told))
-
-    def _place(self, path: str) -> _Place:
-        return self._places.setdefault(path, _Place())
-
-    def _leave_out(self, what: str) -> bool:
-        self._left_out[what] = None
-        return False

@@ -241,7 +241,8 @@ class Target:
                 found.faults[len(found.at)] = self.fault
             if self.foreign:
                 self._miss(found)
-            if node.path is not None and any(type(t) is not _Inner and t.strip(SPACE) for t in parts):
+            is_read = node.path is None or node.texts or node.owns
+            if not is_read and any(type(t) is not _Inner and t.strip(SPACE) for t in parts):
                 self._overlook(node, UNDECLARED, TEXT)
             found.cells += self.row
             found.at.append(self.row_at)

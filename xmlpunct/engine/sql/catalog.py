@@ -50,13 +50,14 @@ def declared(
             where = read_condition(options["where"], namespaces) if condition else None
         nested = _flag(options, "nested", statement)
         source = _source(options, sources.get(name), statement)
-        guessed = not statement.this.expressions
+        guessed = not any(isinstance(c, exp.ColumnDef) for c in statement.this.expressions)
         if not guessed:
             schema = schema_of(statement)
         elif source is None:
             refuse(f"stream {name} has no columns, and no source to infer them from", statement.this.this)
         else:
-            inferred = (inference or Inference())(name, source, options.get("element"), options.get("xsd"))
+            given, xsd = element if "element" in options else None, options.get("xsd")
+            inferred = (inference or Inference())(name, source, given, xsd, where, nested)
             element, schema = inferred.element, inferred.schema
         if any(a.name in ORIGIN_NAMES for a in schema):
             refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
