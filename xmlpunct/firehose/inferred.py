@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from xmlpunct.arrays import ArrayType
 from xmlpunct.errors import SourceError
 from xmlpunct.paths import Path, read_path
 from xmlpunct.schema import Attribute, Schema
@@ -15,6 +14,10 @@ from xmlpunct.types import Type
 
 MOST_COLUMNS = 1000
 """How many columns a stream that nobody declared has at most, those of its arrays included."""
+MOST_ARRAYS = 10
+"""How many of its arrays can stand inside each other."""
+_MOST_TOLD = 20
+"""How many places to name that are left out."""
 _OWN_TEXT = "value"
 """What the text of a row's own element is called."""
 
@@ -44,9 +47,12 @@ def schema_of(columns: Columns) -> Schema:
     return Schema.of(Attribute(names[path], type_, null, path) for path, (type_, null) in columns.items())
 
 
-def width(schema: Schema) -> int:
-    """How many columns there are, those of arrays included."""
-    return sum(width(a.type.schema) if isinstance(a.type, ArrayType) else 1 for a in schema)
+def shortened(left_out: Iterable[str]) -> tuple[str, ...]:
+    """What is left out, in not too many lines."""
+    told = list(left_out)
+    if len(told) > _MOST_TOLD:
+        told[_MOST_TOLD:] = [f"{len(told) - _MOST_TOLD:,} more places"]
+    return tuple(told)
 
 
 def named(paths: Iterable[str]) -> dict[str, str]:

@@ -10,15 +10,10 @@ from dataclasses import dataclass, field
 
 from xmlpunct.arrays import array_of
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose.inferred import MOST_COLUMNS, Inferred, schema_of
+from xmlpunct.firehose.inferred import MOST_ARRAYS, MOST_COLUMNS, Inferred, schema_of, shortened
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.paths import read_element
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, SPACE, STRING, TIMESTAMP, Type
-
-_DEEPEST = 10
-"""How many arrays can stand inside each other."""
-_MOST_TOLD = 20
-"""How many places to name that are left out."""
 
 _NUMBER = r"-?(?:0|[1-9][0-9]*)"
 _FORMS: tuple[tuple[Type, re.Pattern[str]], ...] = (
@@ -237,10 +232,8 @@ class Places(Target):
             raise SourceError(
                 self._source, f"<{self.element}> has no attributes, children or text to be columns"
             )
-        told = list(self._left_out)
-        if len(told) > _MOST_TOLD:
-            told[_MOST_TOLD:] = [f"{len(told) - _MOST_TOLD:,} more places"]
-        return Inferred(self.element, schema_of(columns), tuples.count, tuple(told), prefixes=self._prefixes)
+        told = shortened(self._left_out)
+        return Inferred(self.element, schema_of(columns), tuples.count, told, prefixes=self._prefixes)
 
     def _columns(
         self, place: _Place, steps: tuple[str, ...], missing: bool, around: tuple[str, ...]
@@ -260,8 +253,8 @@ class Places(Target):
                 yield from self._columns(child, inside, missing or child.holders < place.count, around)
                 continue
             path = "/".join(inside)
-            if len(around) == _DEEPEST:
-                self._leave_out(f"{'/'.join([*around, path])}, which repeats inside {_DEEPEST} arrays")
+            if len(around) == MOST_ARRAYS:
+                self._leave_out(f"{'/'.join([*around, path])}, which repeats inside {MOST_ARRAYS} arrays")
             elif columns := dict(self._columns(child, (), False, (*around, path))):
                 yield path, (array_of(schema_of(columns)), True)
 

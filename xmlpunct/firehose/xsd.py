@@ -2,68 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 
-from lxml import etree
-
+from xmlpunct.arrays import array_of
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.inferred import Inferred, named
+from xmlpunct.firehose.inferred import MOST_ARRAYS, MOST_COLUMNS, Columns, Inferred, schema_of, shortened
 from xmlpunct.firehose.spec import expanded
-from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, decimal
+from xmlpunct.firehose.xsd_types import DEEPEST, XS, Declarations, Node
+from xmlpunct.paths import XML_NAMESPACE
+from xmlpunct.types import STRING, Type
 
-_XS = "{http://www.w3.org/2001/XMLSchema}"
-_INTEGERS = (
-    *("integer", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger"),
-    *("long", "int", "short", "byte", "unsignedInt", "unsignedShort", "unsignedByte"),
-)
-_TYPES: dict[str, Type] = {
-    **dict.fromkeys(_INTEGERS, INT),
-    "unsignedLong": decimal(20, 0),
-    "decimal": decimal(38, 18),  # any processor holds 18 digits
-    "float": DOUBLE,
-    "double": DOUBLE,
-    "boolean": BOOLEAN,
-    "date": DATE,
-    "dateTime": TIMESTAMP,
-}
+_PARTS = [f"{XS}{name}" for name in (
+    "element", "attribute", "any", "anyAttribute", "group", "attributeGroup", "sequence", "choice", "all",
+    "complexContent", "simpleContent", "extension", "restriction",
+)]  # fmt: skip
 _TRUE = ("true", "1")
-_DEEPEST = 50
-"""How deep types and groups can refer to each other."""
-
-Node = etree._Element
 
 
 @dataclass(frozen=True)
 class _Item:
-    """An element or attribute (``@name``) in a type, its declaration, and why it can be no column, if so."""
+    """An element or attribute (``@name``) in a type: how often it can come there, and its declarations.
 
-    name: str
-    declaration: Node
-    optional: bool
+    ``reason`` says why it can be no column, if so.
+    """
+
+    least: float
+    most: float
+    declarations: tuple[Node, ...] = ()
     reason: str | None = None
 
 
-class XsdFile:
-    """An XML Schema file with those that it includes or imports from beside it. Raises `UsageError`.
+_Items = dict[str, _Item]
+"""By the name that a path has for them."""
 
-    Nothing is fetched from elsewhere.
-    """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._declared: dict[tuple[str, str], Node] = {}
-        self._roots: list[Node] = []
-        self.files: set[Path] = set()
-        self._space = ""  # of the tuples' element
-        self._load(Path(path))
+class XsdFile(Declarations):
+    """An XML Schema, which says what columns its elements come to. Raises `UsageError`."""
+
+    space = ""
+    """The namespace of the tuples' element."""
 
     def infer(self, element: str) -> Inferred:
         """The columns of an element, ``name`` or ``{uri}name``."""
-        declared = {self._named(node): node for root in self._roots for node in root.iter(f"{_XS}element")}
+        declared = {self.named(node): node for root in self.roots for node in root.iter(f"{XS}element")}
         if element not in declared:
             alike = sorted(name for name in declared if expanded(name)[1] == expanded(element)[1])
             raise UsageError(
@@ -73,199 +56,220 @@ class XsdFile:
 
     def check_global(self, element: str) -> None:
         """Raise `UsageError` unless an element can be validated by itself, with all that is included at hand."""
-        if ("element", element) not in self._declared:
+        if ("element", element) not in self.declared:
             raise UsageError(
                 f"{self.path} declares no <{element}> at its top level, so that it cannot be validated"
             )
-        for root in self._roots:
-            for node in root.iterchildren(f"{_XS}include", f"{_XS}import", f"{_XS}redefine"):
+        for root in self.roots:
+            for node in root.iterchildren(f"{XS}include", f"{XS}import", f"{XS}redefine"):
                 if "://" in node.get("schemaLocation", ""):
                     place = node.get("schemaLocation")
                     raise UsageError(f"{self.path} includes {place}, which is not fetched: put it beside")
 
     def _inferred(self, name: str, node: Node) -> Inferred:
-        self._space = expanded(name)[0]
-        columns: dict[str, tuple[Type, bool]] = {}
-        left_out: list[str] = []
-        for path, type_, nullable, reason in self._columns(node, (), False):
-            if reason is not None:
-                left_out.append(f"{path}, {reason}")
-            elif path in columns:  # in both branches of a choice, say
-                before, _ = columns[path]
-                columns[path] = (type_ if type_ is before else STRING), True
-            else:
-                columns[path] = type_, nullable
+        """As deep as the columns are not too many."""
+        self.space = expanded(name)[0]
+        best: tuple[_Columns, Columns] | None = None
+        for deepest in count():
+            reader = _Columns(self, name, deepest)
+            try:
+                best = reader, dict(reader.of(_Item(1, 1, (node,))))
+            except _TooManyError:
+                break
+            if not reader.is_cut:
+                break
+        if best is None:
+            raise UsageError(f"{self.path} gives <{name}> more than {MOST_COLUMNS:,} different places")
+        reader, columns = best
         if not columns:
             raise UsageError(
                 f"{self.path} gives <{name}> no attributes and no children that could be columns"
             )
-        names = named(columns)
-        schema = Schema.of(Attribute(names[path], t, null, path) for path, (t, null) in columns.items())
-        return Inferred(name, schema, left_out=tuple(dict.fromkeys(left_out)))
+        prefixes = {
+            uri: prefix
+            for root in self.roots
+            for prefix, uri in root.nsmap.items()
+            if prefix and f"{{{uri}}}" != XS
+        }
+        return Inferred(name, schema_of(columns), left_out=shortened(reader.left_out), prefixes=prefixes)
 
-    def _columns(
-        self, node: Node, steps: tuple[str, ...], nullable: bool, around: tuple[Node, ...] = ()
-    ) -> Iterator[tuple[str, Type, bool, str | None]]:
-        """The places in an element with their types, whether they may be missing, and why they can be no columns."""
-        complex_ = self._complex(node)
-        path = "/".join(steps) or "."
-        if complex_ is None or complex_.find(f"{_XS}simpleContent") is not None:
-            is_nil = node.get("nillable") in _TRUE
-            type_ = STRING if is_nil else self._simple(node if complex_ is None else complex_)
-            yield path, type_, nullable, None if steps else "the text of the element itself"
-        elif complex_ in around or complex_.get("mixed") in _TRUE:
-            reason = "which may hold itself" if complex_ in around else "which mixes text and elements"
-            yield path, STRING, True, reason
-            return
-        if complex_ is None:
-            return
-        for item in self._items(complex_, 0):
-            told = "/".join([*steps, item.name])
-            missing = nullable or item.optional
-            if item.reason is not None:
-                yield told, STRING, True, item.reason
-            elif item.name[:1] == "@":
-                yield told, self._simple(item.declaration), missing, None
-            else:
-                inside = (*around, complex_)
-                yield from self._columns(item.declaration, (*steps, item.name), missing, inside)
-
-    def _items(
-        self, complex_: Node, depth: int, optional: bool = False, repeated: bool = False
-    ) -> Iterator[_Item]:
+    def items(self, part: Node, depth: int = 0) -> _Items:
         """The attributes and child elements in a type, a group or a part of one."""
-        if depth > _DEEPEST:
-            raise UsageError(f"{self.path}, line {complex_.sourceline}: the types here are nested too deeply")
-        for part in complex_.iterchildren(f"{_XS}*"):
-            kind = part.tag.removeprefix(_XS)
-            most = optional or complex_.tag == f"{_XS}choice", repeated or _most(part) > 1
-            few = most[0] or part.get("minOccurs") == "0"
-            if kind in ("element", "attribute"):
-                yield self._item(
-                    kind, part, few if kind == "element" else part.get("use") != "required", most[1]
-                )
-            elif kind in ("sequence", "choice", "all"):
-                yield from self._items(part, depth + 1, few, most[1])
-            elif kind in ("group", "attributeGroup") and part.get("ref"):
-                yield from self._items(self._referred(kind, part, "ref"), depth + 1, few, most[1])
-            elif kind in ("complexContent", "simpleContent"):
-                yield from self._items(part, depth + 1)
-            elif kind in ("extension", "restriction"):
-                base = self._types_named(part, "base")
-                if kind == "extension" and base is not None and base.tag == f"{_XS}complexType":
-                    yield from self._items(base, depth + 1)
-                yield from self._items(part, depth + 1)
-            elif kind in ("any", "anyAttribute"):
-                yield _Item("*", part, True, f"<xs:{kind}>, of which nothing is known")
+        if depth > DEEPEST:
+            raise UsageError(f"{self.path}, line {part.sourceline}: the types here are nested too deeply")
+        kind = str(part.tag).removeprefix(XS)
+        if kind == "element":
+            found = self._elements(part)
+        elif kind == "attribute":
+            return self._attribute(part)
+        elif kind in ("any", "anyAttribute"):
+            found = {"*": _Item(0, 1, reason=f"<xs:{kind}>, of which nothing is known")}
+        elif kind in ("group", "attributeGroup") and part.get("ref"):
+            referred = self.referred(kind, part, "ref")
+            name = str(part.get("ref"))
+            unknown = {name: _Item(0, 1, reason=f"a {kind} which is declared elsewhere")}
+            found = unknown if referred is None else self.items(referred, depth + 1)
+        else:
+            parts = [self.items(inner, depth + 1) for inner in part.iterchildren(*_PARTS)]
+            found = _either(parts) if kind == "choice" else _together(parts)
+            base = self.types_named(part, "base")
+            if base is not None and base.tag == f"{XS}complexType":
+                inherited = self.items(base, depth + 1)
+                if kind == "extension":
+                    return _together([inherited, found])
+                return {name: item for name, item in inherited.items() if name[:1] == "@"} | found
+        least, most = self._occurs(part, "minOccurs"), self._occurs(part, "maxOccurs")
+        return {
+            name: replace(item, least=item.least * least, most=item.most * most if most else 0)
+            for name, item in found.items()
+        }
 
-    def _item(self, kind: str, part: Node, optional: bool, repeated: bool) -> _Item:
-        node = self._referred(kind, part, "ref") if part.get("ref") else part
+    def _elements(self, part: Node) -> _Items:
+        """What an element of a type can be: itself, or one of those that may stand for it."""
+        if not part.get("ref"):
+            return {self._step(part): _Item(1, 1, (part,))}
+        node = self.referred("element", part, "ref")
         if node is None:
-            return _Item(str(part.get("ref")), part, True, "which is declared elsewhere")
-        namespace, local = expanded(self._named(node))
-        reason = None
-        if namespace not in (("", self._space) if kind == "element" else ("",)):
-            reason = f"in the namespace {namespace}"
-        elif repeated:
-            reason = "which may come more than once in one tuple"
-        return _Item(local if kind == "element" else f"@{local}", node, optional, reason)
+            return {str(part.get("ref")): _Item(0, 1, reason="which is declared elsewhere")}
+        waiting, nodes = [node], list[Node]()
+        while waiting:
+            node = waiting.pop(0)
+            if node not in nodes:
+                nodes.append(node)
+                name = self.named(node)
+                declared = (other for (kind, _), other in self.declared.items() if kind == "element")
+                waiting += [o for o in declared if self.qualified(o, "substitutionGroup") == name]
+        return _either([{self._step(n): _Item(1, 1, (n,))} for n in nodes if n.get("abstract") not in _TRUE])
 
-    def _complex(self, node: Node) -> Node | None:
-        """The complex type of an element, if it has one."""
-        named = self._types_named(node, "type")
-        found = node.find(f"{_XS}complexType") if named is None else named
-        return found if found is not None and found.tag == f"{_XS}complexType" else None
+    def _attribute(self, part: Node) -> _Items:
+        node = self.referred("attribute", part, "ref") if part.get("ref") else part
+        if node is None:
+            qualified = self.qualified(part, "ref")
+            if qualified is None or expanded(qualified)[0] != XML_NAMESPACE:
+                return {f"@{part.get('ref')}": _Item(0, 1, reason="which is declared elsewhere")}
+            name, node = qualified, part  # xml:lang and its like need no declaration
+        else:
+            name = self.named(node)
+        use = part.get("use")
+        return {f"@{name}": _Item(use == "required", use != "prohibited", (node,))}
 
-    def _simple(self, node: Node, depth: int = 0) -> Type:
-        """The type of the text in an element or attribute, or in a type: what it is a restriction of."""
-        if next(node.iter(f"{_XS}list", f"{_XS}union"), None) is not None:
-            return STRING
-        derived = next(node.iter(f"{_XS}restriction", f"{_XS}extension"), None)
-        for at, name in ((node, "type"), (derived, "base")):
-            qualified = self._qualified(at, name)
-            if at is None or qualified is None:
-                continue
-            if qualified.startswith(_XS):
-                return _narrowed(_TYPES.get(qualified.removeprefix(_XS), STRING), derived)
-            type_ = self._declared.get(("type", qualified))
-            if type_ is not None and depth < _DEEPEST:
-                return _narrowed(self._simple(type_, depth + 1), derived)
-        return STRING
+    def _step(self, node: Node) -> str:
+        """A path's name for an element: where it may be in the tuples' namespace or in none, it says none."""
+        namespace, local = expanded(self.named(node))
+        return local if namespace in ("", self.space) else self.named(node)
 
-    def _types_named(self, node: Node, attribute: str) -> Node | None:
-        qualified = self._qualified(node, attribute)
-        return None if qualified is None else self._declared.get(("type", qualified))
-
-    def _referred(self, kind: str, node: Node, attribute: str) -> Any:
-        return self._declared.get((kind, self._qualified(node, attribute) or ""))
-
-    def _qualified(self, node: Node | None, attribute: str) -> str | None:
-        """The expanded name that an attribute of the schema says with a prefix."""
-        text = None if node is None else node.get(attribute)
-        if node is None or text is None:
-            return None
-        prefix, _, local = text.strip().rpartition(":")
-        uri = node.nsmap.get(prefix or None) or ("" if prefix else self._target(node))
-        return f"{{{uri}}}{local}" if uri else local
-
-    def _named(self, node: Node) -> str:
-        """The expanded name of what is declared."""
-        root, name = node.getroottree().getroot(), str(node.get("name", ""))
-        is_global = node.getparent() is root
-        default = root.get(f"{node.tag.removeprefix(_XS)}FormDefault")
-        is_qualified = is_global or node.get("form", default) == "qualified"
-        target = self._target(node) if is_qualified else ""
-        return f"{{{target}}}{name}" if target else name
-
-    def _target(self, node: Node) -> str:
-        root = node.getroottree().getroot()
-        return str(root.get("targetNamespace") or self._roots[0].get("targetNamespace") or "")
-
-    def _load(self, path: Path) -> None:
-        """Read a file, and those beside it that it names."""
-        path = path.resolve()
-        if path in self.files:
-            return
-        self.files.add(path)
-        parser = etree.XMLParser(
-            resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True
-        )
-        try:
-            root = etree.fromstring(path.read_bytes(), parser)
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except etree.XMLSyntaxError as error:
-            raise UsageError(f"{path} is no XML Schema: {error.msg}") from None
-        if root.tag != f"{_XS}schema":
-            raise UsageError(f"{path} is no XML Schema: its root is <{root.tag}>")
-        self._roots.append(root)
-        for node in root.iterchildren(f"{_XS}*"):
-            kind = node.tag.removeprefix(_XS)
-            kind = "type" if kind in ("complexType", "simpleType") else kind
-            if node.get("name"):
-                self._declared[kind, self._named(node) if kind != "type" else self._global(node)] = node
-            place = node.get("schemaLocation")
-            if kind in ("include", "import") and place and "://" not in place:
-                self._load(path.parent / place)
-
-    def _global(self, node: Node) -> str:
-        target = self._target(node)
-        return f"{{{target}}}{node.get('name')}" if target else str(node.get("name"))
+    def _occurs(self, part: Node, name: str) -> float:
+        text = part.get(name, "1").strip()
+        if text == "unbounded":
+            return float("inf")
+        if not (text.isascii() and text.isdigit()):
+            raise UsageError(f"{self.path}, line {part.sourceline}: {name} = {text!r} is no number")
+        return int(text)
 
 
-def _most(node: Node) -> float:
-    most = node.get("maxOccurs", "1")
-    return float("inf") if most == "unbounded" else int(most)
+class _TooManyError(Exception):
+    """There are more places than there can be columns."""
 
 
-def _narrowed(type_: Type, restriction: Node | None) -> Type:
-    """A DECIMAL as narrow as a restriction says."""
-    if not isinstance(type_, DecimalType) or restriction is None:
-        return type_
-    digits = restriction.find(f"{_XS}totalDigits"), restriction.find(f"{_XS}fractionDigits")
-    total, fraction = (None if d is None else int(d.get("value", "0")) for d in digits)
-    if total is None:
-        return type_ if fraction is None else decimal(38, min(fraction, 38))
-    if total > 38:
-        return type_
-    return decimal(total, min(total, fraction)) if fraction is not None else type_
+class _Columns:
+    """The columns of ``element`` and of what is in it, up to so many elements ``deepest`` inside each other."""
+
+    def __init__(self, file: XsdFile, element: str, deepest: int) -> None:
+        self._file, self._tag, self._deepest = file, expanded(element), deepest
+        self._count = 0
+        self.left_out: dict[str, None] = {}
+        self.is_cut = False
+
+    def of(
+        self,
+        item: _Item,
+        steps: tuple[str, ...] = (),
+        missing: bool = False,
+        arrays: tuple[str, ...] = (),
+        around: tuple[Node | None, ...] = (),
+    ) -> Iterator[tuple[str, tuple[Type, bool]]]:
+        """The columns of an element: their paths in their row, to which ``steps`` lead, and what `Columns` say.
+
+        ``missing`` says whether rows may have no such element. ``arrays`` are the paths of those around it, and
+        ``around`` the types.
+        """
+        file, node = self._file, item.declarations[0]
+        self._take()
+        type_ = file.complex_of(node)
+        items = {} if type_ is None else {n: i for n, i in file.items(type_).items() if i.most}
+        has_elements = any(name[:1] != "@" for name in items)
+        here = (*arrays, *steps)
+        if type_ is not None and type_ in around:
+            return self._leave_out(here, "which may hold itself")
+        if has_elements and len(around) > self._deepest:
+            self.is_cut = True
+            return self._leave_out(here, f"which is nested too deeply for {MOST_COLUMNS:,} columns")
+        is_nil = any(d.get("nillable") in _TRUE for d in item.declarations)
+        if type_ is None or type_.find(f"{XS}simpleContent") is not None:
+            if here or file.is_known(node):
+                yield "/".join(steps) or ".", (self._text(item, is_nil), missing)
+        elif _is_mixed(type_) or not items:
+            own = ["text()"] * has_elements
+            if here or _is_mixed(type_):
+                yield "/".join([*steps, *own]) or ".", (STRING, missing)
+        for name, inner in items.items():
+            inside, path = (*steps, name), "/".join([*steps, name])
+            is_optional = missing or inner.least < 1
+            if inner.reason is not None:
+                self._leave_out((*arrays, path), inner.reason)
+            elif name[:1] == "@":
+                self._take()
+                yield path, (file.simple(inner.declarations[0]), is_optional)
+            elif expanded(name)[1] == self._tag[1] and expanded(name)[0] in ("", self._tag[0]):
+                self._leave_out((*arrays, path), "which may hold itself")
+            elif inner.most <= 1:
+                yield from self.of(inner, inside, is_optional or is_nil, arrays, (*around, type_))
+            elif len(arrays) == MOST_ARRAYS:
+                self._leave_out((*arrays, path), f"which repeats inside {MOST_ARRAYS} arrays")
+            elif columns := dict(self.of(inner, (), False, (*arrays, path), (*around, type_))):
+                yield path, (array_of(schema_of(columns)), True)
+
+    def _text(self, item: _Item, is_nil: bool) -> Type:
+        """The type of the text of an element, which may be empty where it has a default, or is nil."""
+        file, nodes = self._file, item.declarations
+        types = {file.simple(node if (type_ := file.complex_of(node)) is None else type_) for node in nodes}
+        is_empty = is_nil or any({"default", "fixed"} & {*node.keys()} for node in nodes)
+        return STRING if is_empty or len(types) > 1 else types.pop()
+
+    def _take(self) -> None:
+        self._count += 1
+        if self._count > MOST_COLUMNS:
+            raise _TooManyError
+
+    def _leave_out(self, steps: Iterable[str], reason: str) -> None:
+        self.left_out[f"{'/'.join(steps)}, {reason}"] = None
+
+
+def _is_mixed(type_: Node) -> bool:
+    content = type_.find(f"{XS}complexContent")
+    return any(node is not None and node.get("mixed") in _TRUE for node in (type_, content))
+
+
+def _together(parts: Iterable[_Items]) -> _Items:
+    """What there is in all of some parts."""
+    found: _Items = {}
+    for items in parts:
+        for name, item in items.items():
+            before = found.get(name, _Item(0, 0))
+            found[name] = _Item(
+                before.least + item.least,
+                before.most + item.most,
+                (*before.declarations, *item.declarations),
+                before.reason or item.reason,
+            )
+    return found
+
+
+def _either(parts: Sequence[_Items]) -> _Items:
+    """What there is in one of some parts."""
+    every = _together(parts)
+    for name, item in every.items():
+        there = [part[name] for part in parts if name in part]
+        least = min(one.least for one in there) if len(there) == len(parts) else 0
+        every[name] = replace(item, least=least, most=max(one.most for one in there))
+    return every
