@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import gzip
 import re
 import shlex
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.harness import SAMPLES
+from tests.firehose.test_web import Site, serving
 from xmlpunct.cli import cli as group
 from xmlpunct.cli import invoke
 
@@ -28,16 +30,36 @@ def test_the_python_examples_print_what_is_shown(monkeypatch: pytest.MonkeyPatch
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples).failed == 0
 
 
+WEB = "https://example.com/"
+"""Where README says that something is on the web."""
+ORDERS = """<o:orders xmlns:o="urn:orders" xmlns:t="urn:tax">
+  <o:order id="1">
+    <o:customer><o:city>Oslo</o:city></o:customer>
+    <o:line sku="a7"><o:qty>2</o:qty></o:line>
+    <o:line sku="b1"><o:qty>1</o:qty></o:line>
+    <t:vat>12.5</t:vat>
+  </o:order>
+  <!-- the same customer as last year -->
+  <o:order id="2">
+    <o:customer><o:city>Turin</o:city></o:customer>
+    <o:line sku="a7"><o:qty>5</o:qty></o:line>
+  </o:order>
+</o:orders>
+"""
+
+
 @pytest.mark.parametrize("block", blocks("console"))
 def test_the_commands_print_what_is_shown(
     block: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(SAMPLES.parent)
-    for part in block.split("$ ")[1:]:
-        command, _, expected = part.partition("\n")
-        assert invoke(shlex.split(command)[1:]) == 0
-        shown, _, _ = expected.partition("...\n")
-        assert capfd.readouterr().out.startswith(shown)
+    with serving(Site(gzip.compress(ORDERS.encode()))) as url:
+        web = url.removesuffix(url.rpartition("/")[2])
+        for part in block.split("$ ")[1:]:
+            command, _, expected = part.partition("\n")
+            assert invoke(shlex.split(command.replace(WEB, web))[1:]) == 0
+            shown, _, _ = expected.partition("...\n")
+            assert capfd.readouterr().out.replace(web, WEB).startswith(shown)
 
 
 def test_the_two_commands_are_there() -> None:
