@@ -16,6 +16,8 @@ MOST_COLUMNS = 1000
 """How many columns a stream that nobody declared has at most, those of its arrays included."""
 MOST_ARRAYS = 10
 """How many of its arrays can stand inside each other."""
+AMONG_TEXT = "which stands among text and is part of it"
+"""Why an element is no column of its own."""
 _MOST_TOLD = 20
 """How many places to name that are left out."""
 _OWN_TEXT = "value"

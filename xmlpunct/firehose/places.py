@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from xmlpunct.arrays import array_of
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose.inferred import MOST_ARRAYS, MOST_COLUMNS, Inferred, schema_of, shortened
+from xmlpunct.firehose.inferred import AMONG_TEXT, MOST_ARRAYS, MOST_COLUMNS, Inferred, schema_of, shortened
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.paths import read_element
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, SPACE, STRING, TIMESTAMP, Type
@@ -119,19 +119,25 @@ class _Element:
 
 @dataclass
 class _Place:
-    """The elements in one place: how many, how many of those around had one, and up to how many one of them had."""
+    """The elements in one place: how many, how many of those around had one, and up to how many one of them had.
+
+    It ``is_mixed`` if one of them has text beside elements.
+    """
 
     count: int = 0
     holders: int = 0
     most: int = 0
+    is_mixed: bool = False
     texts: _Texts = field(default_factory=_Texts)
     attributes: dict[str, _Texts] = field(default_factory=dict)
     children: dict[str, _Place] = field(default_factory=dict)
 
     def take(self, element: _Element) -> None:
         """Add an element."""
+        text = "".join(element.texts)
         self.count += 1
-        self.texts.take("".join(element.texts))
+        self.is_mixed = self.is_mixed or (bool(element.children) and bool(text.strip(SPACE)))
+        self.texts.take(text)
         for name, text in element.attributes.items():
             self.attributes.setdefault(name, _Texts()).take(text)
         for name, times in Counter(child.name for child in element.children).items():
@@ -222,6 +228,7 @@ class Places(Target):
     def inferred(self) -> Inferred:
         """The columns of all that can be one."""
         tuples = self._tuples
+        self._join_texts(tuples, ())
         if tuples.width > MOST_COLUMNS:
             raise SourceError(
                 self._source, f"<{self.element}> holds more than {MOST_COLUMNS:,} different places"
@@ -234,6 +241,15 @@ class Places(Target):
             )
         told = shortened(self._left_out)
         return Inferred(self.element, schema_of(columns), tuples.count, told, prefixes=self._prefixes)
+
+    def _join_texts(self, place: _Place, steps: tuple[str, ...]) -> None:
+        """Make one text of what is mixed inside of a place."""
+        for name, child in place.children.items():
+            if child.is_mixed:
+                child.children.clear()
+                child.texts.types.clear()
+                self._leave_out(f"{'/'.join([*steps, name])}/*, {AMONG_TEXT}")
+            self._join_texts(child, (*steps, name))
 
     def _columns(
         self, place: _Place, steps: tuple[str, ...], missing: bool, around: tuple[str, ...]

@@ -8,7 +8,15 @@ from itertools import count
 
 from xmlpunct.arrays import array_of
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.inferred import MOST_ARRAYS, MOST_COLUMNS, Columns, Inferred, schema_of, shortened
+from xmlpunct.firehose.inferred import (
+    AMONG_TEXT,
+    MOST_ARRAYS,
+    MOST_COLUMNS,
+    Columns,
+    Inferred,
+    schema_of,
+    shortened,
+)
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.firehose.xsd_types import DEEPEST, XS, Declarations, Node
 from xmlpunct.paths import XML_NAMESPACE
@@ -201,17 +209,19 @@ class _Columns:
         here = (*arrays, *steps)
         if type_ is not None and type_ in around:
             return self._leave_out(here, "which may hold itself")
-        if has_elements and len(around) > self._deepest:
+        if has_elements and not (type_ is not None and _is_mixed(type_)) and len(around) > self._deepest:
             self.is_cut = True
             return self._leave_out(here, f"which is nested too deeply for {MOST_COLUMNS:,} columns")
         is_nil = any(d.get("nillable") in _TRUE for d in item.declarations)
+        is_mixed = type_ is not None and _is_mixed(type_)
+        if is_mixed and has_elements and here:
+            self._leave_out((*here, "*"), AMONG_TEXT)
+            items, has_elements = {n: i for n, i in items.items() if n[:1] == "@"}, False
         if type_ is None or type_.find(f"{XS}simpleContent") is not None:
             if here or file.is_known(node):
                 yield "/".join(steps) or ".", (self._text(item, is_nil), missing)
-        elif _is_mixed(type_) or not items:
-            own = ["text()"] * has_elements
-            if here or _is_mixed(type_):
-                yield "/".join([*steps, *own]) or ".", (STRING, missing)
+        elif is_mixed or (here and not items):
+            yield "/".join([*steps, *["text()"] * has_elements]) or ".", (STRING, missing)
         for name, inner in items.items():
             inside, path = (*steps, name), "/".join([*steps, name])
             is_optional = missing or inner.least < 1
