@@ -184,6 +184,21 @@ def test_as_deep_as_the_columns_are_not_too_many(tmp_path: Path) -> None:
     assert "which is nested too deeply for 1,000 columns" in inferred.left_out[0]
 
 
+def test_groups_that_refer_to_each_other_take_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.xsd"
+    groups = "".join(
+        f"<xs:group name='g{n - 1}'><xs:sequence>"
+        + 9 * f"<xs:group ref='o:g{n}'/>"
+        + "</xs:sequence></xs:group>"
+        for n in range(1, 16)
+    )
+    last = f"<xs:group name='g15'><xs:sequence>{A}</xs:sequence></xs:group>"
+    element = "<xs:element name='t'><xs:complexType><xs:group ref='o:g0'/></xs:complexType></xs:element>"
+    path.write_text(f"{HEAD}{groups}{last}{element}</xs:schema>")
+    schema = XsdFile(str(path)).infer("{urn:o}t").schema
+    assert column_list(schema) == "a ARRAY(value INT NOT NULL PATH '.')"
+
+
 class Model:
     """A content model drawn at random: how XML Schema says it, and elements that it allows."""
 

@@ -49,8 +49,10 @@ _Items = dict[str, _Item]
 class XsdFile(Declarations):
     """An XML Schema, which says what columns its elements come to. Raises `UsageError`."""
 
-    space = ""
-    """The namespace of the tuples' element."""
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._space = ""  # of the tuples' element
+        self._known: dict[Node, _Items] = {}
 
     def infer(self, element: str) -> Inferred:
         """The columns of an element, ``name`` or ``{uri}name``."""
@@ -76,7 +78,7 @@ class XsdFile(Declarations):
 
     def _inferred(self, name: str, node: Node) -> Inferred:
         """As deep as the columns are not too many."""
-        self.space = expanded(name)[0]
+        self._space, self._known = expanded(name)[0], {}
         best: tuple[_Columns, Columns] | None = None
         for deepest in count():
             reader = _Columns(self, name, deepest)
@@ -102,7 +104,12 @@ class XsdFile(Declarations):
         return Inferred(name, schema_of(columns), left_out=shortened(reader.left_out), prefixes=prefixes)
 
     def items(self, part: Node, depth: int = 0) -> _Items:
-        """The attributes and child elements in a type, a group or a part of one."""
+        """The attributes and child elements in a type, a group or a part of one, each looked at once."""
+        if part not in self._known:
+            self._known[part] = self._read(part, depth)
+        return self._known[part]
+
+    def _read(self, part: Node, depth: int) -> _Items:
         if depth > DEEPEST:
             raise UsageError(f"{self.path}, line {part.sourceline}: the types here are nested too deeply")
         kind = str(part.tag).removeprefix(XS)
@@ -164,7 +171,7 @@ class XsdFile(Declarations):
     def _step(self, node: Node) -> str:
         """A path's name for an element: where it may be in the tuples' namespace or in none, it says none."""
         namespace, local = expanded(self.named(node))
-        return local if namespace in ("", self.space) else self.named(node)
+        return local if namespace in ("", self._space) else self.named(node)
 
     def _occurs(self, part: Node, name: str) -> float:
         text = part.get(name, "1").strip()
@@ -183,7 +190,7 @@ class _Columns:
     """The columns of ``element`` and of what is in it, up to so many elements ``deepest`` inside each other."""
 
     def __init__(self, file: XsdFile, element: str, deepest: int) -> None:
-        self._file, self._tag, self._deepest = file, expanded(element), deepest
+        self._file, self._element, self._deepest = file, element, deepest
         self._count = 0
         self.left_out: dict[str, None] = {}
         self.is_cut = False
@@ -230,7 +237,7 @@ class _Columns:
             elif name[:1] == "@":
                 self._take()
                 yield path, (file.simple(inner.declarations[0]), is_optional)
-            elif expanded(name)[1] == self._tag[1] and expanded(name)[0] in ("", self._tag[0]):
+            elif any(file.named(declared) == self._element for declared in inner.declarations):
                 self._leave_out((*arrays, path), "which may hold itself")
             elif inner.most <= 1:
                 yield from self.of(inner, inside, is_optional or is_nil, arrays, (*around, type_))
@@ -269,7 +276,7 @@ def _together(parts: Iterable[_Items]) -> _Items:
             found[name] = _Item(
                 before.least + item.least,
                 before.most + item.most,
-                (*before.declarations, *item.declarations),
+                tuple(dict.fromkeys((*before.declarations, *item.declarations))),
                 before.reason or item.reason,
             )
     return found
