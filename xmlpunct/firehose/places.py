@@ -200,14 +200,13 @@ class Places(Target):
         if not is_tuple and name == self._names[-1]:
             return self._leave_out(f"<{name}> inside another")
         element = _Element(self._step(name), {}, is_tuple)
-        path = [] if is_tuple else [*self._path(), element.name]
         if not is_tuple and not _is_said(name):
-            return self._leave_out(f"{'/'.join(path)}, in a namespace that no path can name")
+            return self._leave_out_name(element.name)
         for key, value in attributes.items():
             if _is_said(key):
                 element.attributes[key] = value
             else:
-                self._leave_out(f"{'/'.join([*path, f'@{key}'])}, in a namespace that no path can name")
+                self._leave_out_name(*([] if is_tuple else [element.name]), f"@{key}")
         if not is_tuple:
             self._open[-1].children.append(element)
         self._above.append(name)
@@ -286,14 +285,14 @@ class Places(Target):
         namespace, local = expanded(name)
         return local if namespace in ("", self._namespace) else name
 
-    def _path(self) -> list[str]:
-        """The steps from the innermost tuple that is open to where we are."""
-        steps: list[str] = []
+    def _leave_out_name(self, *last: str) -> bool:
+        """Leave out what is named so, in the element that is open."""
+        steps = [*reversed(last)]
         for element in reversed(self._open):
             if element.is_tuple:
                 break
-            steps.insert(0, element.name)
-        return steps
+            steps.append(element.name)
+        return self._leave_out(f"{'/'.join(reversed(steps))}, in a namespace that no path can name")
 
     def _leave_out(self, what: str) -> bool:
         self._left_out[what] = None
@@ -302,4 +301,4 @@ class Places(Target):
 
 def _is_said(name: str) -> bool:
     """Whether a path can say a name."""
-    return not set("{}") & set(expanded(name)[0])
+    return name[:1] != "{" or name.count("{") == name.count("}") == 1
