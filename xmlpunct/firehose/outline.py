@@ -78,8 +78,8 @@ def outline(row: str, columns: Sequence[str], namespaces: Namespaces) -> Element
     return top
 
 
-def expand(name: str, namespaces: Namespaces) -> str:
-    """The expanded name of a name with or without a prefix. Raises ValueError."""
+def expand(name: str, namespaces: Namespaces, remedy: str = "--namespaces '{}=URI' does") -> str:
+    """The expanded name of a name with or without a prefix. Raises ValueError, for a prefix with a ``remedy``."""
     prefix, colon, local = name.rpartition(":")
     if not _is_qualified(name):
         raise ValueError(f"{name!r} is not a name that an XML element can have")
@@ -88,7 +88,7 @@ def expand(name: str, namespaces: Namespaces) -> str:
     if prefix == "xml":
         return f"{{{XML}}}{local}"
     if prefix not in namespaces:
-        raise ValueError(f"{name!r} has a prefix that is not declared: --namespaces '{prefix}=URI' does")
+        raise ValueError(f"{name!r} has a prefix that is not declared: {remedy.format(prefix)}")
     return f"{{{namespaces[prefix]}}}{local}"
 
 
