@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, namespaces_of, refuse
+from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.engine.sql.xml_syntax import XmlAttributes
 from xmlpunct.errors import UsageError
 from xmlpunct.expressions import functions as fn
@@ -23,8 +24,8 @@ Reading = Generator[exp.Expr, Expression, Expression]
 _REMEDY = "XMLELEMENT(NAME ..., XMLNAMESPACES('URI' AS {}), ...) around it does"
 
 
-def element(node: exp.Expr) -> Reading:
-    """XMLELEMENT."""
+def element(node: exp.Expr, relation: Relation) -> Reading:
+    """XMLELEMENT over a relation."""
     name, parts = take(node, "this", "expressions")
     content = list(parts or ())
     opening = [name.name]
@@ -42,7 +43,7 @@ def element(node: exp.Expr) -> Reading:
                 "behind the name of XMLELEMENT stand XMLNAMESPACES, then XMLATTRIBUTES, then its content",
                 part,
             )
-    names, values = _named(attributes, node)
+    names, values = _named(attributes, relation)
     seen = set[str]()
     for attribute, where in zip(names, attributes, strict=True):
         expanded = _expanded(attribute, where, node)
@@ -58,10 +59,10 @@ def element(node: exp.Expr) -> Reading:
         return ELEMENT(_constant(" ".join(opening)), _constant(" ".join(names)), *arguments)
 
 
-def forest(node: exp.Expr) -> Reading:
-    """XMLFOREST."""
+def forest(node: exp.Expr, relation: Relation) -> Reading:
+    """XMLFOREST over a relation."""
     parts = only(node, "expressions")
-    names, values = _named(parts, node)
+    names, values = _named(parts, relation)
     for name, where in zip(names, parts, strict=True):
         _expanded(name, where, node)
     arguments = []
@@ -75,16 +76,19 @@ def _constant(names: str) -> Expression:
     return fn.literal(STRING, names)
 
 
-def _named(items: Iterable[exp.Expr], node: exp.Expr) -> tuple[list[str], list[exp.Expr]]:
-    """Names and values of a list with AS; a column has its own name."""
+def _named(items: Iterable[exp.Expr], relation: Relation) -> tuple[list[str], list[exp.Expr]]:
+    """Names and values of a list with AS; a column has the name with which it was declared."""
     names, values = [], []
     for item in items:
         value, name = take(item, "this", "alias") if isinstance(item, exp.Alias) else (item, None)
-        if name is None:
-            if not isinstance(value, exp.Column):
-                refuse("AS and a name are missing: only a column has a name of its own", value)
-            name = value.this
-        names.append(name.name)
+        if name is not None:
+            names.append(name.name)
+        elif not isinstance(value, exp.Column) or isinstance(value.this, exp.Star):
+            refuse("AS and a name are missing: only a column has a name of its own", value)
+        else:
+            column, table = value.this, value.args.get("table")
+            field = relation.find(column, table, value) if relation.sees(column, table, value) else None
+            names.append(field.name if field else column.name)
         values.append(value)
     return names, values
 

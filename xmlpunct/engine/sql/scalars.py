@@ -226,6 +226,6 @@ _READERS: dict[type[exp.Expr], Reader] = {
     exp.Like: Scalars._like,
     exp.Escape: Scalars._like,
     exp.Extract: Scalars._extract,
-    exp.XMLElement: lambda self, node: element(node),
-    XmlForest: lambda self, node: forest(node),
+    exp.XMLElement: lambda self, node: element(node, self.relation),
+    XmlForest: lambda self, node: forest(node, self.relation),
 }

@@ -36,7 +36,7 @@ class XmlParser(InsideOut):
 
     FUNCTION_PARSERS: ClassVar = {
         **InsideOut.FUNCTION_PARSERS,
-        "XMLAGG": lambda self: XmlAgg(this=self._parse_lambda()),
+        "XMLAGG": lambda self: XmlAgg(this=self._parse_lambda() or self._fail("XMLAGG wants an argument")),
         "XMLATTRIBUTES": lambda self: XmlAttributes(expressions=self._parse_csv(self._parse_named)),
         "XMLFOREST": lambda self: XmlForest(expressions=self._parse_csv(self._parse_named)),
     }
