@@ -131,6 +131,33 @@ def test_arrays_are_read_by_a_second_query(cli: Cli, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("pretty", [True, False])
+def test_nested_results_are_read_by_a_second_query(cli: Cli, tmp_path: Path, pretty: bool) -> None:
+    out = tmp_path / "out.xml"
+    sql = """SELECT sku AS "@sku", XMLAGG(XMLELEMENT(NAME "g:o", XMLNAMESPACES('urn:g' AS g), XMLATTRIBUTES(id, customer
+             AS "g:by"), XMLFOREST(qty)) ORDER BY id DESC) AS "os/node()" FROM (SELECT id, customer, "@sku" AS sku, qty
+             FROM orders CROSS JOIN UNNEST(line) AS l) AS q GROUP BY sku"""
+    ran = cli("run", "samples/orders.sql", "--engine", "local", "-q", sql, "-o", out, *["--pretty"] * pretty)
+    assert (ran.code, ran.err) == (0, "")
+    again = f"""CREATE STREAM r (XMLNAMESPACES('urn:g' AS g), sku STRING PATH '@sku', o ARRAY(id INT PATH '@id',
+                customer STRING PATH '@g:by', qty INT) PATH 'os/g:o') WITH (source = '{out}', element = 'result');
+                SELECT sku, id, qty, customer FROM r CROSS JOIN UNNEST(o) WITH ORDINALITY AS l
+                ORDER BY sku, l.ordinality"""
+    ran = cli("run", "--engine", "local", "--strict", "--format", "csv", "-q", again)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "sku,id,qty,customer\nink,2,5,Bo\nink,1,1,Ada\npen,4,,Cy & Co\npen,1,3,Ada\n"
+
+
+def test_a_run_with_xmlagg_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) -> None:
+    options = ["samples/orders.sql", "--engine", "local", "--slice", "64", "-o", tmp_path / "out.xml"]
+    options += ["--checkpoint", tmp_path / "c"]
+    sql = "SELECT XMLAGG(XMLFOREST(customer) ORDER BY id DESC) AS cs FROM orders WHERE {}"
+    assert cli("run", *options, "-q", sql.format("id < 9")).code == 0
+    assert cli("run", *options, "-q", sql.format("id < 9")).code == 0
+    assert "<customer>Cy &amp; Co</customer><customer>Ada</customer>" in (tmp_path / "out.xml").read_text()
+    assert cli("run", *options, "-q", sql.format("id < 8")).code == 2
+
+
 def test_parse_tells_of_what_it_cannot_write(cli: Cli, tmp_path: Path) -> None:
     given = tmp_path / "t.xml"
     given.write_text(
