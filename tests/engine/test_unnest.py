@@ -18,6 +18,7 @@ from xmlpunct import Punctuation, Schema, SqlError, UsageError
 from xmlpunct.arrays import ArrayType
 from xmlpunct.engine.sql import plan
 from xmlpunct.firehose import PUNCT_NAMESPACE, writer_for
+from xmlpunct.operators.iterator import as_text
 from xmlpunct.slice import Slice
 
 ITEM = "sku STRING PATH '@sku', qty INT, tag ARRAY(v STRING PATH '.')"
@@ -165,6 +166,12 @@ def test_elements_as_they_stood_are_texts_in_jsonl() -> None:
     schema = Schema.parse("m XML")
     given_slice = Slice(schema.frame([("<m>1 &amp; 2</m>",)]))
     assert json.loads(writer_for("jsonl", schema).body(given_slice)) == {"m": "<m>1 &amp; 2</m>"}
+
+
+def test_a_reject_with_an_array_is_json() -> None:
+    row = {"l": [{"d": float("nan"), "n": [{"x": float("-inf")}, None]}], "x": 1.5}
+    told = json.loads(as_text(row), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert told == {"l": [{"d": "NaN", "n": [{"x": "-INF"}, None]}], "x": 1.5}
 
 
 def test_there_is_one_object_of_each_type() -> None:

@@ -170,6 +170,17 @@ def test_what_is_refused_is_underlined(select: str, underlined: str | None, says
         assert shown in underlined
 
 
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [
+        ("'e' AS k, XMLELEMENT(NAME e, COUNT(*)) AS v FROM t GROUP BY k", [("e", "<e>5</e>")]),
+        ("'a%' AS k, sku LIKE 'a%' AS v FROM t WHERE sku = 'a' GROUP BY k, sku", [("a%", True)]),
+    ],
+)
+def test_a_key_that_is_a_constant_stays_one_elsewhere(select: str, expected: list[Any]) -> None:
+    assert rows(f"SELECT {select}", DATA) == expected
+
+
 def test_an_array_in_an_element_is_refused() -> None:
     sql = "CREATE STREAM t (l ARRAY(a INT)) WITH (source = 't'); SELECT XMLELEMENT(NAME e, l) AS v FROM t"
     with pytest.raises(SqlError, match="UNNEST it"):

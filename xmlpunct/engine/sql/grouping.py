@@ -10,7 +10,7 @@ from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.scalars import AGGREGATES, Scalars
 from xmlpunct.engine.sql.scope import Relation, Unused
-from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.schema import Attribute, Schema
 
 
@@ -88,7 +88,8 @@ class Grouping:
         """
 
         def change(e: Expression) -> Expression | None:
-            if e in self.keys:
+            # A constant may be a function's own, such as LIKE's pattern, which must be one.
+            if e in self.keys and (e is expression or not isinstance(e, Literal)):
                 return self.keys[e]
             if isinstance(e, Column) and e not in self._result_columns:
                 refuse(f"column {e.name} is neither in GROUP BY nor inside an aggregate", places[e.name])
