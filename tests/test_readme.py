@@ -62,3 +62,6 @@ def test_links_lead_somewhere() -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", README)
     assert targets
     assert [t for t in targets if not Path(SAMPLES.parent, t).exists()] == []
+    there = re.findall(r"\]\(([^)#:]+)\)", OUTPUT)
+    assert there
+    assert [t for t in there if not Path(SAMPLES.parent, "docs", t).exists()] == []
