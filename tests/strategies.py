@@ -247,8 +247,10 @@ def _punctuations(space: Space, closing: tuple[str, ...]) -> st.SearchStrategy[P
 
 @cache
 def some_patterns(pool: Pool) -> st.SearchStrategy[Pattern]:
-    """Patterns of a pool but ``*``, all kinds, listed beforehand: cheap to draw."""
+    """Patterns of a pool but ``*`` (if it has others), all kinds, listed beforehand: cheap to draw."""
     constants = pool.constants
+    if not constants:
+        return st.just(WILDCARD)
     bounds = product("[(", [None, *constants], [None, *constants], ")]")
     kinds = (
         [pt.constant(pool.type, v) for v in constants],

@@ -24,7 +24,7 @@ PACKAGE = ROOT / "xmlpunct"
 PARTS = ("engine", "firehose", "operators")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
-    "errors arrow names overlooked unrolled",
+    "errors arrow escapes names overlooked unrolled",
     "paths",
     "doubles types forks",
     "frames codec",

@@ -1,4 +1,4 @@
-"""What README says is so: its examples run, and print what it shows."""
+"""What README and docs/output.md say is so: their examples run, and print what they show."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from xmlpunct.cli import cli as group
 from xmlpunct.cli import invoke
 
 README = (SAMPLES.parent / "README.md").read_text()
+OUTPUT = (SAMPLES.parent / "docs" / "output.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def test_the_python_examples_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +49,7 @@ ORDERS = """<o:orders xmlns:o="urn:orders" xmlns:t="urn:tax">
 """
 
 
-@pytest.mark.parametrize("block", blocks("console"))
+@pytest.mark.parametrize("block", [*blocks("console"), *blocks("console", OUTPUT)])
 def test_the_commands_print_what_is_shown(
     block: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,8 +59,15 @@ def test_the_commands_print_what_is_shown(
         for part in block.split("$ ")[1:]:
             command, _, expected = part.partition("\n")
             assert invoke(shlex.split(command.replace(WEB, web))[1:]) == 0
-            shown, _, _ = expected.partition("...\n")
-            assert capfd.readouterr().out.replace(web, WEB).startswith(shown)
+            first, *rest = expected.split("...\n")
+            out = capfd.readouterr().out.replace(web, WEB)
+            assert out.startswith(first)
+            assert all(piece in out for piece in rest)
+
+
+def test_the_sample_is_what_is_shown() -> None:
+    (shown,) = blocks("sql", OUTPUT)
+    assert shown in (SAMPLES / "orders.sql").read_text()
 
 
 def test_the_two_commands_are_there() -> None:
@@ -76,3 +84,6 @@ def test_links_lead_somewhere() -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", README)
     assert targets
     assert [t for t in targets if not Path(SAMPLES.parent, t).exists()] == []
+    there = re.findall(r"\]\(([^)#:]+)\)", OUTPUT)
+    assert there
+    assert [t for t in there if not Path(SAMPLES.parent, "docs", t).exists()] == []

@@ -98,6 +98,77 @@ def test_a_dataset_refuses_what_it_cannot_say(options: dict[str, object], says: 
         Runner(query, RunOptions(output="out/", **options), RunStats("spark"))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("column", ["x XML", "x ARRAY(y INT)"])
+def test_a_dataset_refuses_what_is_no_text(column: str) -> None:
+    query = plan(f"CREATE STREAM t ({column}) WITH (source = 't.xml'); SELECT x FROM t")
+    with pytest.raises(UsageError, match=r"column x is .*: write a file"):
+        Runner(query, RunOptions(output="out/"), RunStats("spark"))
+
+
+def test_arrays_are_read_by_a_second_query(cli: Cli, tmp_path: Path) -> None:
+    given, out = tmp_path / "o.xml", tmp_path / "out.xml"
+    given.write_text(
+        f"""<s xmlns:p="{NS}"><o i="1"><l s="a"><q>1</q></l><l><q>2</q></l></o><p:o i="1"/><o i="2"/></s>"""
+    )
+    line = """ARRAY("@sku" STRING PATH '@{}', qty INT PATH '{}')"""
+    stream = "CREATE STREAM o (id INT PATH '@{}', lines " + line + " PATH '{}') WITH (source = '{}'{});"
+    first = stream.format("i", "s", "q", "l", given, "") + 'SELECT id AS "@id", lines AS "lines/line" FROM o'
+    ran = cli("run", "--engine", "local", "-q", first, "-o", out)
+    assert (ran.code, ran.err) == (0, "")
+    tuples = [line for line in out.read_text().splitlines() if line.startswith("<result")]
+    assert tuples == [
+        '<result id="1"><lines><line sku="a"><qty>1</qty></line><line><qty>2</qty></line></lines></result>',
+        '<result id="2"></result>',
+    ]
+    second = stream.format("id", "sku", "qty", "lines/line", out, ", element = 'result'")
+    unnested = 'SELECT id, "@sku" AS sku, qty FROM o CROSS JOIN UNNEST(lines) AS l'
+    ran = cli("run", "--engine", "local", "--strict", "--format", "jsonl", "-q", f"{second} {unnested}")
+    assert (ran.code, ran.err) == (0, "")
+    assert sorted(map(json.loads, ran.out.splitlines()), key=str) == [
+        {"$punct": {"id": "1"}},
+        {"id": 1, "sku": "a", "qty": 1},
+        {"id": 1, "sku": None, "qty": 2},
+    ]
+
+
+@pytest.mark.parametrize("pretty", [True, False])
+def test_nested_results_are_read_by_a_second_query(cli: Cli, tmp_path: Path, pretty: bool) -> None:
+    out = tmp_path / "out.xml"
+    sql = """SELECT sku AS "@sku", XMLAGG(XMLELEMENT(NAME "g:o", XMLNAMESPACES('urn:g' AS g), XMLATTRIBUTES(id, customer
+             AS "g:by"), XMLFOREST(qty)) ORDER BY id DESC) AS "os/node()" FROM (SELECT id, customer, "@sku" AS sku, qty
+             FROM orders CROSS JOIN UNNEST(line) AS l) AS q GROUP BY sku"""
+    ran = cli("run", "samples/orders.sql", "--engine", "local", "-q", sql, "-o", out, *["--pretty"] * pretty)
+    assert (ran.code, ran.err) == (0, "")
+    again = f"""CREATE STREAM r (XMLNAMESPACES('urn:g' AS g), sku STRING PATH '@sku', o ARRAY(id INT PATH '@id',
+                customer STRING PATH '@g:by', qty INT) PATH 'os/g:o') WITH (source = '{out}', element = 'result');
+                SELECT sku, id, qty, customer FROM r CROSS JOIN UNNEST(o) WITH ORDINALITY AS l
+                ORDER BY sku, l.ordinality"""
+    ran = cli("run", "--engine", "local", "--strict", "--format", "csv", "-q", again)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "sku,id,qty,customer\nink,2,5,Bo\nink,1,1,Ada\npen,4,,Cy & Co\npen,1,3,Ada\n"
+
+
+def test_a_run_with_xmlagg_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) -> None:
+    options = ["samples/orders.sql", "--engine", "local", "--slice", "64", "-o", tmp_path / "out.xml"]
+    options += ["--checkpoint", tmp_path / "c"]
+    sql = "SELECT XMLAGG(XMLFOREST(customer) ORDER BY id DESC) AS cs FROM orders WHERE {}"
+    assert cli("run", *options, "-q", sql.format("id < 9")).code == 0
+    assert cli("run", *options, "-q", sql.format("id < 9")).code == 0
+    assert "<customer>Cy &amp; Co</customer><customer>Ada</customer>" in (tmp_path / "out.xml").read_text()
+    assert cli("run", *options, "-q", sql.format("id < 8")).code == 2
+
+
+def test_parse_tells_of_what_it_cannot_write(cli: Cli, tmp_path: Path) -> None:
+    given = tmp_path / "t.xml"
+    given.write_text(
+        f"<s xmlns:g='u' xmlns:p='{NS}'><t><a><g:b/></a></t><p:t><n>1</n></p:t><t><a/><n>2</n></t></s>"
+    )
+    ran = cli("parse", given, "--element", "t", "--schema", "a XML, n INT")
+    assert ran.code == 0
+    assert ran.out.splitlines()[1:-1] == ["<punct:t><n>1</n></punct:t>", "<t><a><a/></a><n>2</n></t>"]
+    assert "column a: a prefix that is not declared" in ran.err
+
+
 def test_paths_are_names_in_other_formats(cli: Cli, feed: Path) -> None:
     sql = STREAM.format(feed) + 'SELECT w, id AS "@id", h AS "g:size/h" FROM t WHERE id = 2'
     ran = cli("run", "--engine", "local", "--format", "csv", "-q", sql)

@@ -13,7 +13,7 @@ from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import can_fail, compiled
 from xmlpunct.types import BOOLEAN, INT
 
-BY_READERS = {"CAST", "CASE", "IS NULL", "NEG"}
+BY_READERS = {"CAST", "CASE", "IS NULL", "NEG", "XMLATTRIBUTE", "XMLELEMENT", "XMLFOREST", "XMLTEXT"}
 """Functions for which the planner has readers of its own."""
 
 

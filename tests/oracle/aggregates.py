@@ -38,6 +38,22 @@ def aggregate(function: str, distinct: bool, type_: Type | None, column: Iterabl
     return _sum(type_, found) if function == "SUM" else _average(type_, found)
 
 
+Order = tuple[int, bool, bool]
+"""The place of an attribute to sort by, whether it descends, and whether its nulls come first."""
+
+
+def xml_agg(place: int, order: Sequence[Order], ts: Iterable[Sequence[Any]]) -> str | None:
+    """XMLAGG over the attribute at a place: its values in an order, and where that ties in their own."""
+    found = [t for t in ts if t[place] is not None]
+    for at, descending, nulls_first in ((place, False, False), *reversed(order)):  # the last sort counts most
+        nulls = [t for t in found if t[at] is None]
+        known = sorted(
+            (t for t in found if t[at] is not None), key=lambda t: _order(t[at]), reverse=descending
+        )
+        found = [*nulls, *known] if nulls_first else [*known, *nulls]
+    return "".join(t[place] for t in found) if found else None
+
+
 def _order(value: Any) -> Any:
     """NaN is greatest."""
     return (value != value, 0.0 if value != value else value)

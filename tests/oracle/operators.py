@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from tests.oracle.aggregates import NotRepresentable, aggregate
+from tests.oracle.aggregates import NotRepresentable, Order, aggregate, xml_agg
 from tests.oracle.values import Row, same
 from xmlpunct.punctuations.pattern import Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -164,8 +164,9 @@ def group_by(
     keys: Sequence[str],
     aggregates: Sequence[tuple[str, str | None, bool]],
     conceivable: Sequence[Row] | None = None,
+    orders: Sequence[Sequence[Order]] | None = None,
 ) -> Oracle:
-    """group-by: an aggregate is (function, argument or None for COUNT(*), distinct).
+    """group-by: an aggregate is (function, argument or None for COUNT(*), distinct), XMLAGG with one of ``orders``.
 
     groupPs are the punctuations that close every attribute which is not a key; they alone close groups, and
     they alone are promised. A null key matches ``*`` alone, so that the null group ends last. A group whose
@@ -194,10 +195,14 @@ def group_by(
 
     def result(key: Row, ts: list[Row]) -> Row:
         found = [
-            aggregate(
+            xml_agg(i, order, ts)
+            if f == "XMLAGG" and i is not None
+            else aggregate(
                 f, d, None if i is None else schema.attributes[i].type, [t if i is None else t[i] for t in ts]
             )
-            for (f, _, d), i in zip(aggregates, arguments, strict=True)
+            for (f, _, d), i, order in zip(
+                aggregates, arguments, orders or [()] * len(arguments), strict=True
+            )
         ]
         return (*key, *found)
 

@@ -9,6 +9,9 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
+from xml.sax.saxutils import escape
+
+import polars as pl
 
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal
 from xmlpunct.types import DOUBLE, INT, NAN, STRING, DecimalType, Type
@@ -47,6 +50,13 @@ def evaluate_row(expression: Expression, row: Mapping[str, Any]) -> Any:
         return (max if name == "GREATEST" else min)(known, key=_order, default=None)
     if name == "IN":
         return _in(values[0], values[1:])
+    if name == "XMLELEMENT":
+        return _element(*values)
+    if name == "XMLFOREST":
+        elements = [
+            _element(n, "", v) for n, v in zip(values[0].split(), values[1:], strict=True) if v is not None
+        ]
+        return "".join(elements) or None
     if None in values:
         return None
     try:
@@ -60,11 +70,34 @@ def _apply(call: Call, values: list[Any]) -> Any:
     name = call.function
     if name == "CAST":
         return _cast(call.args[0].type, call.type, values[0])
+    if name in ("XMLTEXT", "XMLATTRIBUTE"):
+        return _escaped(call.args[0].type, values[0], name == "XMLATTRIBUTE")
     if name in ("+", "-") and isinstance(call.type, DecimalType):
         # both become the result's type first
         values = [_checked(call.type, value) for value in values]
     result = _FUNCTIONS[name](*values)
     return _checked(call.type, result) if name in ("+", "-", "*", "/", "%", "NEG", "ABS") else result
+
+
+# XML
+
+
+def _element(opening: str, names: str, *values: Any) -> str:
+    count = len(names.split())
+    known = [(n, v) for n, v in zip(names.split(), values[:count], strict=True) if v is not None]
+    head = "".join([opening, *(f' {n}="{v}"' for n, v in known)])
+    return f"<{head}>{''.join(v for v in values[count:] if v is not None)}</{opening.split()[0]}>"
+
+
+def _escaped(type_: Type, value: Any, in_attribute: bool) -> str:
+    text = (
+        value if type_ is STRING else pl.select(type_.format_column(pl.lit(value, dtype=type_.dtype))).item()
+    )
+    if re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", text):
+        raise EvaluationError("a character that XML cannot hold")
+    return escape(
+        text, {"\r": "&#13;"} | ({'"': "&quot;", "\n": "&#10;", "\t": "&#9;"} if in_attribute else {})
+    )
 
 
 # operands that may not be evaluated

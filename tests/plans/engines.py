@@ -20,7 +20,7 @@ from xmlpunct.operators import Operator, Pipeline
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
-from xmlpunct.types import DecimalType
+from xmlpunct.types import XML, DecimalType
 
 
 class Engine(Protocol):
@@ -78,6 +78,8 @@ def probes(schema: Schema, rng: random.Random, size: int = 60) -> list[Row]:
     pools = []
     for a in schema:
         values = [v for type_, vs in VALUES.items() for v in vs if type_ == a.type]
+        if a.type is XML:
+            values = ["<e></e>"]
         if isinstance(a.type, DecimalType):
             values = [a.type.at(n * 5 * 10 ** (a.type.scale - 1)) for n in (-1, 0, 1, 2)]
         pools.append([*values, None] if a.nullable else values)

@@ -32,7 +32,7 @@ from xmlpunct.expressions.functions import call, cast, literal
 from xmlpunct.operators import Aggregate, SortKey
 from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.schema import Schema
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, DecimalType, Type
 
 Sides = tuple[Node, Node, tuple[tuple[str, str], ...], Expression | None]
 
@@ -216,3 +216,38 @@ class Grower:
     def not_in(self, depth: int) -> Node:
         left, right = self.pair(depth)
         return NotIn(left, right, left.schema.names[0], right.schema.names[0])
+
+
+class XmlGrower(Grower):
+    """Grows a plan whose output is grouped XML, once or twice."""
+
+    def plan(self, depth: int) -> Node:
+        below = self.aggregated(self.grow(min(depth, 2)))
+        return numbered(self.aggregated(below) if self.coin(0.5) else below)
+
+    def aggregated(self, below: Node) -> Node:
+        """Groups of elements made of all columns, in some order."""
+        plain = [a.name for a in below.schema if a.type.comparable]
+        made, columns = self.name(), [(name, column(below.schema, name)) for name in plain]
+        below = Project(below, ((made, self.element(below.schema)), *columns))
+        keys = self.rng.sample(plain, min(self.rng.choice([0, 1, 1, 2]), len(plain)))
+        found = [Aggregate("COUNT", made, False, self.name())]
+        for _ in range(self.rng.randint(1, 2)):
+            order = self.rng.sample(plain, self.rng.randint(0, min(2, len(plain))))
+            sort_keys = tuple(SortKey(name, self.coin(0.5), self.coin(0.3)) for name in order)
+            found.append(Aggregate("XMLAGG", made, False, self.name(), sort_keys))
+        return GroupBy(below, tuple(keys), tuple(found[self.rng.choice([0, 1]) :]))
+
+    def element(self, schema: Schema) -> Expression:
+        words = [
+            a.name
+            for a in schema
+            if a.type in (STRING, INT, BOOLEAN, DATE) or isinstance(a.type, DecimalType)
+        ]
+        xml = [column(schema, a.name) for a in schema if a.type is XML]
+        said = [column(schema, name) for name in words[: self.rng.randint(0, len(words))]]
+        rest = [column(schema, name) for name in words[len(said) :]]
+        if not said and not xml and rest and self.coin(0.5):
+            return call("XMLFOREST", literal(STRING, " ".join(f"f{i}" for i in range(len(rest)))), *rest)
+        names = literal(STRING, " ".join(f"a{i}" for i in range(len(said))))
+        return call("XMLELEMENT", literal(STRING, "e"), names, *said, *xml, *rest)

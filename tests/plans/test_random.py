@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.oracle.values import Row, bag
 from tests.plans.duck import answer
 from tests.plans.engines import Seen, engine, probes, sequence, watch
 from tests.plans.feeds import DDL, NAMES, STREAMS, feed, parts, rows_of
-from tests.plans.random_plans import Grower
+from tests.plans.random_plans import Grower, XmlGrower
 from tests.plans.text import Printer
 from xmlpunct.engine.plan import Limit, Node, Punctuate, Scan, Sort
 from xmlpunct.engine.rule_options import RULE_OPTIONS, USUAL
@@ -29,9 +29,9 @@ PARTS = 3
 class Case:
     """A plan, what it reads, and what it must give."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, grower: type[Grower] = Grower) -> None:
         self.rng = random.Random(seed)
-        self.root = Grower(seed).plan(self.rng.randint(1, 4))
+        self.root = grower(seed).plan(self.rng.randint(1, 4))
         read = {node.stream.name for node in self.root.walk() if isinstance(node, Scan)}
         inputs = [feed(self.rng, s.schema) if s.name in read else [] for s in STREAMS]
         self.feeds = parts(self.rng, inputs, PARTS)
@@ -71,9 +71,9 @@ class Case:
         assert self.any or first.bags == second.bags, "what is released depends on the slices"
 
 
-def check(seed: int) -> None:
+def check(seed: int, grower: type[Grower] = Grower) -> None:
     """One plan as it was grown, as it is optimized, and as our SQL reads it."""
-    case = Case(seed)
+    case = Case(seed, grower)
     case.run(case.root, 0)
     case.run(
         optimize(case.root, case.rng.choice([USUAL, frozenset(RULE_OPTIONS)])), case.rng.choice([1, 2, 3])
@@ -85,9 +85,17 @@ def check(seed: int) -> None:
 
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_random_plans(block: int) -> None:
-    for seed in range(block * PLANS, (block + 1) * PLANS):
+    check_all(range(block * PLANS, (block + 1) * PLANS))
+
+
+def test_random_plans_with_xml() -> None:
+    check_all(range(PLANS), XmlGrower)
+
+
+def check_all(seeds: Iterable[int], grower: type[Grower] = Grower) -> None:
+    for seed in seeds:
         try:
-            check(seed)
+            check(seed, grower)
         except Exception as error:
-            error.add_note(f"seed {seed}: {Printer(duck=True).sql(Case(seed).root)}")
+            error.add_note(f"seed {seed}: {Printer(duck=True).sql(Case(seed, grower).root)}")
             raise

@@ -31,6 +31,8 @@ class Printer:
             return f"CAST(NULL AS {self._type(e)})"
         if not isinstance(e, Call):
             return str(e)
+        if e.function in ("XMLELEMENT", "XMLFOREST"):
+            return self._xml(e)
         args = [self.scalar(a) for a in e.args]
         if e.function == "CAST":
             source = (
@@ -49,6 +51,46 @@ class Printer:
             return f"({args[0]} {'//' if whole else e.function} {args[1]})"
         return f"{e.function}({', '.join(args)})"
 
+    def _xml(self, e: Call) -> str:
+        """XMLELEMENT and XMLFOREST of numbers, words and dates, whose texts are the same to all."""
+        names = [str(a.value).split() for a in e.args if isinstance(a, Literal)][:2]
+        if e.function == "XMLFOREST":
+            values = [self._plain(a) for a in e.args[1:]]
+            if not self.duck:
+                return f"XMLFOREST({', '.join(f'{v} AS {quoted(n)}' for n, v in zip(names[0], values, strict=True))})"
+            parts = [
+                f"CASE WHEN {v} IS NULL THEN NULL ELSE concat('<{n}>', {self._escaped(v)}, '</{n}>') END"
+                for n, v in zip(names[0], values, strict=True)
+            ]
+            return f"NULLIF(concat({', '.join(parts)}), '')"
+        name, count = names[0][0], len(names[1])
+        values = [self._plain(a) for a in e.args[2:]]
+        attributes, content = list(zip(names[1], values[:count], strict=True)), values[count:]
+        if not self.duck:
+            given = ", ".join(f"{v} AS {quoted(n)}" for n, v in attributes)
+            parts = [f"NAME {quoted(name)}", *([f"XMLATTRIBUTES({given})"] if given else []), *content]
+            return f"XMLELEMENT({', '.join(parts)})"
+        said = [
+            f"CASE WHEN {v} IS NULL THEN '' ELSE concat(' {n}=\"', {self._escaped(v)}, '\"') END"
+            for n, v in attributes
+        ]
+        inner = [
+            self._escaped(v) if isinstance(a, Call) and a.function == "XMLTEXT" else v
+            for a, v in zip(e.args[2 + count :], content, strict=True)
+        ]
+        parts = [f"'<{name}'", *said, "'>'", *inner, f"'</{name}>'"]
+        return f"concat({', '.join(parts)})"
+
+    def _plain(self, e: Expression) -> str:
+        """An argument without the escaping around it."""
+        inner = e.args[0] if isinstance(e, Call) and e.function in ("XMLTEXT", "XMLATTRIBUTE") else e
+        return self.scalar(inner)
+
+    def _escaped(self, text: str) -> str:
+        for character, reference in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+            text = f"replace(CAST({text} AS VARCHAR), '{character}', '{reference}')"
+        return text
+
     def _type(self, e: Expression) -> str:
         return "BIGINT" if e.type is INT else str(e.type)
 
@@ -56,6 +98,19 @@ class Printer:
         return isinstance(e.type, DecimalType) or str(e.type) == "DOUBLE"
 
     def aggregate(self, a: Aggregate) -> str:
+        if a.function == "XMLAGG":
+            items = [
+                f"{quoted(k.column)}{' DESC' * k.descending} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
+                for k in a.order
+            ]
+            value = quoted(str(a.argument))
+            order = (
+                f" ORDER BY {', '.join([*items, *([value] if self.duck else [])])}"
+                if items or self.duck
+                else ""
+            )
+            call = f"string_agg({value}, ''{order})" if self.duck else f"XMLAGG({value}{order})"
+            return f"{call} AS {quoted(a.name)}"
         argument = "*" if a.argument is None else ("DISTINCT " if a.distinct else "") + quoted(a.argument)
         return f"{a.function}({argument}) AS {quoted(a.name)}"
 

@@ -7,6 +7,7 @@ import click
 from xmlpunct.cli.options import element_option, format_option, namespace_option, open_stream, schema_option
 from xmlpunct.cli.terminal import put
 from xmlpunct.firehose import slices, writer_for
+from xmlpunct.firehose.library import RejectLog
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.paths import read_element
 
@@ -22,6 +23,7 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
 
     Without --schema the children of the first tuple are the columns, as STRINGs.
     """
+    from xmlpunct.engine.output import Output
     from xmlpunct.engine.overlap import refuse_read, source_place, standard_output
 
     refuse_read([standard_output()], source_place(source))
@@ -31,7 +33,14 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     name = expanded(read_element(element)[-1])[1]
     root = "stream" if name != "stream" else "streams"  # lest the root read as a tuple
     writer = writer_for(format_, schema, root=root, element=name, punct_namespace=punct_namespace)
+    output, log = Output(schema, writer), RejectLog()
     put(writer.start())
-    for part in parts:
-        put(writer.body(part))
+    try:
+        for part in parts:
+            fit, rejects = output.fitting(part)
+            for reject in rejects:
+                log.add(reject)
+            put(writer.body(fit))
+    finally:
+        log.end()
     put(writer.end())

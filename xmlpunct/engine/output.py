@@ -33,12 +33,14 @@ class Output:
         reasons = self.writer.unfit(given.tuples)
         if reasons is None:
             return given, []
-        rows = given.tuples.filter(reasons.is_not_null()).iter_rows(named=True)
+        fits = reasons.is_null()
+        rows = given.tuples.filter(~fits).iter_rows(named=True)
         rejects = [
             Reject("output", None, None, reason, as_text(row))
             for row, reason in zip(rows, reasons.drop_nulls(), strict=True)
         ]
-        return Slice(given.tuples.filter(reasons.is_null()), given.punctuations), rejects
+        before = given.before and [int(fits[:place].sum()) for place in given.before]
+        return Slice(given.tuples.filter(fits), given.punctuations, before), rejects
 
     def prepare(self, given: Slice) -> Slice:
         """What of a slice is to be written, in order."""

@@ -307,6 +307,7 @@ class Function:
       a reader.
     - ``compile``: how operands are evaluated (None: all of them, in order), see `xmlpunct.expressions.compiler`.
     - ``holds``: of a comparison, whether it holds where the first operand is less, equal, and greater.
+    - ``takes_whole``: whether it takes XML and arrays, which are compared with nothing.
     - ``associative``: a chain of calls is one call of many operands; ``idempotent``: one that comes twice counts once.
     """
 
@@ -320,6 +321,7 @@ class Function:
     monotone: Callable[[Call], tuple[int, bool] | None] = lambda call: None
     compile: Callable[[Any, Call, Any], Any] | None = None
     holds: tuple[bool, bool, bool] | None = None
+    takes_whole: bool = False
     associative: bool = False
     idempotent: bool = False
 
@@ -332,7 +334,7 @@ class Function:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise ValueError(f"{self.name} takes {wanted} argument{'s' * (wanted != '1')}, not {len(args)}")
         whole = next((a.type for a in args if not a.type.comparable), None)
-        if whole is not None and self.name != "IS NULL":
+        if whole is not None and not self.takes_whole:
             raise ValueError(f"{self.name} does not take {whole.kind}, which is compared with nothing")
         return self.typing(self, args)
 

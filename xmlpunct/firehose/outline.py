@@ -1,7 +1,7 @@
 """The elements that a result is written as: the names of its columns, read as paths.
 
 As in SQL Server's FOR XML PATH, a column ``"@id"`` is an attribute, ``"a/b"`` an element inside another, and what
-has the same parent shares it.
+has the same parent shares it. XML named ``"node()"`` or ``"a/node()"`` has no element of its own.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xmlpunct.errors import UsageError
+from xmlpunct.escapes import FORBIDDEN
 from xmlpunct.firehose.spec import Limits, expanded
 from xmlpunct.names import is_xml_name
 
-FORBIDDEN = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
-"""What no XML 1.0 document can hold."""
+NODES = "node()"
+"""Names a column of XML that has no element of its own."""
 XML = "http://www.w3.org/XML/1998/namespace"
 _RESERVED = ("punct", "xml", "xmlns")
 _DEEPEST = Limits().depth - 2
@@ -54,11 +55,11 @@ class Element:
 def is_column_path(name: str) -> bool:
     """Whether the name of a column says a place in XML, if its prefixes are declared.
 
-    >>> [is_column_path(name) for name in ("a", "@id", "g:a/b/@g:id", "a/@b/c", "a b", "")]
-    [True, True, True, False, False, False]
+    >>> [is_column_path(name) for name in ("a", "@id", "g:a/b/@g:id", "a/node()", "a/@b/c", "a b", "")]
+    [True, True, True, True, False, False, False]
     """
     *steps, last = name.split("/")
-    return all(map(_is_qualified, (*steps, last.removeprefix("@"))))
+    return all(map(_is_qualified, steps)) and (last == NODES or _is_qualified(last.removeprefix("@")))
 
 
 def outline(row: str, columns: Sequence[str], namespaces: Namespaces) -> Element:
@@ -77,8 +78,8 @@ def outline(row: str, columns: Sequence[str], namespaces: Namespaces) -> Element
     return top
 
 
-def expand(name: str, namespaces: Namespaces) -> str:
-    """The expanded name of a name with or without a prefix. Raises ValueError."""
+def expand(name: str, namespaces: Namespaces, remedy: str = "--namespaces '{}=URI' does") -> str:
+    """The expanded name of a name with or without a prefix. Raises ValueError, for a prefix with a ``remedy``."""
     prefix, colon, local = name.rpartition(":")
     if not _is_qualified(name):
         raise ValueError(f"{name!r} is not a name that an XML element can have")
@@ -87,7 +88,7 @@ def expand(name: str, namespaces: Namespaces) -> str:
     if prefix == "xml":
         return f"{{{XML}}}{local}"
     if prefix not in namespaces:
-        raise ValueError(f"{name!r} has a prefix that is not declared: --namespaces '{prefix}=URI' does")
+        raise ValueError(f"{name!r} has a prefix that is not declared: {remedy.format(prefix)}")
     return f"{{{namespaces[prefix]}}}{local}"
 
 
@@ -148,7 +149,7 @@ def _add(top: Element, name: str, place: int, namespaces: Namespaces) -> None:
     for step in steps:
         if here.text >= 0:
             raise ValueError(f"another column is the text of <{here.name}>, which then has no elements in it")
-        key = expand(step, namespaces)
+        key = step if step == NODES else expand(step, namespaces)
         below = here.names.get(key)
         if below is None:
             below = here.names[key] = Element(step)

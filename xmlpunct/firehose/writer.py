@@ -12,22 +12,19 @@ import polars as pl
 
 from xmlpunct.arrays import ArrayType
 from xmlpunct.errors import UsageError
+from xmlpunct.escapes import FORBIDDEN, IN_ATTRIBUTE, IN_TEXT
+from xmlpunct.firehose.elements import Elements
 from xmlpunct.firehose.formats import line, lines
-from xmlpunct.firehose.outline import FORBIDDEN, Element, Namespaces, check_uri, expand, outline, prefixed
+from xmlpunct.firehose.outline import Element, Namespaces, check_uri, expand, outline, prefixed
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, check_namespace
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
-from xmlpunct.types import STRING, XML
 
-UNHOLDABLE = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x{FFFE}\x{FFFF}]"
-"""`FORBIDDEN`, as polars writes it."""
 _FORBIDDEN = re.compile(FORBIDDEN)
-_IN_TEXT: dict[str, str] = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
-_IN_ATTRIBUTE = {**_IN_TEXT, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
-"""Reading makes a space of each tab and line end that is written as it is."""
-_TEXT_TABLE, _ATTRIBUTE_TABLE = ({ord(c): r for c, r in t.items()} for t in (_IN_TEXT, _IN_ATTRIBUTE))
-_INDENT = "  "
+_TEXT_TABLE, _ATTRIBUTE_TABLE = (
+    {ord(c): r for c, r in references.items()} for references in (IN_TEXT, IN_ATTRIBUTE)
+)
 
 
 class Writer(Protocol):
@@ -64,16 +61,16 @@ def writer_for(
     >>> writer_for("csv", Schema.parse("sid STRING, hour INT")).start()
     b'sid,hour\\n'
     """
-    array = next((a.name for a in schema if isinstance(a.type, ArrayType)), None)
-    if array is not None and format_ in ("xml", "csv"):
-        raise UsageError(
-            f"column {array} is an array, which {format_} does not hold: jsonl does, or UNNEST it"
-        )
     if format_ == "xml":
         return XmlWriter(schema, root, element, punct_namespace, namespaces, pretty)
     if format_ == "jsonl":
         return JsonlWriter(schema)
     if format_ == "csv":
+        array = next((a.name for a in schema if isinstance(a.type, ArrayType)), None)
+        if array is not None:
+            raise UsageError(
+                f"column {array} is an array, which csv does not hold: xml and jsonl do, or UNNEST it"
+            )
         return CsvWriter(schema)
     raise UsageError(f"no format {format_}: there are xml, jsonl and csv")
 
@@ -81,10 +78,11 @@ def writer_for(
 class XmlWriter:
     """Punctuated XML: one element per tuple and punctuation; null is left out, and so is what holds only nulls.
 
-    The attributes' names are paths (see `outline`). ``root`` and ``element`` are names with a prefix of
-    ``namespaces``, with a ``{uri}``, or with neither. What is ``pretty`` has a line for each element. Raises
-    `UsageError` for names that XML does not allow.
+    The attributes' names are paths (see `outline`). An array is an element for each item, and XML stays as it is.
+    ``root`` and ``element`` are names with a prefix of ``namespaces``, with a ``{uri}``, or with neither. What is
+    ``pretty`` has a line for each element. Raises `UsageError` for names that XML does not allow.
 
+    >>> from xmlpunct.schema import Attribute
     >>> from xmlpunct.types import INT
     >>> schema = Schema.of(Attribute(name, INT) for name in ("@id", "time/hour", "time/min"))
     >>> writer = XmlWriter(schema)
@@ -119,17 +117,18 @@ class XmlWriter:
             raise UsageError(
                 f"{punct_namespace} is the namespace of punctuations: no prefix can stand for it"
             )
-        self.schema, self.element, self.punct_namespace, self._pretty = schema, row, punct_namespace, pretty
-        self._outline = outline(row, schema.names, self._namespaces)
-        self._line = line(self._row())
-        self._in_attribute = {place for e in self._outline.walk() for _, place in e.attributes}
-        self._punctuation = list(self._template(self._outline, f"punct:{row.rpartition(':')[2]}", 1))
-        self._punctuation.append("\n")
+        self.schema, self.element, self.punct_namespace = schema, row, punct_namespace
+        declared = {"punct": punct_namespace, **self._namespaces}
+        self._declared = "".join(f" xmlns:{prefix}={quoteattr(uri)}" for prefix, uri in declared.items())
+        top = outline(row, schema.names, self._namespaces)
+        self._elements = Elements(top, schema, self._namespaces, self._declared, pretty)
+        self._line = line(self._elements.whole(1, self._elements.lead(1)[1:]))
+        self._tests = [*self._elements.tests()]
+        self._in_attribute = {place for e in top.walk() for _, place in e.attributes}
+        self._punctuation = [*self._template(top, f"punct:{row.rpartition(':')[2]}", 1), "\n"]
 
     def start(self) -> bytes:
-        declared = {"punct": self.punct_namespace, **self._namespaces}
-        said = "".join(f" xmlns:{prefix}={quoteattr(uri)}" for prefix, uri in declared.items())
-        return f"<{self.root}{said}>\n".encode()
+        return f"<{self.root}{self._declared}>\n".encode()
 
     def body(self, slice_: Slice) -> bytes:
         """The bytes of tuples that are not `unfit`. A punctuation that XML cannot hold is left unsaid."""
@@ -139,20 +138,8 @@ class XmlWriter:
         return f"</{self.root}>\n".encode()
 
     def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
-        """A text may have a character that XML cannot hold. And where an element has a text and attributes, null
-        cannot be told from the empty text if only the attributes are there."""
-        tests = [
-            (pl.col(a.name).str.contains(UNHOLDABLE), f"column {a.name}: a character that XML cannot hold")
-            for a in self.schema
-            if a.type in (STRING, XML)
-        ]
-        for element in self._outline.walk():
-            if element.attributes and element.text >= 0 and self.schema.attributes[element.text].nullable:
-                name = self.schema.names[element.text]
-                alone = pl.col(name).is_null() & self._any(place for _, place in element.attributes)
-                tests.append(
-                    (alone, f"column {name}: null cannot be written in an element that has attributes")
-                )
+        """See `Elements.tests`."""
+        tests = self._tests
         if not tests or not tuples.height:
             return None
         wrong = tuples.select(pl.any_horizontal(test for test, _ in tests).fill_null(False)).to_series()
@@ -174,48 +161,10 @@ class XmlWriter:
         text = _filled(self._punctuation, said)
         return "" if _FORBIDDEN.search(text) else text
 
-    def _row(self) -> Iterator[pl.Expr]:
-        """What the line of a tuple is made of."""
-        top, lead = self._outline, self._lead(1)[1:]
-        yield pl.lit(f"{lead}<{top.name}")
-        yield from self._inside(top, 1)
-
-    def _inside(self, element: Element, depth: int) -> Iterator[pl.Expr]:
-        """An element behind its name: attributes, content, end tag."""
-        for name, place in element.attributes:
-            value = self._value(place, _IN_ATTRIBUTE)
-            yield pl.concat_str(pl.lit(f' {name}="'), value, pl.lit('"')).fill_null("")
-        yield pl.lit(">")
-        if element.text >= 0:
-            yield self._value(element.text, _IN_TEXT)
-        yield from (self._child(child, depth + 1) for child in element.children)
-        yield pl.lit(f"{self._lead(depth) if element.children else ''}</{element.name}>")
-
-    def _child(self, element: Element, depth: int) -> pl.Expr:
-        whole = pl.concat_str(pl.lit(f"{self._lead(depth)}<{element.name}"), *self._inside(element, depth))
-        if element.text >= 0:
-            return whole.fill_null("")
-        return pl.when(self._any(element.columns())).then(whole).otherwise(pl.lit(""))
-
-    def _value(self, place: int, references: Mapping[str, str]) -> pl.Expr:
-        attribute: Attribute = self.schema.attributes[place]
-        value = attribute.type.format_column(pl.col(attribute.name))
-        if attribute.type in (STRING, XML):
-            for character, reference in references.items():
-                value = value.str.replace_all(character, reference, literal=True)
-        return value
-
-    def _any(self, places: Iterator[int]) -> pl.Expr:
-        """Whether any of these columns has a value."""
-        return pl.any_horizontal(pl.col(self.schema.names[place]).is_not_null() for place in places)
-
-    def _lead(self, depth: int) -> str:
-        """What stands before a tag."""
-        return "\n" + depth * _INDENT if self._pretty else ""
-
     def _template(self, element: Element, name: str, depth: int) -> Iterator[str | int]:
-        """A punctuation's element in pieces: what is always there, and the places of columns."""
-        yield f"{self._lead(depth)[1:] if depth == 1 else self._lead(depth)}<{name}"
+        """A punctuation's element in pieces: what is always there, and the places of columns that have patterns."""
+        lead = self._elements.lead(depth)
+        yield f"{lead[1:] if depth == 1 else lead}<{name}"
         for attribute, place in element.attributes:
             yield f' {attribute}="'
             yield place
@@ -223,9 +172,13 @@ class XmlWriter:
         yield ">"
         if element.text >= 0:
             yield element.text
-        for child in element.children:
+        children = [child for child in element.children if any(map(self._has_pattern, child.columns()))]
+        for child in children:
             yield from self._template(child, child.name, depth + 1)
-        yield f"{self._lead(depth) if element.children else ''}</{name}>"
+        yield f"{lead if children else ''}</{name}>"
+
+    def _has_pattern(self, place: int) -> bool:
+        return self.schema.attributes[place].type.comparable
 
 
 def _filled(pieces: list[str | int], said: Mapping[int, str]) -> str:

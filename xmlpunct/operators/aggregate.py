@@ -14,10 +14,11 @@ import polars as pl
 
 from xmlpunct.doubles import canonical_column
 from xmlpunct.expressions.int128 import to_decimal, unscaled
+from xmlpunct.operators.prefix import SortKey
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import DOUBLE, INT, DecimalType, Type, decimal
+from xmlpunct.types import DOUBLE, INT, XML, DecimalType, Type, decimal
 
-FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX", "XMLAGG")
 
 SUMS = decimal(38, 0)
 """The type that holds a sum of 2^63 numbers of 64 bits, or of parts of decimals."""
@@ -30,18 +31,31 @@ HALF = 10**19
 class Aggregate:
     """``function`` over the input column ``argument`` (None: COUNT(*)), called ``name`` in the output.
 
-    ``distinct`` counts each value once; for MIN and MAX it makes no difference.
+    ``distinct`` counts each value once; for MIN and MAX it makes no difference. XMLAGG puts values behind each other
+    in an ``order``, those that are equal in it in their own.
     """
 
     function: str
     argument: str | None
     distinct: bool
     name: str
+    order: tuple[SortKey, ...] = ()
 
     @property
     def needs_values(self) -> bool:
-        """Whether it needs a group's distinct values until the group is closed."""
-        return self.distinct and self.function not in ("MIN", "MAX")
+        """Whether it needs a group's values until the group is closed."""
+        return self.needs_all or (self.distinct and self.function not in ("MIN", "MAX"))
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether it needs each value as often as it comes."""
+        return self.function == "XMLAGG"
+
+    @property
+    def columns(self) -> list[str]:
+        """The input columns that it reads."""
+        argument = [] if self.argument is None else [self.argument]
+        return [*argument, *(key.column for key in self.order)]
 
     @property
     def ignores_duplicates(self) -> bool:
@@ -62,6 +76,12 @@ class Aggregate:
     def _result_type(self, type_: Type) -> Type:
         if self.function in ("MIN", "MAX"):
             return type_
+        if self.function == "XMLAGG":
+            if type_ is not XML:
+                raise ValueError(f"XMLAGG wants XML, not {type_}: XMLELEMENT(NAME ..., value) makes it")
+            if self.distinct:
+                raise ValueError("XMLAGG does not take DISTINCT: XML is compared with nothing")
+            return XML
         if isinstance(type_, DecimalType):
             if self.function == "AVG" and type_.scale > 34:
                 raise ValueError(f"AVG of {type_} would need more than 38 digits: CAST it first")
@@ -80,7 +100,7 @@ class Accumulator:
     prefix: str
 
     def partials(self) -> list[pl.Expr]:
-        """Expressions over the tuples of a group."""
+        """Expressions over the tuples of a group, for XMLAGG in its order."""
         function, argument = self.aggregate.function, self.aggregate.argument
         if argument is None:
             return [pl.len().cast(pl.Int64).alias(self._name("count"))]
@@ -90,6 +110,8 @@ class Accumulator:
             return [count]
         if function in ("MIN", "MAX"):
             return [self._extreme(at).alias(self._name("value"))]
+        if function == "XMLAGG":
+            return [at.str.join("").alias(self._name("value"))]
         if isinstance(self.type, DecimalType):
             wide = unscaled(at)
             return [
@@ -125,7 +147,7 @@ class Accumulator:
     def finish(self, groups: pl.DataFrame) -> pl.Series:
         """The results. A sum that does not fit its type is null although its count is not 0."""
         function = self.aggregate.function
-        if function in ("MIN", "MAX"):
+        if function in ("MIN", "MAX", "XMLAGG"):
             return groups[self._name("value")]
         counts = groups[self._name("count")]
         if function == "COUNT":
@@ -169,7 +191,7 @@ class Accumulator:
     def _columns(self) -> dict[str, Type]:
         """The partial columns, with the types in which they travel."""
         function = self.aggregate.function
-        if function in ("MIN", "MAX"):
+        if function in ("MIN", "MAX", "XMLAGG"):
             return {self._name("value"): self.type}
         if function == "COUNT":
             return {self._name("count"): INT}

@@ -1,8 +1,9 @@
-"""The groups that a group-by retains: partial aggregates, and what DISTINCT aggregates need besides."""
+"""The groups that a group-by retains: partial aggregates, and the values that some aggregates need besides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -14,13 +15,23 @@ from xmlpunct.schema import Schema
 
 ALL = "$all"
 """Stands for the grouping attributes where there are none."""
+VALUE = "$value"
+"""The argument's value among those retained."""
+
+
+class Kept(NamedTuple):
+    """The values that some aggregates retain: of an argument and of what they sort by, ``every`` one or each once."""
+
+    every: bool
+    columns: tuple[str, ...]
 
 
 class Groups(Arrangement):
     """A row for each group, with the partial columns of its aggregates.
 
-    A DISTINCT aggregate retains (group, value) pairs instead, in an arrangement of their own. Aggregates of one
-    argument share it. With ``partial``, partial aggregates come in.
+    A DISTINCT aggregate retains (group, value) pairs instead, each once, in an arrangement of their own; XMLAGG all
+    values that are not null, with those that it sorts by. Aggregates that retain the same share it. With ``partial``,
+    partial aggregates come in.
     """
 
     def __init__(
@@ -29,11 +40,11 @@ class Groups(Arrangement):
         self.keys, self.partial = keys, partial
         self._by = [pl.col(key) for key in keys.names] or [pl.lit(0).alias(ALL)]
         self._plain = [a for a in accumulators if not a.aggregate.needs_values]
-        self._distinct = [a for a in accumulators if a.aggregate.needs_values]
+        self._valued = [a for a in accumulators if a.aggregate.needs_values]
         super().__init__(self._aggregate(schema.empty()), list(keys.names) or [ALL])
-        arguments = sorted({str(a.aggregate.argument) for a in self._distinct})
-        pairs = {argument: self._pairs(schema.empty(), argument) for argument in arguments}
-        self._values = {argument: Arrangement(pair, pair.columns) for argument, pair in pairs.items()}
+        kept = sorted({_kept(a) for a in self._valued})
+        rows = {key: self._rows(schema.empty(), key) for key in kept}
+        self._values = {key: Arrangement(frame, frame.columns) for key, frame in rows.items()}
 
     def add(self, tuples: pl.DataFrame) -> None:
         """Add tuples to their groups."""
@@ -42,8 +53,12 @@ class Groups(Arrangement):
         else:
             fresh = self._aggregate(tuples)
         self.merge(fresh, [e for a in self._plain for e in a.merges()], apart=not self.partial)
-        for argument, seen in self._values.items():
-            seen.insert(self._pairs(tuples, argument))
+        for key, seen in self._values.items():
+            rows = self._rows(tuples, key)
+            if key.every:
+                seen.append(rows.filter(pl.col(VALUE).is_not_null()))
+            else:
+                seen.insert(rows)
 
     def release(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the closed groups go; return them with all their partial columns."""
@@ -51,27 +66,36 @@ class Groups(Arrangement):
         if not len(self.keys) and not groups.height:  # the one group exists even if no tuple came
             row = {ALL: 0} | {k: v for a in self._plain for k, v in a.empty().items()}
             groups = pl.DataFrame([row], schema=self.empty.schema)
-        values = {name: seen.remove(seen.matching(closed)) for name, seen in self._values.items()}
-        for a in self._distinct:
-            groups = self._with_distinct(groups, a, values[str(a.aggregate.argument)])
+        values = {key: seen.remove(seen.matching(closed)) for key, seen in self._values.items()}
+        for a in self._valued:
+            groups = self._with_values(groups, a, values[_kept(a)])
         return groups
 
     def _aggregate(self, tuples: pl.DataFrame) -> pl.DataFrame:
         partials = [e for a in self._plain for e in a.partials()]
         return tuples.group_by(self._by, maintain_order=True).agg(partials)
 
-    def _pairs(self, tuples: pl.DataFrame, argument: str) -> pl.DataFrame:
-        """The (group, value) pairs of some tuples."""
-        return tuples.select(*self._by, pl.col(argument).alias("$value"))
+    def _rows(self, tuples: pl.DataFrame, key: Kept) -> pl.DataFrame:
+        """What some tuples have of a group and of the values that are retained."""
+        names = [VALUE, *_order(len(key.columns) - 1)]
+        return tuples.select(
+            *self._by, *(pl.col(c).alias(n) for c, n in zip(key.columns, names, strict=True))
+        )
 
-    def _with_distinct(self, groups: pl.DataFrame, a: Accumulator, values: pl.DataFrame) -> pl.DataFrame:
-        """Groups with the partial columns of a DISTINCT aggregate, from the (group, value) pairs of its argument."""
-        argument = str(a.aggregate.argument)
-        if argument in self.keys:  # the pair repeats the group's own key
-            values = values.drop("$value")
+    def _with_values(self, groups: pl.DataFrame, a: Accumulator, values: pl.DataFrame) -> pl.DataFrame:
+        """Groups with the partial columns of an aggregate, from the values of its argument."""
+        argument, order = str(a.aggregate.argument), a.aggregate.order
+        if a.aggregate.needs_all:
+            values = values.sort(
+                [*_order(len(order)), VALUE],
+                descending=[*(key.descending for key in order), False],
+                nulls_last=[*(not key.nulls_first for key in order), True],
+            )
+        if argument in self.keys:  # the row repeats the group's own key
+            values = values.drop(VALUE)
         else:
-            values = values.rename({"$value": argument})
-        partials = values.group_by(self.key).agg(a.partials())
+            values = values.rename({VALUE: argument})
+        partials = values.group_by(self.key, maintain_order=True).agg(a.partials())
         joined = join(groups, partials, self.key, "left", nulls_equal=True, order="left")
         return joined.with_columns(pl.col(k).fill_null(v) for k, v in a.empty().items() if v is not None)
 
@@ -90,3 +114,12 @@ class Groups(Arrangement):
     def restore(self, snapshot: Snapshot) -> None:
         super().restore({key: frame for key, frame in snapshot.items() if "/" not in key})
         restore(self._parts, snapshot)
+
+
+def _kept(a: Accumulator) -> Kept:
+    return Kept(a.aggregate.needs_all, tuple(a.aggregate.columns))
+
+
+def _order(count: int) -> list[str]:
+    """The names of so many columns that values are sorted by."""
+    return [f"$order{i}" for i in range(count)]

@@ -124,5 +124,9 @@ def as_text(row: Mapping[str, Any]) -> str:
 
 
 def _told(value: Any) -> Any:
-    """A value for JSON, which has no NaN and no infinity."""
+    """A value for JSON, which has no NaN and no infinity, inside an array either."""
+    if isinstance(value, list):
+        return [_told(v) for v in value]
+    if isinstance(value, dict):
+        return {name: _told(v) for name, v in value.items()}
     return DOUBLE.format(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -21,7 +21,7 @@ def read(schema: Schema, text: str) -> list[Tuple | Punctuation]:
             elements.append(Punctuation.parse(schema, f"<{piece[2:-1]}>"))
         else:
             values = zip(schema, piece.split(), strict=True)
-            t = (None if v == "null" else a.type.parse(v.replace('""', "")) for a, v in values)
+            t = (None if v == "null" else a.type.read(v.replace('""', "")) for a, v in values)
             elements.append(tuple(t))
     return elements
 

@@ -70,7 +70,7 @@ class GroupBy(Unary):
         return replace(self, aggregates=aggregates or (() if self.keys else self.aggregates[:1]))
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return [[*self.keys, *(a.argument for a in self.aggregates if a.argument is not None)]]
+        return [[*self.keys, *(name for a in self.aggregates for name in a.columns)]]
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, name)] if name in self.keys else []

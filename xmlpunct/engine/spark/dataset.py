@@ -23,7 +23,7 @@ from xmlpunct.engine.files import make_folder, sync_tree, writing
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.writer import UNHOLDABLE
+from xmlpunct.escapes import UNHOLDABLE
 from xmlpunct.names import is_xml_name
 from xmlpunct.punctuations.punctuation import to_frame
 from xmlpunct.schema import Schema
@@ -41,6 +41,12 @@ def check_dataset(options: RunOptions, schema: Schema) -> None:
         raise UsageError(
             f"a dataset such as {options.output} takes no --root, --row, --namespaces or --pretty: write a file"
         )
+    for a in schema:
+        if not a.type.comparable:
+            raise UsageError(
+                f"column {a.name} is {a.type.kind}: a dataset such as {options.output} has text in each column: "
+                "write a file"
+            )
     for name in schema.names:
         if not is_xml_name(name):
             raise UsageError(

@@ -42,7 +42,7 @@ def declared(
         if "#" in name:
             refuse(f"{name} cannot name a stream: # tells the senders of one apart", statement.this.this)
         options = _options(statement)
-        namespaces = namespaces_of(statement)
+        namespaces = namespaces_of(statement.this.expressions)
         with at(_option(statement, "element") or statement.this.this):
             element = "/".join(read_element(options.get("element", name), namespaces))
         condition = _option(statement, "where")

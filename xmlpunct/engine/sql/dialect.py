@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -16,7 +16,8 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from xmlpunct.arrays import ArrayType, array_of, check_path
-from xmlpunct.engine.sql.nesting import InsideOut, check_depth
+from xmlpunct.engine.sql.nesting import check_depth
+from xmlpunct.engine.sql.xml_syntax import XmlParser
 from xmlpunct.errors import SchemaError, SqlError
 from xmlpunct.names import is_xml_name
 from xmlpunct.paths import read_path
@@ -32,12 +33,12 @@ UNQUOTED = ("nested", "connections", "follow")
 
 
 class PunctSQL(Dialect):
-    """Standard SQL, CREATE STREAM, and PATH in column lists."""
+    """Standard SQL with its XML, CREATE STREAM, and PATH in column lists."""
 
     # Otherwise ORDER BY without NULLS would mean NULLS FIRST, as in some databases.
     NULL_ORDERING = "nulls_are_last"
 
-    class Parser(InsideOut):
+    class Parser(XmlParser):
         def _parse_create(self) -> exp.Create | exp.Command:
             start = self._prev
             if not self._match_text_seq("STREAM"):
@@ -97,26 +98,7 @@ class PunctSQL(Dialect):
             return option
 
         def _parse_stream_item(self) -> exp.Expr:
-            """A column, or XMLNAMESPACES('uri' AS prefix, DEFAULT 'uri')."""
-            token = self._curr
-            is_open = self._next and self._next.token_type == TokenType.L_PAREN
-            if not (is_open and token and token.text.upper() == "XMLNAMESPACES"):
-                return self._parse_stream_column()
-            self._advance()
-            found = exp.Properties(expressions=self._parse_wrapped_csv(self._parse_namespace))
-            found.meta.update(start=token.start, end=self._prev.end)
-            return found
-
-        def _parse_namespace(self) -> exp.Expr:
-            token = self._curr
-            is_default = self._match_text_seq("DEFAULT")
-            uri = self._parse_string() or self._fail("XMLNAMESPACES('uri' AS prefix, DEFAULT 'uri')")
-            if not is_default and not self._match_text_seq("AS"):
-                self._fail("AS and a prefix")
-            prefix = None if is_default else self._parse_id_var(any_token=True) or self._fail("a prefix")
-            found = exp.Property(this=exp.Literal.string(prefix.name if prefix else ""), value=uri)
-            found.meta.update(start=token.start, end=self._prev.end)
-            return found
+            return self._parse_namespaces() or self._parse_stream_column()
 
         def _parse_stream_column(self) -> exp.Expr:
             token = self._curr
@@ -163,10 +145,6 @@ class PunctSQL(Dialect):
 
         def _warn_unsupported(self) -> None:
             """Say nothing: what becomes a Command is refused later, with its place."""
-
-        def _fail(self, message: str, token: Token | None = None) -> NoReturn:
-            self.raise_error(message, token or self._curr or self._prev)
-            raise AssertionError(message)  # not reached: errors are raised at once
 
 
 def parse_statements(sql: str) -> list[exp.Expr]:
@@ -284,13 +262,13 @@ def parse_columns(text: str) -> Schema:
 def schema_of(create: exp.Expr) -> Schema:
     """The schema of a CREATE STREAM."""
     columns = [c for c in create.this.expressions if isinstance(c, exp.ColumnDef)]
-    return _schema_of(columns, namespaces_of(create), create, inside=False)
+    return _schema_of(columns, namespaces_of(create.this.expressions), create, inside=False)
 
 
-def namespaces_of(create: exp.Expr) -> dict[str, str]:
-    """The namespaces that the column list of a CREATE STREAM declares, by prefix (empty: the default one)."""
+def namespaces_of(items: Iterable[exp.Expr]) -> dict[str, str]:
+    """The namespaces that XMLNAMESPACES among some items declares, by prefix (empty: the default one)."""
     found: dict[str, str] = {}
-    for item in create.this.expressions:
+    for item in items:
         for one in item.expressions if isinstance(item, exp.Properties) else ():
             prefix, uri = one.name, one.args["value"].name
             if not uri or set("{}") & set(uri):

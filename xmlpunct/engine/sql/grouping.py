@@ -10,7 +10,7 @@ from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.scalars import AGGREGATES, Scalars
 from xmlpunct.engine.sql.scope import Relation, Unused
-from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.schema import Attribute, Schema
 
 
@@ -25,7 +25,7 @@ class Grouping:
         self.inputs: dict[Expression, str] = {}
         self.keys: dict[Expression, Column] = {}
         self.aggregates: list[ops.Aggregate] = []
-        self._results: dict[tuple[str, str | None, bool], Column] = {}
+        self._results: dict[tuple[str, str | None, bool, tuple[ops.SortKey, ...]], Column] = {}
         self._result_columns = set[Expression]()
         self._input_names, self._result_names = Unused(), Unused(relation.node.schema.names)
         self._arguments = Scalars(relation, "an aggregate")
@@ -38,6 +38,9 @@ class Grouping:
         """The column of results of an aggregate."""
         function = AGGREGATES[type(node)]
         operand = only(node, "this", unread=("big_int",))
+        items: list[exp.Expr] = []
+        if function == "XMLAGG" and isinstance(operand, exp.Order):
+            operand, items = take(operand, "this", "expressions")
         if operand is None:
             refuse(f"{function} wants an argument", node)
         distinct = isinstance(operand, exp.Distinct)
@@ -53,14 +56,16 @@ class Grouping:
                 refuse("DISTINCT * makes no sense", node)
         else:
             expression = self._arguments.read(operand)
-            if distinct or function != "COUNT":
+            if function != "XMLAGG" and (distinct or function != "COUNT"):
                 check_comparable(expression.type, function, node)
             argument, label = self._input(expression), str(expression)
             schema = Schema.of([Attribute(argument, expression.type, expression.nullable)])
-        same = (function, argument, distinct)
+        order = tuple(map(self._sort_key, items))
+        same = (function, argument, distinct, order)
         if same not in self._results:
-            name = self._result_names.take(f"{function}({'DISTINCT ' * distinct}{label})")
-            aggregate = ops.Aggregate(function, argument, distinct, name)
+            sorted_by = f" ORDER BY {', '.join(map(str, order))}" if order else ""
+            name = self._result_names.take(f"{function}({'DISTINCT ' * distinct}{label}{sorted_by})")
+            aggregate = ops.Aggregate(function, argument, distinct, name, order)
             with at(node):
                 attribute = aggregate.attribute(schema, bool(self.keys))
             self.aggregates.append(aggregate)
@@ -83,13 +88,23 @@ class Grouping:
         """
 
         def change(e: Expression) -> Expression | None:
-            if e in self.keys:
+            # A constant may be a function's own, such as LIKE's pattern, which must be one.
+            if e in self.keys and (e is expression or not isinstance(e, Literal)):
                 return self.keys[e]
             if isinstance(e, Column) and e not in self._result_columns:
                 refuse(f"column {e.name} is neither in GROUP BY nor inside an aggregate", places[e.name])
             return None
 
         return expression.rewrite(change)
+
+    def _sort_key(self, item: exp.Expr) -> ops.SortKey:
+        """An item of an aggregate's ORDER BY, over what the query reads."""
+        node, desc, nulls_first = take(item, "this", "desc", "nulls_first")
+        if isinstance(node, exp.Literal):
+            refuse(f"ORDER BY {node.sql()} inside an aggregate sorts nothing: name what to sort by", node)
+        expression = self._arguments.read(node)
+        check_comparable(expression.type, "ORDER BY", node)
+        return ops.SortKey(self._input(expression), bool(desc), bool(nulls_first))
 
     def _input(self, expression: Expression) -> str:
         if expression not in self.inputs:

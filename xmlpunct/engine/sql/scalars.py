@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
 
 from xmlpunct.engine.sql.arguments import only, take
+from xmlpunct.engine.sql.constructors import Reading, element, forest
 from xmlpunct.engine.sql.dialect import at, refuse, type_of
 from xmlpunct.engine.sql.scope import Field, Relation
+from xmlpunct.engine.sql.xml_syntax import XmlAgg, XmlAttributes, XmlForest
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import FUNCTIONS, Column, Expression, Function
 from xmlpunct.expressions.functions.arithmetic import NEGATIVE
@@ -25,6 +27,7 @@ AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Avg: "AVG",
     exp.Min: "MIN",
     exp.Max: "MAX",
+    XmlAgg: "XMLAGG",
 }
 
 SUBQUERY = "a subquery can stand in FROM, and as IN (...) or EXISTS (...) joined to the rest of WHERE by AND"
@@ -33,9 +36,6 @@ FIELD = "field"
 """The key under which a column's syntax carries its field, if that is known already."""
 
 AggregateHandler = Callable[[exp.Expr], Column]
-
-Reading = Generator[exp.Expr, Expression, Expression]
-"""Reads a node: yields those below it, is sent their trees, and returns its own."""
 
 
 class Scalars:
@@ -186,6 +186,8 @@ class Scalars:
 
 
 def _unknown(node: exp.Expr) -> str:
+    if isinstance(node, XmlAttributes):
+        return "XMLATTRIBUTES stands in XMLELEMENT"
     if isinstance(node, exp.Anonymous):
         return f"there is no function {node.name}"
     if isinstance(node, exp.Window):
@@ -224,4 +226,6 @@ _READERS: dict[type[exp.Expr], Reader] = {
     exp.Like: Scalars._like,
     exp.Escape: Scalars._like,
     exp.Extract: Scalars._extract,
+    exp.XMLElement: lambda self, node: element(node, self.relation),
+    XmlForest: lambda self, node: forest(node, self.relation),
 }

@@ -201,7 +201,8 @@ NOT = Function(
     notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3))
 IS_NULL = Function(
     "IS NULL", lambda record, args: record.call(BOOLEAN, *args), lambda call, value: Outcome(value.is_null()),
-    arity=(1, 1), notation=Notation(lambda call: [*call.operand(0), " IS NULL"], 5), nullable=_never_null)
+    arity=(1, 1), takes_whole=True, nullable=_never_null,
+    notation=Notation(lambda call: [*call.operand(0), " IS NULL"], 5))
 CASE = Function(
     "CASE", _typed_case, _chosen, arity=(1, maxsize), notation=Notation(_written_case), compile=branches,
     nullable=lambda args: any_null([*args[1::2], args[-1]]))
