@@ -217,17 +217,8 @@ class Fuzzer:
             assert_same(parser, split, specs)
 
 
-_LOOKED_UP = Parser(
-    (
-        StreamSpec(
-            "s",
-            Schema.parse(
-                "w STRING PATH '.', a STRING, b STRING, i STRING PATH '@i', u STRING PATH '@o:i', XMLNAMESPACES('urn:o' AS o)"
-            ),
-            "t",
-        ),
-    )
-)
+_COLUMNS = "w STRING PATH '.', a STRING, b STRING, i STRING PATH '@i', o STRING PATH '@o:i'"
+_LOOKED_UP = Parser([StreamSpec("s", Schema.parse(f"XMLNAMESPACES('urn:o' AS o), {_COLUMNS}"), "t")])
 _NONE = "\0"
 _TAG_NAME = re.compile(rb"<([^\s/>]+)")
 
