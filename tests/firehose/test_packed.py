@@ -197,7 +197,7 @@ def test_little_is_lost_of_what_came_long_ago(monkeypatch: pytest.MonkeyPatch, p
     assert failure is not None
     assert failure.byte == len(found)
     assert of_file.startswith(found)
-    assert len(found) >= len(of_file) - (1024 if kept < at else 0)
+    assert len(found) >= len(of_file) - (4096 if kept < at else 0)
 
 
 @EVERY

@@ -28,7 +28,7 @@ KEPT_BYTES = 2**22
 """How much is remembered of what comes from where nothing can be read again, for when it turns out to be corrupt."""
 _PEEKED_BYTES = 2**10
 _STORED_BYTES = 2**16
-_LIVE_BYTES = 2**10
+_LIVE_BYTES = 2**12
 _XZ_MEMORY_BYTES = 2**28  # the largest preset needs a quarter of this
 
 
