@@ -255,10 +255,11 @@ BOMB = """
 import re, sys
 from xmlpunct.firehose import parse
 from xmlpunct.schema import Schema
-try:
-    list(parse(sys.argv[1], Schema.parse("a INT"), element="t"))
-except Exception as error:
-    print(error)
+for path in sys.argv[1:]:
+    try:
+        list(parse(path, Schema.parse("a INT"), element="t"))
+    except Exception as error:
+        print(error)
 print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])
 """
 
