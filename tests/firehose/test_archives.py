@@ -8,6 +8,8 @@ import io
 import lzma
 import os
 import random
+import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.firehose.test_packed import Drops, everything, taken, zstd
+from tests.firehose.test_packed import BOMB, Drops, everything, taken, zstd
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import Source, archives, open_source, parse
 from xmlpunct.firehose.steady import ChangedError
@@ -211,6 +213,28 @@ def test_a_header_that_wants_memory() -> None:
     info.type, info.size = tarfile.GNUTYPE_LONGNAME, 1 << 32
     with pytest.raises(SourceError, match="a header that is too long"):
         list(parse(info.tobuf(tarfile.GNU_FORMAT) + bytes(5000), A, element="t"))
+
+
+def test_bombs_take_no_memory(tmp_path: Path) -> None:
+    """Members that unpack to far more than may be, from few bytes, and archives that do."""
+    bomb = b"<r><t><a>" + b" " * (5 << 23)
+    packed = gzip.compress(bomb)
+    bombs = {
+        "deflate.zip": zipped({"a.xml": bomb}),
+        "bzip2.zip": zipped({"a.xml": bomb}, zipfile.ZIP_BZIP2),
+        "gzip.tar": tarred({"a.xml.gz": packed}),
+        "tar.xz": lzma.compress(tarred({"a.xml.gz": gzip.compress(packed)})),
+        "gz.gz": gzip.compress(gzip.compress(packed)),
+    }
+    for name, data in bombs.items():
+        assert len(data) < 1 << 17
+        (tmp_path / name).write_bytes(data)
+    paths = [str(tmp_path / name) for name in bombs]
+    run = subprocess.run([sys.executable, "-c", BOMB, *paths], capture_output=True, text=True, check=True)
+    *reasons, peak = run.stdout.splitlines()
+    assert len(reasons) == len(bombs)
+    assert all("too large: an element longer than" in reason for reason in reasons)
+    assert int(peak) < 450_000
 
 
 def test_an_archive_written_since_it_was_listed(tmp_path: Path) -> None:

@@ -164,6 +164,18 @@ def test_columns_that_are_not_needed_are_judged_all_the_same() -> None:
     assert found.rejects == whole.rejects
 
 
+def test_items_of_a_tuple_that_is_cut_count_with_it() -> None:
+    """Nothing in the document is undeclared, so nothing in it is walked over twice."""
+    spec = StreamSpec("s", Schema.parse("l ARRAY(q INT, u STRING PATH '@u'), m ARRAY(v INT PATH '@v')"), "t")
+    parser = Parser([spec])
+    data = b"<r><t><l><q>1</q></l><m v='2'/></t><t/><t><l u='x'/><l><q>3</q></l><m v='4'/></t></r>"
+    for stop in range(len(data) + 1):
+        ahead = parser.ahead(Split("doc", Position(), data[:stop], False))
+        assert ahead is not None
+        split = Split("doc", Position(), data[: ahead.boundary], False)
+        assert everything(parser.parse(split)) == everything(parse_conforming(split, [spec]))
+
+
 def test_damage() -> None:
     for seed in range(60):
         some(Random(seed))

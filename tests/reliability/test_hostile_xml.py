@@ -9,6 +9,7 @@ import json
 import resource
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.fuzz.fuzz_reader import PATIENCE
 from tests.fuzz.rules import check, source
 from tests.reliability.support import LONG
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose import Limits, Source, dictionary, splitter
+from xmlpunct.firehose import Limits, Source, dictionary, faults, parser, splitter, walker
 from xmlpunct.firehose import sniff as sniffing
 
 LIMITS = Limits()
@@ -282,6 +283,40 @@ def test_memory_is_bounded(name: str) -> None:
     refused_early = found["read_mb"] <= LIMITS.element / 2**20 + 1
     assert refused_early or found["read_mb"] >= FLOODS[name]
     assert not refused_early or ", byte " in found["error"]
+
+
+LOOKS = (
+    (walker, "_walk", 1),
+    (splitter, "tokens", 0),
+    (splitter, "forbidden", 0),
+    (parser._Parse, "feed", 2),
+    (faults, "tokens", 0),
+    (faults, "_complaint", 1),
+    (faults, "forbidden", 0),
+)
+"""What looks at bytes, and which argument they are."""
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_nothing_is_looked_at_over_and_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many pieces come, each byte is looked at a few times: else this would be some thirty times."""
+    looked = 0
+
+    def counting(owner: Any, function: str, place: int) -> None:
+        plain = getattr(owner, function)
+
+        def counted(*given: Any) -> Any:
+            nonlocal looked
+            looked += len(given[place])
+            return plain(*given)
+
+        monkeypatch.setattr(owner, function, counted)
+
+    for one in LOOKS:
+        counting(*one)
+    size = 2**18
+    read(BY_NAME[name], size, 2**12)
+    assert looked < 10 * size
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,11 @@ MOST_LAYERS = 4
 """How many times over something may be compressed."""
 HEAD_BYTES = 4
 """How many bytes tell what something is compressed with."""
+KEPT_BYTES = 2**22
+"""How much is remembered of what comes from where nothing can be read again, for when it turns out to be corrupt."""
 _PEEKED_BYTES = 2**10
 _STORED_BYTES = 2**16
-_LIVE_BYTES = 2**10
+_LIVE_BYTES = 2**12
 _XZ_MEMORY_BYTES = 2**28  # the largest preset needs a quarter of this
 
 
@@ -98,7 +100,7 @@ def format_of(head: bytes) -> Format | None:
 class Tap:
     """Bytes as they come, the first of which can be looked at before they are read.
 
-    ``again`` goes back to the first, where that is possible.
+    ``again`` goes back to the first, where that is possible. Where it is not, `keep` remembers them for a while.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Tap:
         self._some, self._again = some, again
         self._head = b""
         self._failure: Exception | None = None
+        self._kept: bytearray | None = None
         self.taken = 0
         """How many bytes have come, looked at or read."""
 
@@ -154,13 +157,25 @@ class Tap:
         """Take note that the file was gone to a byte."""
         self._head, self.taken = b"", byte
 
+    def keep(self) -> None:
+        """Remember what is still to be read, up to `KEPT_BYTES`, if it cannot be read again."""
+        if not self.is_file:
+            self._kept = bytearray(self._head)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether all is there that will be, so that nobody waits for it."""
+        return self._again is not None
+
     @property
     def can_rewind(self) -> bool:
         """Whether `rewound` is likely to succeed."""
-        return self._again is not None
+        return self.is_file or self._kept is not None
 
     def rewound(self) -> Tap | None:
         """The same bytes from the first on, if that can be; this tap is not to be read any more then."""
+        if self._kept is not None:
+            return Tap(io.BytesIO(self._kept).read)
         if self._again is not None:
             with suppress(OSError, ValueError):
                 self._again()
@@ -172,6 +187,10 @@ class Tap:
             raise self._failure
         data = self._some(size) or b""
         self.taken += len(data)
+        if self._kept is not None:
+            self._kept += data
+            if len(self._kept) > KEPT_BYTES:
+                self._kept = None
         return data
 
 
@@ -183,13 +202,15 @@ class Unpacked:
         self.position = 0
         """How many bytes have been unpacked."""
         self._stored, self._single = stored, single
+        if kind.engine is not Inflate:  # of which nothing is lost
+            stored.keep()
         self._streams = _unpacking(kind, stored, single)
         self._failure: SourceError | None = None
 
     def read(self, size: int) -> bytes:
         """At most ``size`` bytes, as soon as there are any; none at the end. Raises `SourceError`."""
         pieces = [self._piece(size)]
-        if self._stored.can_rewind:  # a file, which nobody waits for
+        if self._stored.is_file:
             left = size - len(pieces[0])
             with suppress(SourceError):  # which is raised again when what comes before it is taken
                 while left and pieces[-1]:
@@ -201,7 +222,7 @@ class Unpacked:
         if self._failure is not None:
             raise self._failure
         try:
-            unpacked = self._streams.read(min(size, PIECE_BYTES))
+            unpacked = self._streams.read(min(size, self._most))
         except _Broken as broken:
             unpacked = self._before() if broken.before is None else broken.before
             byte = self.position + len(unpacked)
@@ -212,11 +233,19 @@ class Unpacked:
         self.position += len(unpacked)
         return unpacked
 
+    @property
+    def _most(self) -> int:
+        """How much to unpack at once: what is lost with an error where nothing comes again."""
+        return PIECE_BYTES if self._stored.can_rewind or self._kind.engine is Inflate else _LIVE_BYTES
+
     def _before(self) -> bytes:
         """What comes before the byte that fails and was lost with it, as far as the stored bytes come again."""
-        stored = self._stored.rewound()
-        if stored is None:
+        near = self._stored.at - _STORED_BYTES
+        again = self._stored.rewound()
+        if again is None:
             return b""
+        # An engine that is given a byte at a time gives all that it can before it sees what is wrong.
+        stored = Tap(lambda size: again.read(max(1, min(size, near - again.at))))
         streams, left, unpacked = _unpacking(self._kind, stored, self._single), self.position, bytearray()
         with suppress(_Broken):
             while left and (data := streams.read(min(left, PIECE_BYTES))):
@@ -296,18 +325,17 @@ def _singly(engine: Inflate, data: bytes) -> bytes:
 
 
 class ByArrow:
-    """zstd, which Python itself cannot unpack everywhere. What cannot be read again is unpacked in small steps."""
+    """zstd, which Python itself cannot unpack everywhere."""
 
     def __init__(self, stored: Tap) -> None:
         import pyarrow as pa
 
         self._file = _ForArrow(stored)
         self._streams = pa.CompressedInputStream(pa.PythonFile(self._file, mode="r"), "zstd")
-        self._step = PIECE_BYTES if stored.can_rewind else _LIVE_BYTES
 
     def read(self, size: int) -> bytes:
         try:
-            return bytes(self._streams.read(min(size, self._step)))
+            return bytes(self._streams.read(size))
         except OSError as error:
             if self._file.failure is not None:
                 raise self._file.failure from None

@@ -199,7 +199,10 @@ class Walker:
         for number, table in enumerate(shape.tables[1:], 1):
             heads, own = walk.rows[grown_.items[place, number]]
             of = np.frombuffer(heads, np.int32).reshape(-1, 4)[:, 0].astype(np.int64)
-            items.append(Items(_columns(data, walk.side, table.end - table.first, own), of))
+            # Those of a tuple that is not complete, and come last, do not count yet.
+            count = int(np.searchsorted(of, len(items[table.parent].of) if table.parent else len(tuples)))
+            width_of = table.end - table.first
+            items.append(Items(_columns(data, walk.side, width_of, own[: count * width_of * 8]), of[:count]))
         wrong = {row: (slot, "given more than once") for kind, row, slot in walk.faults if kind == 2 * place}
         group = [self.shapes[i] for i in self.groups[self.trees.index(grown_)]]
         first = sum(2 * s.width + len(s.said) for s in group[:place])
