@@ -90,6 +90,25 @@ static PyObject *py_strings(PyObject *self, PyObject *args)
     return found;
 }
 
+/* Whether each is a text, of letters, digits and `-._:` alone. */
+static PyObject *py_are_plain(PyObject *self, PyObject *given)
+{
+    Texts texts;
+    if (!texts_begin(&texts, given))
+        return NULL;
+    int fine = 1, inside = 1;
+    for (int64_t i = 0; fine && i < texts.count; i++) {
+        int64_t size;
+        const uint8_t *at = text_at(&texts, i, &size), *end = at + size;
+        inside = at != NULL;
+        for (fine = inside && size > 0; fine && at < end; at++)
+            fine = (uint8_t)((*at | 0x20) - 'a') < 26 || (uint8_t)(*at - '0') < 11 || *at == '-' || *at == '.' || *at == '_';
+    }
+    texts_end(&texts);
+    (void)self;
+    return inside ? PyBool_FromLong(fine) : outside();
+}
+
 /* Arrow's views of the texts: each its size, and the text itself; or its first bytes, and where in `rest` it is. */
 static void views(const Texts *texts, uint8_t *into, uint8_t *rest)
 {
@@ -398,6 +417,7 @@ static PyObject *py_newlines(PyObject *self, PyObject *data)
 PyMethodDef value_methods[] = {
     {"newlines", py_newlines, METH_O, NULL},
     {"tokens", py_tokens, METH_O, NULL},
+    {"are_plain", py_are_plain, METH_O, NULL},
     {"strings", py_strings, METH_VARARGS, NULL},
     {"views", py_views, METH_VARARGS, NULL},
     {"numbers", py_numbers, METH_VARARGS, NULL},
