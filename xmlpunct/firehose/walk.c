@@ -377,16 +377,15 @@ int walk(Walk *w, const uint8_t *opened, int64_t size)
     for (;;) {
         const uint8_t *begin = at;
         if (at < end && *at != '<') {
-            int odd = 0;
-            if (!(at = text_end(begin, end, &odd)) || at - begin > w->limits.text)
+            int odd = 0, is_kept = w->depth && w->tree->nodes[w->open[w->depth - 1].node].flags & TEXT;
+            if (!is_kept)
+                at = skip_space(at, end); /* mostly there is no more between tags */
+            if (at < end && *at != '<' && (!w->depth || !(at = text_end(at, end, &odd))))
                 return PASS;
-            if (!w->depth) {
-                if (!is_blank(begin, (int32_t)(at - begin)))
-                    return PASS;
-            } else if (at < end && w->tree->nodes[w->open[w->depth - 1].node].flags & TEXT
-                       && (status = collect(w, begin, at, CHARACTERS, odd))) {
+            if (at - begin > w->limits.text)
+                return PASS;
+            if (is_kept && at < end && (status = collect(w, begin, at, CHARACTERS, odd)))
                 return status;
-            }
         }
         if (at == end)
             return DONE;
