@@ -48,7 +48,7 @@ static inline const uint8_t *skip_space(const uint8_t *at, const uint8_t *end)
 static inline uint8_t *room(Buffer *buffer, size_t more)
 {
     if (buffer->room - buffer->size < more) {
-        size_t wanted = 2 * buffer->room + more + 256;
+        size_t wanted = 4 * buffer->room + more + 256;
         uint8_t *found = realloc(buffer->at, wanted);
         if (!found)
             return NULL;

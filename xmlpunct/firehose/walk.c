@@ -150,25 +150,35 @@ static inline int take_expected(Walk *w, const uint8_t **at)
     const Tree *tree = w->tree;
     if (!top->node || !tree->tables[tree->nodes[top->node].children].count || w->depth >= w->limits.depth)
         return DONE;
-    const int32_t *targets = tree->targets + w->unprefixed.space, wide = tree->space_count + 2;
-    const uint8_t *here = *at, *end = w->end;
+    const int32_t *targets = tree->targets + w->unprefixed.space, *order = w->order;
+    const int64_t wide = tree->space_count + 2, most = w->limits.text;
+    const uint8_t *here = *at, *const data = w->data, *const end = w->end;
+    int64_t left = w->limits.inside - w->inside;
+    int32_t last = top->last;
     int status = DONE;
-    while (!status) {
-        int32_t number = w->order[top->last];
+    for (; left > 0 && !status; left--) {
+        int32_t number = order[last];
         const Name *entry = tree->entries + number;
-        const Node *node = tree->nodes + targets[(int64_t)number * wide];
-        const uint8_t *begin = here + entry->size + 2;
+        const Node *node = tree->nodes + targets[number * wide];
+        const int64_t size = entry->size;
+        const uint8_t *begin = here + size + 2;
         if (end - begin < 8 || *here != '<' || !is_closed(tree, entry, here + 1) || !(node->flags & LEAF))
             break;
         const uint8_t *stop = skip_text(begin, end);
-        if (end - stop < entry->size + 10 || stop[0] != '<' || stop[1] != '/' || !is_closed(tree, entry, stop + 2)
-            || stop - begin > w->limits.text || w->inside >= w->limits.inside)
+        if (end - stop < size + 10 || stop[0] != '<' || stop[1] != '/' || !is_closed(tree, entry, stop + 2)
+            || stop - begin > most)
             break;
-        status = take_value(w, node, begin, stop);
-        here = stop + entry->size + 3;
-        top->last = number;
+        if (node->flags & VALUE)
+            status = set(w, node->slot, (int32_t)(begin - data), (int32_t)(stop - begin));
+        here = stop + size + 3;
+        last = number;
     }
-    *at = here;
+    if (here > *at) {
+        w->inside = w->limits.inside - left;
+        top->parts = 1;
+        top->last = last;
+        *at = here;
+    }
     return status;
 }
 
