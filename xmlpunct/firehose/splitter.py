@@ -112,7 +112,9 @@ class Splitter:
 
     def _bytes(self, begin: int, end: int) -> bytes:
         """Some of the data, without a copy where it is all of them."""
-        return bytes(memoryview(self._data)[begin:end]) if begin or end < len(self._data) else bytes(self._data)
+        return (
+            bytes(memoryview(self._data)[begin:end]) if begin or end < len(self._data) else bytes(self._data)
+        )
 
     def end(self) -> None:
         """No more bytes will come, and that is how the source ends."""
