@@ -175,7 +175,7 @@ static inline int read_value(const uint8_t **at, const uint8_t *end, Attribute *
     found->value.at = here;
     found->odd = 0;
     for (;;) {
-        here = skip_quoted(here, end, (char)quote);
+        here = quote == '"' ? skip_quoted(here, end, '"') : skip_quoted(here, end, '\'');
         if (here == end)
             return PART;
         uint32_t code;

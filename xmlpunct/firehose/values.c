@@ -112,11 +112,12 @@ static PyObject *py_are_plain(PyObject *self, PyObject *given)
 /* Arrow's views of the texts: each its size, and the text itself; or its first bytes, and where in `rest` it is. */
 static void views(const Texts *texts, uint8_t *into, uint8_t *rest)
 {
-    const uint8_t *first = texts->first.buf, *end = first + texts->first.len;
+    const Texts own = *texts; /* which no view that is written changes */
+    const uint8_t *first = own.first.buf, *end = first + own.first.len;
     int32_t at = 0;
-    for (int64_t i = 0; i < texts->count; i++, into += 16) {
+    for (int64_t i = 0; i < own.count; i++, into += 16) {
         int64_t size;
-        const uint8_t *text = text_at(texts, i, &size);
+        const uint8_t *text = text_at(&own, i, &size);
         uint64_t words[2] = {0, 0};
         int32_t count = size < 0 ? 0 : (int32_t)size;
         if (count > INLINE) {
@@ -343,9 +344,10 @@ static inline int is_space(uint8_t byte)
 /* Read all texts; 0 if one is not inside the buffers. `left` says which are not read, those that are none included. */
 static inline int read_all(const Texts *texts, Read read, int width, int scale, int whole, uint8_t *into, uint8_t *left)
 {
-    for (int64_t i = 0; i < texts->count; i++, into += width) {
+    const Texts own = *texts; /* which no value that is written changes */
+    for (int64_t i = 0; i < own.count; i++, into += width) {
         int64_t size;
-        const uint8_t *at = text_at(texts, i, &size), *end = at + (size < 0 ? 0 : size);
+        const uint8_t *at = text_at(&own, i, &size), *end = at + (size < 0 ? 0 : size);
         if (!at)
             return 0;
         while (at < end && is_space(*at))
