@@ -6,6 +6,9 @@ Each takes what is `Wanted`, prepares what needs no document, and gives a functi
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -135,6 +138,9 @@ def able(wanted: Wanted, data: bytes, right: pl.DataFrame) -> tuple[dict[str, Re
         if not common.installed(name):
             cannot[name] = "is not installed"
             continue
+        if not survives(name, wanted, data):
+            cannot[name] = "crashes on this document"
+            continue
         try:
             read = prepare(wanted)
             same = _plain(read(data)).equals(_plain(right))
@@ -148,5 +154,17 @@ def able(wanted: Wanted, data: bytes, right: pl.DataFrame) -> tuple[dict[str, Re
     return can, cannot
 
 
+def survives(name: str, wanted: Wanted, data: bytes) -> bool:
+    """Whether a contender leaves its process alive: it is tried in one of its own."""
+    given = pickle.dumps((wanted, data))
+    command = [sys.executable, "-W", "ignore", __file__, name]
+    return subprocess.run(command, input=given, stderr=subprocess.DEVNULL).returncode >= 0
+
+
 def _plain(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.String).fill_null(""))
+
+
+if __name__ == "__main__":
+    asked, document = pickle.load(sys.stdin.buffer)
+    ALL[sys.argv[1]](asked)(document)

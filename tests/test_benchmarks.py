@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -126,3 +128,17 @@ def test_capacity_prints_the_tables_of_its_page(data: Path) -> None:
 
     assert names(page) - names(tables) == {"`b`", "`bs`"}  # which take Spark
     assert names(tables) <= names(page)
+
+
+def test_a_contender_may_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pygixml.py").write_text("import os\n\ndef parse_string(text):\n    os.abort()\n")
+    (tmp_path / "pygixml-1.dist-info").mkdir()
+    (tmp_path / "pygixml-1.dist-info" / "METADATA").write_text("Name: pygixml\nVersion: 1\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(BENCHMARKS), *sys.path])
+    readers = import_module("readers")
+
+    wanted = readers.Wanted(("r", "t"), {"a": ("a",)}, {"a": pl.Int64})
+    can, cannot = readers.able(wanted, b"<r><t><a>1</a></t></r>", pl.DataFrame({"a": [1]}))
+    assert "lxml" in can
+    assert cannot["pygixml"] == "crashes on this document"

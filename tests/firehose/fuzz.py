@@ -114,6 +114,16 @@ ODD = [
     "<r></r x>",
     "<r></rr>",
     "<rr></r>",
+    "<r><t i='1' u='2'/><t u='1' i='2'/><t ii='1' i='2'/></r>",
+    "<r><t i='1' ii='2' u='3' v='4' w='5' x='6' y='7' z='8' i_='9'/></r>",
+    "<r><t i='1' u='2'/><t u='1' u='2'/></r>",
+    "<r><t i='1'/><t i ='1'/><t i\n=\n'1'\n/><t i= '1' ></t\n></r>",
+    "<r><t><b v='1'>x</b><b v='1'/><a v='1' w='2'>1</a></t><t><a>1</a><b>2</b></t><t><b>1</b><a>2</a></t></r>",
+    "<r><t><z v='1'>x<y/></z><z v='1'/><z v='1' xmlns='urn:z'/><z xmlns:o='urn:z'>x</z><o:z/></t></r>",
+    "<r xmlns:o='urn:o'><t><o:z>1</o:z><o:a>1</o:a><o:z></z></t></r>",
+    "<r xmlns:o='urn:o'><t o:i='1' i='2'/><t i='1' o:i='2' xmlns:p='urn:o' p:i='3'/></r>",
+    "<r>\n \t<t>\r\n <a>1</a>\n x\n <b> 2 </b>\n]]</t>\n ]]></r>",
+    "<r>\n <t/>\n x \u00e9 <t/> &amp; <t/> \x01</r>",
 ]
 """Documents of which each has something of its own."""
 

@@ -14,8 +14,6 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import INT, STRING, Type
 
 _FIRST = np.zeros(1, np.int64)
-_PLAIN = "^[A-Za-z0-9_.:-]+$"
-"""A text that as a pattern is a constant of type STRING, and the same text."""
 
 
 def batch_of(schema: Schema, texts_by_attribute: Sequence[Cells | None]) -> PunctuationBatch | None:
@@ -31,7 +29,7 @@ def batch_of(schema: Schema, texts_by_attribute: Sequence[Cells | None]) -> Punc
     """
     known = [*enumerate(texts_by_attribute)]
     if sum(cells is not None and len(cells) > 0 and not _open(cells.take(_FIRST)) for _, cells in known) > 1:
-        return None  # which is soon seen
+        return None
     said = [i for i, cells in known if not _open(cells)]
     if len(said) != 1:
         return None
@@ -44,9 +42,15 @@ def batch_of(schema: Schema, texts_by_attribute: Sequence[Cells | None]) -> Punc
             return None
         return PunctuationBatch.of_ranges(schema, said[0], *bounds)
     values = _constants(attribute.type, cells, attribute.name)
-    if values is None or not (_ascends(values) or values.n_unique() == len(values)):
+    if values is None or not (_ascends(values) or _is_numbered(cells) or values.n_unique() == len(values)):
         return None
     return PunctuationBatch.of_column(schema, said[0], values)
+
+
+def _is_numbered(cells: Cells) -> bool:
+    """A quick yes for texts: whether they are numbers that ascend, so that all differ."""
+    numbers = _integers(cells, "") if cells.text(0).isdecimal() else None
+    return numbers is not None and _ascends(numbers)
 
 
 def _ascends(values: pl.Series) -> bool:
@@ -98,6 +102,8 @@ def _integers(cells: Cells, name: str) -> pl.Series | None:
 
 def _open(cells: Cells | None) -> bool:
     """Whether all patterns are ``*``."""
+    if cells is not None and len(cells) and cells.size[0] >= 0 and cells.text(0) != "*":
+        return False  # which is soon seen
     return cells is None or bool(cells.missing.all() or (cells.texts("") == "*").all())
 
 
@@ -106,6 +112,5 @@ def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:
     if type_ is INT:
         return _integers(cells, name)
     if type_ is STRING:
-        texts = cells.texts(name)
-        return texts if not texts.null_count() and texts.str.contains(_PLAIN).all() else None
+        return cells.texts(name) if cells.are_plain else None
     return None

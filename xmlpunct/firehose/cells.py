@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ _NUMBERS: dict[Type, tuple[str, pa.DataType]] = {
     TIMESTAMP: ("TIMESTAMP", pa.timestamp("us", "UTC")),
     BOOLEAN: ("BOOLEAN", pa.bool_()),
 }
+
+_PLAIN = re.compile("[A-Za-z0-9._:-]+")
 
 # glibc hands large pieces of freed memory back at once, and fetching them again costs as much as all else here.
 # It keeps what is smaller than the largest piece it has seen freed, if that was less than 32 MiB.
@@ -87,6 +90,13 @@ class Cells:
         missing = self.missing
         start, size = np.where(missing, others.start, self.start), np.where(missing, others.size, self.size)
         return Cells(self.data, self.side, start, size)
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether each is a text, of letters, digits and `-._:` alone."""
+        if native.COMPILED:
+            return native.are_plain(self._texts)
+        return all(_PLAIN.fullmatch(text) for text in self.listed())
 
     def texts(self, name: str) -> pl.Series:
         """All of them as a column of strings, which keeps nothing of what was read."""

@@ -12,6 +12,7 @@ from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.schema import Attribute
 from xmlpunct.types import STRING, XML, Type, Value
 
+_NO_ROWS = np.empty(0, np.int64)
 FEW = 32
 """So few texts are read sooner one by one."""
 SHOWN = 60
@@ -67,7 +68,7 @@ def convert(type_: Type, cells: Cells, name: str) -> tuple[pl.Series, dict[int, 
     if read is None:
         return _convert(type_, cells, name)
     values, left = read
-    rows = np.flatnonzero(left & ~cells.missing)
+    rows = np.flatnonzero(left & ~cells.missing) if left.any() else _NO_ROWS
     if not len(rows):
         return values, {}
     others, reasons = _convert(type_, cells.take(rows), name)

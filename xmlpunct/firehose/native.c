@@ -88,6 +88,8 @@ static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Num
             name->size = entries.at[2 * j + 1];
             const uint8_t *text = tree->names + name->at;
             name->head = load(text, text + name->size);
+            name->mask = first_bytes(name->size + 1);
+            name->closed = name->head | (name->mask & ~first_bytes(name->size) & EVERY('>'));
             uint32_t place = name_hash(name->head, text, name->size);
             while (tree->buckets[bucket + (int32_t)(place & (uint32_t)table->mask)] >= 0)
                 place++;

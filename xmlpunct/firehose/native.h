@@ -35,9 +35,9 @@ typedef struct {
     int32_t item, first; /* of an item its kind of row, and the first of its cells among those of the tuple */
 } Node;
 
-/* A name: its first 8 bytes, and where it is among the tree's names. */
+/* A name: its first 8 bytes, and where it is among the tree's names; and how a tag ends (or goes on) that has it. */
 typedef struct {
-    uint64_t head;
+    uint64_t head, closed, mask; /* with `>` behind it, as far as 8 bytes hold it; and which bytes that are */
     int32_t at, size;
 } Name;
 
@@ -106,7 +106,7 @@ typedef struct {
 typedef struct {
     uint64_t head;
     Span name, tag;
-    int32_t node, next, spaces; /* the entry that may come next below; how many namespaces were in scope around it */
+    int32_t node, last, spaces; /* what has come last below, in `order`; how many namespaces were in scope around it */
     int32_t start, size, pieces, parts; /* its text so far: one piece of the split, or more in its scratch; elements */
 } Open;
 
@@ -122,6 +122,14 @@ typedef struct {
     int odd, declares;
 } Attribute;
 
+/* An attribute's name that has been seen, with `=` behind it. Tags of one name mostly have the same attributes. */
+typedef struct {
+    uint64_t head, closed, mask;
+    int32_t size;
+} Hint;
+
+#define HINTED_TAGS 16
+#define HINTED 8 /* attributes of each */
 #define DEEPEST 250 /* libxml2 refuses what is nested 256 deep */
 #define MOST_TEXT 9990000 /* and texts, comments, ... of ten million */
 #define MOST_ATTRIBUTES 256
@@ -142,8 +150,10 @@ typedef struct {
     int32_t *first_cell;
     uint8_t *marks;
     int32_t sound; /* where all that comes before is complete */
+    int32_t *order;   /* by entry which one came behind it last time; then by table which one came first */
     Space unprefixed; /* what names without a prefix are in */
     Attribute attributes[MOST_ATTRIBUTES]; /* of the tag that is being read */
+    Hint hints[HINTED_TAGS][HINTED];
     Buffer scratch[DEEPEST + 1];
     Open open[DEEPEST + 1];
 } Walk;
@@ -167,6 +177,9 @@ static inline uint64_t first_bytes(int32_t count)
     return ((uint64_t)1 << 8 * count) - 1;
 #endif
 }
+
+/* A word of one byte. */
+#define EVERY(byte) (~(uint64_t)0 / 255 * (uint8_t)(byte))
 
 static inline uint64_t load(const uint8_t *at, const uint8_t *end)
 {

@@ -45,10 +45,10 @@ static inline const uint8_t *skip_space(const uint8_t *at, const uint8_t *end)
 }
 
 /* Room for `more` bytes; NULL without memory. */
-static uint8_t *room(Buffer *buffer, size_t more)
+static inline uint8_t *room(Buffer *buffer, size_t more)
 {
     if (buffer->room - buffer->size < more) {
-        size_t wanted = 2 * buffer->room + more + 256;
+        size_t wanted = 4 * buffer->room + more + 256;
         uint8_t *found = realloc(buffer->at, wanted);
         if (!found)
             return NULL;
@@ -83,6 +83,7 @@ static int append(Buffer *buffer, const void *bytes, size_t size)
 #define IS(byte) _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte))
 #define LESS(byte) _mm_cmplt_epi8(bytes, _mm_set1_epi8(byte)) /* signed: all beyond ASCII too */
 #define OR(a, b) _mm_or_si128(a, b)
+#define NO(a, b) _mm_andnot_si128(a, b)
 #else
 #define SKIP(at, end, STOPS)
 #endif
@@ -90,7 +91,7 @@ static int append(Buffer *buffer, const void *bytes, size_t size)
 /* Up to `<`, `&`, `]`, a control character but tab and newline, or the first byte beyond ASCII. */
 static inline const uint8_t *skip_text(const uint8_t *at, const uint8_t *end)
 {
-    SKIP(at, end, OR(OR(OR(IS('<'), IS('&')), IS(']')), _mm_andnot_si128(OR(IS('\t'), IS('\n')), LESS(0x20))))
+    SKIP(at, end, OR(OR(OR(IS('<'), IS('&')), IS(']')), NO(OR(IS('\t'), IS('\n')), LESS(0x20))))
     for (; at < end; at++)
         if (*at == '<' || *at == '&' || *at == ']' || *at >= 0x80 || (*at < 0x20 && *at != '\t' && *at != '\n'))
             break;
@@ -100,7 +101,7 @@ static inline const uint8_t *skip_text(const uint8_t *at, const uint8_t *end)
 /* Up to `stop`, a control character but tab and newline, or the first byte beyond ASCII. */
 static inline const uint8_t *skip_until(const uint8_t *at, const uint8_t *end, char stop)
 {
-    SKIP(at, end, OR(IS(stop), _mm_andnot_si128(OR(IS('\t'), IS('\n')), LESS(0x20))))
+    SKIP(at, end, OR(IS(stop), NO(OR(IS('\t'), IS('\n')), LESS(0x20))))
     for (; at < end; at++)
         if (*at == (uint8_t)stop || *at >= 0x80 || (*at < 0x20 && *at != '\t' && *at != '\n'))
             break;
@@ -117,13 +118,12 @@ static inline const uint8_t *skip_quoted(const uint8_t *at, const uint8_t *end, 
     return at;
 }
 
-/* Up to what may follow the part of a name, or to what no name has that we know. */
+/* Up to what no part of a name holds that we know: letters, digits, and `-._`. Names are short, and mostly as long as
+ * the processor expects. */
 static inline const uint8_t *skip_name(const uint8_t *at, const uint8_t *end)
 {
-    SKIP(at, end, OR(OR(OR(IS('>'), IS('/')), OR(IS(':'), IS('='))), LESS(0x21)))
-    for (; at < end; at++)
-        if (*at <= 0x20 || *at == '>' || *at == '/' || *at == ':' || *at == '=' || *at >= 0x80)
-            break;
+    while (at < end && classes[*at] & PART_OF_NAME)
+        at++;
     return at;
 }
 

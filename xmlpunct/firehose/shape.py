@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from xmlpunct.arrays import ArrayType, check_path, path_of
 from xmlpunct.errors import SchemaError
@@ -72,9 +72,9 @@ class Up:
     needed: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shape:
-    """The paths of a schema. Attributes share one slot where they share a path.
+    """The paths of a schema. Attributes share one slot where they share a path. It never changes.
 
     ``paths`` and ``names`` are, by slot, the path and an attribute that stands there. ``said`` are the slots of
     patterns under a column's name; they come behind all others.
@@ -87,8 +87,9 @@ class Shape:
     ups: tuple[Up, ...]
     said: dict[str, int]
 
-    @classmethod
-    def of(cls, schema: Schema) -> Shape:
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(schema: Schema) -> Shape:
         """The shape of a schema's tuples. Raises `SchemaError` for a path that cannot be read."""
         return _Growing().shape(schema)
 

@@ -66,7 +66,7 @@ class Splitter:
         self._kept = frozenset(elements)
         self._reaching = elements if isinstance(elements, Elements) and elements.specs else None
         self._position = position
-        self._data = bytearray()
+        self._data: bytes | bytearray = b""  # the latter while little comes at a time
         self._stack = [*opened_by(position.open, self._whole)]  # open at _scanned
         self._step = limits.element  # how much to look at first
         self._scanned = 0  # everything before this is understood
@@ -101,8 +101,20 @@ class Splitter:
 
     def feed(self, data: bytes) -> None:
         """Take more bytes."""
-        if not self._finished:
+        if self._finished:
+            return
+        if len(data) > len(self._data):
+            self._data = bytes(self._data) + data
+        else:
+            if isinstance(self._data, bytes):
+                self._data = bytearray(self._data)
             self._data += data
+
+    def _bytes(self, begin: int, end: int) -> bytes:
+        """Some of the data, without a copy where it is all of them."""
+        return (
+            bytes(memoryview(self._data)[begin:end]) if begin or end < len(self._data) else bytes(self._data)
+        )
 
     def end(self) -> None:
         """No more bytes will come, and that is how the source ends."""
@@ -173,7 +185,7 @@ class Splitter:
         if not self._wrong:
             if self._walk(stop):
                 return
-            chunk = bytes(memoryview(self._data)[self._scanned : stop])
+            chunk = self._bytes(self._scanned, stop)
             found = tokens(chunk)
             if found.tail:
                 self._look_from(self._scanned + found.tail)
@@ -191,13 +203,13 @@ class Splitter:
     def _walk(self, stop: int) -> bool:
         """Have the native reader understand the data up to ``stop``; whether it does."""
         if self._ahead is not None and _AGAIN * self._scanned <= stop:
-            data = bytes(memoryview(self._data)[:stop])
+            data = self._bytes(0, stop)
             walk = self._ahead(Split(self.source, self._position, data, False))
             if walk is not None:
                 self._scanned, self._stack = 0, [*opened_by(self._position.open, self._whole)]
                 self._follow(data, walk)
                 return True
-        data = bytes(memoryview(self._data)[self._scanned : stop])
+        data = self._bytes(self._scanned, stop)
         walk = boundaries(
             Split(self.source, self._position, data, False), self._stack, self._kept, self.limits
         )
@@ -227,7 +239,7 @@ class Splitter:
 
     def _is_hopeless(self, stop: int) -> bool:
         """Whether there is before ``stop`` what no XML may hold, so that there is nothing to wait for."""
-        wrong, end = forbidden(bytes(memoryview(self._data)[self._judged : stop]))
+        wrong, end = forbidden(self._bytes(self._judged, stop))
         self._judged += end
         return wrong >= 0
 
@@ -310,8 +322,12 @@ class Splitter:
             self._safe, self._safe_open = safe, tuple(e.raw for e in stack[:level])
 
     def _take(self, size: int, final: bool) -> Split:
-        data = bytes(memoryview(self._data)[:size])
-        del self._data[:size]
+        data = self._bytes(0, size)
+        if size < len(self._data) / 2:
+            self._data = bytearray(self._data) if isinstance(self._data, bytes) else self._data
+            del self._data[:size]
+        else:
+            self._data = self._bytes(size, len(self._data))
         split = Split(self.source, self._position, data, final)
         said: Said = ()
         if self._reaching is not None and self._safe_open and any(s.said for s in self._reaching.specs):
@@ -327,5 +343,5 @@ class Splitter:
         self._finished = True
         self._safe_open = ()
         split = self._take(min(size, len(self._data)), final)
-        self._data.clear()
+        self._data = b""
         return split

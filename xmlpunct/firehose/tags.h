@@ -34,6 +34,27 @@ static inline int32_t find(const Tree *tree, const Table *table, uint64_t head, 
     }
 }
 
+/* Where in `order` a table begins. */
+static inline int32_t before_first(const Tree *tree, int32_t table)
+{
+    return tree->entry_count + table;
+}
+
+/* The number of a name in a table, or -1; mostly names come in the order of the last time. */
+static inline int32_t find_next(Walk *w, const Table *table, int32_t *last, uint64_t head, Span name)
+{
+    if (!table->count)
+        return -1;
+    int32_t number = w->order[*last];
+    if (!is_entry(w->tree, number, head, name.at, name.size)) {
+        number = find(w->tree, table, head, name.at, name.size);
+        if (number < 0)
+            return -1;
+        w->order[*last] = number;
+    }
+    return *last = number;
+}
+
 static const Space *space_of(const Walk *w, Span prefix)
 {
     const Space *first = (const Space *)w->spaces.at;
@@ -116,6 +137,7 @@ typedef struct {
     Span prefix, local;
     uint64_t head;
     int32_t count, empty;
+    int is_spaced; /* whether attributes have prefixes or are declarations */
 } Tag;
 
 /* The name that begins here, and what is behind it. */
@@ -125,15 +147,15 @@ static inline int read_name(const uint8_t **at, const uint8_t *end, Span *prefix
     prefix->size = 0;
     prefix->at = begin;
     if (stop < end && *stop == ':') {
-        prefix->size = (int32_t)(stop - begin);
-        if (!is_name(begin, prefix->size))
+        if (!(classes[*begin] & START))
             return PASS;
+        prefix->size = (int32_t)(stop - begin);
         begin = stop + 1;
         stop = skip_name(begin, end);
     }
     if (stop == end)
         return PART;
-    if (stop == begin)
+    if (!(classes[*begin] & START))
         return PASS;
     local->at = begin;
     local->size = (int32_t)(stop - begin);
@@ -153,7 +175,7 @@ static inline int read_value(const uint8_t **at, const uint8_t *end, Attribute *
     found->value.at = here;
     found->odd = 0;
     for (;;) {
-        here = skip_quoted(here, end, (char)quote);
+        here = quote == '"' ? skip_quoted(here, end, '"') : skip_quoted(here, end, '\'');
         if (here == end)
             return PART;
         uint32_t code;
@@ -174,13 +196,53 @@ static inline int read_value(const uint8_t **at, const uint8_t *end, Attribute *
     return DONE;
 }
 
+static inline int is_xmlns(Span name)
+{
+    return name.size == 5 && memcmp(name.at, "xmlns", 5) == 0;
+}
+
+/* Whether the name of an attribute that begins here is the one to be expected, which then is `found`. */
+static inline int is_hinted(const Hint *hint, const uint8_t *at, const uint8_t *end, Attribute *found)
+{
+    if (!hint->size || (load(at, end) & hint->mask) != hint->closed)
+        return 0;
+    found->prefix.size = 0;
+    found->local.at = at;
+    found->local.size = hint->size;
+    found->head = hint->head;
+    return 1;
+}
+
+/* The name of an attribute that begins here; it is to be expected next time. */
+static int read_attribute_name(const Walk *w, Hint *hint, const uint8_t *at, const uint8_t *end, Attribute *found)
+{
+    int status = read_name(&at, end, &found->prefix, &found->local);
+    if (status)
+        return status;
+    int32_t size = found->local.size;
+    if (size > w->limits.name)
+        return PASS;
+    found->head = load(found->local.at, end) & first_bytes(size);
+    if (!found->prefix.size && size < 8 && *at == '=') {
+        hint->head = found->head;
+        hint->mask = first_bytes(size + 1);
+        hint->closed = load(found->local.at, end) & hint->mask;
+        hint->size = size;
+    }
+    return DONE;
+}
+
 /* The attributes from here to the end of a start tag, and what is behind that. */
 static int read_attributes(Walk *w, const uint8_t **at, const uint8_t *end, Tag *tag)
 {
     const uint8_t *here = *at;
+    Hint *hints = w->hints[name_hash(tag->head, tag->local.at, tag->local.size) % HINTED_TAGS];
     for (;;) {
         const uint8_t *gap = here;
-        here = skip_space(here, end);
+        if (here < end && *here == ' ')
+            here++;
+        if (here == end || !(classes[*here] & START))
+            here = skip_space(here, end);
         if (here == end)
             return PART;
         if (*here == '>')
@@ -196,12 +258,13 @@ static int read_attributes(Walk *w, const uint8_t **at, const uint8_t *end, Tag 
         if (here == gap || tag->count >= MOST_ATTRIBUTES || tag->count >= w->limits.attributes)
             return PASS;
         Attribute *found = w->attributes + tag->count;
-        int status = read_name(&here, end, &found->prefix, &found->local);
-        if (status)
+        Hint *hint = hints + (tag->count < HINTED ? tag->count : HINTED - 1);
+        int status = DONE;
+        if (!is_hinted(hint, here, end, found) && (status = read_attribute_name(w, hint, here, end, found)))
             return status;
-        if (!is_name(found->local.at, found->local.size) || found->local.size > w->limits.name)
-            return PASS;
-        here = skip_space(here, end);
+        here = found->local.at + found->local.size;
+        if (*here != '=')
+            here = skip_space(here, end);
         if (here == end)
             return PART;
         if (*here != '=')
@@ -211,8 +274,9 @@ static int read_attributes(Walk *w, const uint8_t **at, const uint8_t *end, Tag 
             return status;
         if (found->value.size > w->limits.attribute)
             return PASS;
-        found->head = load(found->local.at, end) & first_bytes(found->local.size);
-        found->declares = is_text(found->prefix.size ? found->prefix : found->local, "xmlns");
+        found->declares = is_xmlns(found->prefix.size ? found->prefix : found->local);
+        found->space.size = found->number = 0;
+        tag->is_spaced |= found->declares || found->prefix.size;
         for (int32_t i = 0; i < tag->count; i++) {
             Attribute *other = w->attributes + i;
             if (other->head == found->head && same(other->local, found->local) && same(other->prefix, found->prefix))
@@ -239,8 +303,6 @@ static int resolve_spaces(Walk *w, Tag *tag)
     }
     for (int32_t i = 0; i < tag->count; i++) {
         Attribute *found = w->attributes + i;
-        found->space = none;
-        found->number = 0;
         if (!found->prefix.size || found->declares)
             continue;
         if (is_text(found->prefix, "xml")) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -60,16 +61,18 @@ class Grown:
     items: Mapping[tuple[int, int], int]
 
 
+@lru_cache(maxsize=64)
 def grown(
-    specs: Sequence[StreamSpec],
-    shapes: Sequence[Shape],
+    specs: tuple[StreamSpec, ...],
+    shapes: tuple[Shape, ...],
     punct_namespace: str,
-    others: Sequence[StreamSpec],
+    others: tuple[StreamSpec, ...],
     limits: Limits,
 ) -> Grown | None:
     """The tree of streams whose elements all differ; ``others`` are all streams of the source.
 
-    None if the native reader does not know all that is in it.
+    It is made once for all readers of these streams: of small sources it would take most of the time. None if
+    the native reader does not know all that is in it.
     """
     if any(len(spec.names) > 1 or spec.nested or spec.reaches_up for spec in others):
         return None

@@ -90,14 +90,34 @@ static PyObject *py_strings(PyObject *self, PyObject *args)
     return found;
 }
 
+/* Whether each is a text, of letters, digits and `-._:` alone. */
+static PyObject *py_are_plain(PyObject *self, PyObject *given)
+{
+    Texts texts;
+    if (!texts_begin(&texts, given))
+        return NULL;
+    int fine = 1, inside = 1;
+    for (int64_t i = 0; fine && i < texts.count; i++) {
+        int64_t size;
+        const uint8_t *at = text_at(&texts, i, &size), *end = at + size;
+        inside = at != NULL;
+        for (fine = inside && size > 0; fine && at < end; at++)
+            fine = (uint8_t)((*at | 0x20) - 'a') < 26 || (uint8_t)(*at - '0') < 11 || *at == '-' || *at == '.' || *at == '_';
+    }
+    texts_end(&texts);
+    (void)self;
+    return inside ? PyBool_FromLong(fine) : outside();
+}
+
 /* Arrow's views of the texts: each its size, and the text itself; or its first bytes, and where in `rest` it is. */
 static void views(const Texts *texts, uint8_t *into, uint8_t *rest)
 {
-    const uint8_t *first = texts->first.buf, *end = first + texts->first.len;
+    const Texts own = *texts; /* which no view that is written changes */
+    const uint8_t *first = own.first.buf, *end = first + own.first.len;
     int32_t at = 0;
-    for (int64_t i = 0; i < texts->count; i++, into += 16) {
+    for (int64_t i = 0; i < own.count; i++, into += 16) {
         int64_t size;
-        const uint8_t *text = text_at(texts, i, &size);
+        const uint8_t *text = text_at(&own, i, &size);
         uint64_t words[2] = {0, 0};
         int32_t count = size < 0 ? 0 : (int32_t)size;
         if (count > INLINE) {
@@ -324,9 +344,10 @@ static inline int is_space(uint8_t byte)
 /* Read all texts; 0 if one is not inside the buffers. `left` says which are not read, those that are none included. */
 static inline int read_all(const Texts *texts, Read read, int width, int scale, int whole, uint8_t *into, uint8_t *left)
 {
-    for (int64_t i = 0; i < texts->count; i++, into += width) {
+    const Texts own = *texts; /* which no value that is written changes */
+    for (int64_t i = 0; i < own.count; i++, into += width) {
         int64_t size;
-        const uint8_t *at = text_at(texts, i, &size), *end = at + (size < 0 ? 0 : size);
+        const uint8_t *at = text_at(&own, i, &size), *end = at + (size < 0 ? 0 : size);
         if (!at)
             return 0;
         while (at < end && is_space(*at))
@@ -398,6 +419,7 @@ static PyObject *py_newlines(PyObject *self, PyObject *data)
 PyMethodDef value_methods[] = {
     {"newlines", py_newlines, METH_O, NULL},
     {"tokens", py_tokens, METH_O, NULL},
+    {"are_plain", py_are_plain, METH_O, NULL},
     {"strings", py_strings, METH_VARARGS, NULL},
     {"views", py_views, METH_VARARGS, NULL},
     {"numbers", py_numbers, METH_VARARGS, NULL},

@@ -10,11 +10,12 @@
 static int take_attributes(Walk *w, const Node *node, Tag *tag)
 {
     const Table *table = w->tree->tables + node->attributes;
+    int32_t last = before_first(w->tree, node->attributes);
     for (int32_t i = 0; i < tag->count; i++) {
         Attribute *found = w->attributes + i;
         if (found->declares)
             continue;
-        int32_t number = find(w->tree, table, found->head, found->local.at, found->local.size);
+        int32_t number = find_next(w, table, &last, found->head, found->local);
         const int32_t *slots = number < 0 ? NULL : w->tree->targets + (int64_t)number * (w->tree->space_count + 2);
         int32_t slot = slots ? slots[found->number] : -1;
         int status = DONE;
@@ -109,48 +110,74 @@ static int begin(Walk *w, const Node *node, Span space, Span local)
     return DONE;
 }
 
-/* Most elements hold one text and have no attributes. Take the text of such a one, and its end tag, behind its start
- * tag, where `*at` is, which moves if it is so. */
-static inline int take_leaf(Walk *w, const Node *node, uint64_t head, const uint8_t *name, int32_t size, const uint8_t **at)
+/* Take the value of an element that has nothing else. */
+static inline int take_value(Walk *w, const Node *node, const uint8_t *at, const uint8_t *end)
+{
+    w->inside++;
+    w->open[w->depth - 1].parts = 1;
+    return node->flags & VALUE ? set(w, node->slot, (int32_t)(at - w->data), (int32_t)(end - at)) : DONE;
+}
+
+/* Most elements hold one text. Take the text of such a one, and its end tag, behind its start tag, where `*at` is,
+ * which moves if it is so. */
+static inline int take_leaf(Walk *w, const Node *node, uint64_t head, Span name, const uint8_t **at)
 {
     const uint8_t *begin = *at, *stop = skip_text(begin, w->end), *again = stop + 2;
+    int32_t size = name.size;
     if (w->end - stop < size + 3 || stop[0] != '<' || stop[1] != '/' || again[size] != '>'
         || stop - begin > w->limits.text || w->inside >= w->limits.inside)
         return DONE;
-    if ((load(again, w->end) & first_bytes(size)) != head || (size > 8 && memcmp(again, name, (size_t)size) != 0))
+    if ((load(again, w->end) & first_bytes(size)) != head || (size > 8 && memcmp(again, name.at, (size_t)size) != 0))
         return DONE;
     *at = again + size + 1;
-    w->inside++;
-    w->open[w->depth - 1].parts = 1;
-    return node->flags & VALUE ? set(w, node->slot, (int32_t)(begin - w->data), (int32_t)(stop - begin)) : DONE;
+    return take_value(w, node, begin, stop);
 }
 
-/* The entry that is to be expected behind one: mostly names come in the order in which they were declared. */
-static inline int32_t next_entry(const Table *table, int32_t entry)
+/* Whether a tag ends here that has this name and nothing else; at least 8 bytes, and more than it has, are to come. */
+static inline int is_closed(const Tree *tree, const Name *entry, const uint8_t *at)
 {
-    return entry + 1 < table->first + table->count ? entry + 1 : table->first;
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return (word & entry->mask) == entry->closed
+           && (entry->size < 8
+               || (at[entry->size] == '>' && memcmp(at + 8, tree->names + entry->at + 8, (size_t)entry->size - 8) == 0));
 }
 
-/* Take the element that begins here, if it has the expected name and holds one text; else `*at` stays. */
+/* Take the elements that begin here, as long as each has the expected name and holds one text. */
 static inline int take_expected(Walk *w, const uint8_t **at)
 {
     Open *top = w->open + w->depth - 1;
-    if (top->next < 0 || !top->node || w->depth >= w->limits.depth)
-        return DONE;
     const Tree *tree = w->tree;
-    const Name *entry = tree->entries + top->next;
-    const uint8_t *name = *at + 1, *behind = name + entry->size + 1;
-    int32_t size = entry->size;
-    if (w->end - name <= size || (load(name, w->end) & first_bytes(size)) != entry->head || name[size] != '>'
-        || (size > 8 && memcmp(name, tree->names + entry->at, (size_t)size) != 0))
+    if (!top->node || !tree->tables[tree->nodes[top->node].children].count || w->depth >= w->limits.depth)
         return DONE;
-    const Node *node = tree->nodes + tree->targets[(int64_t)top->next * (tree->space_count + 2) + w->unprefixed.space];
-    if (!(node->flags & LEAF))
-        return DONE;
-    int status = take_leaf(w, node, entry->head, name, size, &behind);
-    if (behind > name + size + 1) {
-        top->next = next_entry(tree->tables + tree->nodes[top->node].children, top->next);
-        *at = behind;
+    const int32_t *targets = tree->targets + w->unprefixed.space, *order = w->order;
+    const int64_t wide = tree->space_count + 2, most = w->limits.text;
+    const uint8_t *here = *at, *const data = w->data, *const end = w->end;
+    int64_t left = w->limits.inside - w->inside;
+    int32_t last = top->last;
+    int status = DONE;
+    for (; left > 0 && !status; left--) {
+        int32_t number = order[last];
+        const Name *entry = tree->entries + number;
+        const Node *node = tree->nodes + targets[number * wide];
+        const int64_t size = entry->size;
+        const uint8_t *begin = here + size + 2;
+        if (end - begin < 8 || *here != '<' || !is_closed(tree, entry, here + 1) || !(node->flags & LEAF))
+            break;
+        const uint8_t *stop = skip_text(begin, end);
+        if (end - stop < size + 10 || stop[0] != '<' || stop[1] != '/' || !is_closed(tree, entry, stop + 2)
+            || stop - begin > most)
+            break;
+        if (node->flags & VALUE)
+            status = set(w, node->slot, (int32_t)(begin - data), (int32_t)(stop - begin));
+        here = stop + size + 3;
+        last = number;
+    }
+    if (here > *at) {
+        w->inside = w->limits.inside - left;
+        top->parts = 1;
+        top->last = last;
+        *at = here;
     }
     return status;
 }
@@ -185,7 +212,8 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     int status = read_name(&here, end, &tag.prefix, &tag.local);
     if (status)
         return status;
-    tag.count = tag.empty = 0;
+    tag.count = tag.empty = tag.is_spaced = 0;
+    tag.head = load(tag.local.at, end) & first_bytes(tag.local.size);
     if (*here == '>')
         here++;
     else if ((status = read_attributes(w, &here, end, &tag)))
@@ -199,47 +227,48 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
         w->rooted = 1;
     }
     int32_t spaces = (int32_t)(w->spaces.size / sizeof(Space));
-    if (tag.count && (status = resolve_spaces(w, &tag)))
+    if (tag.is_spaced && (status = resolve_spaces(w, &tag)))
         return status;
     const Space *space = tag.prefix.size ? space_of(w, tag.prefix) : &w->unprefixed;
     if (!space)
         return PASS;
-    int32_t parent = w->depth ? w->open[w->depth - 1].node : 0, number = 0;
+    int32_t parent = w->depth ? w->open[w->depth - 1].node : 0, number;
     const Table *table = tree->tables + tree->nodes[parent].children;
-    tag.head = load(tag.local.at, end) & first_bytes(tag.local.size);
-    int32_t entry = w->depth ? w->open[w->depth - 1].next : -1; /* mostly they come in the order declared */
-    if (entry < 0 || !is_entry(tree, entry, tag.head, tag.local.at, tag.local.size))
-        entry = find(tree, table, tag.head, tag.local.at, tag.local.size);
-    if (w->depth && entry >= 0)
-        w->open[w->depth - 1].next = next_entry(table, entry);
+    int32_t first = before_first(tree, tree->nodes[parent].children);
+    int32_t entry = find_next(w, table, w->depth ? &w->open[w->depth - 1].last : &first, tag.head, tag.local);
     if (entry >= 0)
         number = tree->targets[(int64_t)entry * (tree->space_count + 2) + space->space];
-    else if (is_name(tag.local.at, tag.local.size))
-        number = table->other;
     else
-        return PASS;
+        number = table->other;
     if (tree->nodes[number].flags & CHOICE && (status = choose(w, &tag, &number)))
         return status;
     const Node *node = tree->nodes + number;
-    if (parent && node->flags & LEAF && !tag.count && !tag.empty && !tag.prefix.size && base == w->data) {
+    Span name = {tag_at + 1, (int32_t)(tag.local.at + tag.local.size - tag_at - 1)};
+    uint64_t head = tag.prefix.size ? load(name.at, end) & first_bytes(name.size) : tag.head;
+    if (parent && node->flags & LEAF && base == w->data && spaces == (int32_t)(w->spaces.size / sizeof(Space))
+        && (!tag.count || !(tree->tables[node->attributes].count || node->flags & SAYS))) {
         const uint8_t *behind = here;
-        status = take_leaf(w, node, tag.head, tag.local.at, tag.local.size, &behind);
-        if (behind > here) {
+        if (w->inside + tag.count >= w->limits.inside)
+            return PASS;
+        if (tag.empty)
+            status = take_value(w, node, w->data, w->data);
+        else
+            status = take_leaf(w, node, head, name, &behind);
+        if (tag.empty || behind > here) {
+            w->inside += tag.count;
             *at = behind;
             return status;
         }
     }
     Open *top = w->open + w->depth;
-    top->name.at = tag_at + 1;
-    top->name.size = (int32_t)(tag.local.at + tag.local.size - top->name.at);
-    top->head = tag.prefix.size ? load(top->name.at, end) & first_bytes(top->name.size) : tag.head;
+    top->name = name;
+    top->head = head;
     top->tag.at = tag_at;
     top->tag.size = (int32_t)(here - tag_at);
     top->node = number;
     top->spaces = spaces;
     top->start = top->size = top->pieces = top->parts = 0;
-    table = tree->tables + node->children;
-    top->next = table->count ? table->first : -1;
+    top->last = before_first(tree, node->children);
     if (w->depth)
         top[-1].parts = 1;
     w->depth++;
@@ -358,16 +387,15 @@ int walk(Walk *w, const uint8_t *opened, int64_t size)
     for (;;) {
         const uint8_t *begin = at;
         if (at < end && *at != '<') {
-            int odd = 0;
-            if (!(at = text_end(begin, end, &odd)) || at - begin > w->limits.text)
+            int odd = 0, is_kept = w->depth && w->tree->nodes[w->open[w->depth - 1].node].flags & TEXT;
+            if (!is_kept)
+                at = skip_space(at, end); /* mostly there is no more between tags */
+            if (at < end && *at != '<' && (!w->depth || !(at = text_end(at, end, &odd))))
                 return PASS;
-            if (!w->depth) {
-                if (!is_blank(begin, (int32_t)(at - begin)))
-                    return PASS;
-            } else if (at < end && w->tree->nodes[w->open[w->depth - 1].node].flags & TEXT
-                       && (status = collect(w, begin, at, CHARACTERS, odd))) {
+            if (at - begin > w->limits.text)
+                return PASS;
+            if (is_kept && at < end && (status = collect(w, begin, at, CHARACTERS, odd)))
                 return status;
-            }
         }
         if (at == end)
             return DONE;
@@ -408,12 +436,19 @@ Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whol
     w->first_cell = calloc(rows, sizeof *w->first_cell);
     w->missed = calloc(cells, sizeof *w->missed);
     w->marks = calloc(cells, 1);
-    if (!w->rows || !w->counts || !w->first_cell || !w->missed || !w->marks) {
+    w->order = calloc((size_t)tree->entry_count + (size_t)tree->table_count + 1, sizeof *w->order);
+    if (!w->rows || !w->counts || !w->first_cell || !w->missed || !w->marks || !w->order) {
         walk_free(w);
         return NULL;
     }
     for (int32_t i = 0, first = 0; i < tree->row_count; first += tree->widths[i++])
         w->first_cell[i] = first;
+    for (int32_t i = 0; i < tree->table_count; i++) { /* at first, the order declared */
+        const Table *table = tree->tables + i;
+        w->order[tree->entry_count + i] = table->first;
+        for (int32_t j = 0; j < table->count; j++)
+            w->order[table->first + j] = table->first + (j + 1) % table->count;
+    }
     return w;
 }
 
@@ -433,5 +468,6 @@ void walk_free(Walk *w)
     free(w->first_cell);
     free(w->missed);
     free(w->marks);
+    free(w->order);
     free(w);
 }

@@ -146,8 +146,8 @@ class Walker:
         self._known: _Known | None = None
         self.trees: list[Grown] = []
         for group in groups if native.COMPILED else ():
-            own = [specs[i] for i in group], [shapes[i] for i in group]
-            made = grown(*own, punct_namespace, specs, limits)
+            own = tuple(specs[i] for i in group), tuple(shapes[i] for i in group)
+            made = grown(*own, punct_namespace, tuple(specs), limits)
             if made is None:
                 self.trees.clear()
                 break
