@@ -195,11 +195,16 @@ class Walker:
         tuples, said = (np.frombuffer(heads, np.int32).reshape(-1, 4) for heads, _ in kinds)
         cells = _columns(data, walk.side, width, kinds[0][1])
         patterns = _columns(data, walk.side, wide, kinds[1][1])
-        items = [Items([], np.empty(0, np.int64))]
+        items, kept = [Items([], np.empty(0, np.int64))], [len(tuples)]
         for number, table in enumerate(shape.tables[1:], 1):
             heads, own = walk.rows[grown_.items[place, number]]
             of = np.frombuffer(heads, np.int32).reshape(-1, 4)[:, 0].astype(np.int64)
-            items.append(Items(_columns(data, walk.side, table.end - table.first, own), of))
+            kept.append(
+                int(np.searchsorted(of, kept[table.parent]))
+            )  # the rest are of a tuple that is still open
+            across = table.end - table.first
+            complete = _columns(data, walk.side, across, own[: kept[-1] * across * _CELL])
+            items.append(Items(complete, of[: kept[-1]]))
         wrong = {row: (slot, "given more than once") for kind, row, slot in walk.faults if kind == 2 * place}
         group = [self.shapes[i] for i in self.groups[self.trees.index(grown_)]]
         first = sum(2 * s.width + len(s.said) for s in group[:place])
@@ -221,6 +226,10 @@ class Walker:
         return Walked(
             tuples[:, 0], tuples[:, 1], cells, items, wrong, patterns, said[:, 2], dropped, overlooked
         )
+
+
+_CELL = 8
+"""Bytes: a place and a size."""
 
 
 def _columns(data: bytes, side: bytes, width: int, cells: bytes) -> list[Cells]:
