@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import xmlpunct
 from xmlpunct import Punctuation, Schema, SqlError, UsageError
 from xmlpunct.arrays import ArrayType
+from xmlpunct.engine.plan import Guard
+from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sql import plan
 from xmlpunct.firehose import PUNCT_NAMESPACE, writer_for
 from xmlpunct.slice import Slice
@@ -238,3 +240,9 @@ def test_wrong_options_are_underlined(options: str) -> None:
         plan(sql, {"s": "x.xml"})
     assert caught.value.start is not None
     assert sql[caught.value.start : caught.value.end] in (options, options.rpartition(" = ")[2])
+
+
+def test_no_shard_is_found_by_an_array() -> None:
+    query = plan("CREATE STREAM s (l ARRAY(v INT), k INT) WITH (source = 'x'); SELECT k FROM s")
+    (guard,) = with_guards(query).root.find(Guard)
+    assert [choice.inputs for choice in guard.partition_choices()] == [("k",)]
