@@ -153,7 +153,7 @@ class Guard(Unary):
         return guard
 
     def partition_choices(self) -> list[Choice]:
-        return [Choice((a.name,), a.name) for a in self.stream.schema if a.type.comparable]
+        return [Choice((name,), name) for name in self.stream.schema.names]
 
 
 def columns_read(roots: Iterable[Node], stream: Stream) -> frozenset[str]:
