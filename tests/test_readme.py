@@ -1,4 +1,4 @@
-"""What README and docs/output.md say is so: their examples run, and print what they show."""
+"""What README, docs/output.md and the README of the samples say is so: their examples run, and print what they show."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from tests.firehose.test_web import Site, serving
 from xmlpunct.cli import cli as group
 from xmlpunct.cli import invoke
 
-README = (SAMPLES.parent / "README.md").read_text()
-OUTPUT = (SAMPLES.parent / "docs" / "output.md").read_text()
+ROOT = SAMPLES.parent
+README = (ROOT / "README.md").read_text()
+OUTPUT = (ROOT / "docs" / "output.md").read_text()
+OF_FEEDS = (SAMPLES / "feeds" / "README.md").read_text()
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -24,7 +26,7 @@ def blocks(language: str, text: str = README) -> list[str]:
 
 
 def test_the_python_examples_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(SAMPLES.parent)
+    monkeypatch.chdir(ROOT)
     text = "\n".join(blocks("pycon"))
     examples = doctest.DocTestParser().get_doctest(text, {}, "README", None, None)
     assert len(examples.examples) > 5
@@ -49,11 +51,11 @@ ORDERS = """<o:orders xmlns:o="urn:orders" xmlns:t="urn:tax">
 """
 
 
-@pytest.mark.parametrize("block", [*blocks("console"), *blocks("console", OUTPUT)])
+@pytest.mark.parametrize("block", [b for text in (README, OUTPUT, OF_FEEDS) for b in blocks("console", text)])
 def test_the_commands_print_what_is_shown(
     block: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(SAMPLES.parent)
+    monkeypatch.chdir(ROOT)
     with serving(Site(gzip.compress(ORDERS.encode()))) as url:
         web = url.removesuffix(url.rpartition("/")[2])
         for part in block.split("$ ")[1:]:
@@ -80,10 +82,10 @@ def test_every_command_is_mentioned() -> None:
     assert [name for name in group.commands if f"`xmlpunct {name}" not in README] == []
 
 
-def test_links_lead_somewhere() -> None:
-    targets = re.findall(r"\]\(([^)#:]+)\)", README)
+@pytest.mark.parametrize(
+    ("folder", "text"), [(ROOT, README), (ROOT / "docs", OUTPUT), (SAMPLES / "feeds", OF_FEEDS)]
+)
+def test_links_lead_somewhere(folder: Path, text: str) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", text)
     assert targets
-    assert [t for t in targets if not Path(SAMPLES.parent, t).exists()] == []
-    there = re.findall(r"\]\(([^)#:]+)\)", OUTPUT)
-    assert there
-    assert [t for t in there if not Path(SAMPLES.parent, "docs", t).exists()] == []
+    assert [t for t in targets if not Path(folder, t).exists()] == []

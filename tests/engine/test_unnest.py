@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 import xmlpunct
 from xmlpunct import Punctuation, Schema, SqlError, UsageError
 from xmlpunct.arrays import ArrayType
+from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sql import plan
 from xmlpunct.firehose import PUNCT_NAMESPACE, writer_for
 from xmlpunct.operators.iterator import as_text
@@ -240,3 +243,23 @@ def test_wrong_options_are_underlined(options: str) -> None:
         plan(sql, {"s": "x.xml"})
     assert caught.value.start is not None
     assert sql[caught.value.start : caught.value.end] in (options, options.rpartition(" = ")[2])
+
+
+@pytest.mark.parametrize("rule", [lambda query: query, with_guards])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k FROM s",
+        "SELECT l, k / 2 AS h FROM s",
+        "SELECT l FROM s UNION ALL SELECT l FROM s",
+        "SELECT l, k FROM s UNION ALL SELECT l, k FROM s",
+    ],
+)
+def test_no_fragment_is_partitioned_by_an_array(query: str, rule: Callable[[Query], Query]) -> None:
+    planned = plan("CREATE STREAM s (l ARRAY(v INT), k INT) WITH (source = 'x'); " + query)
+    fragments = cut(rule(planned).root, ["s"]).fragments
+    types = [
+        f.root.schema[name].type for f in fragments for way in f.keys for name in way if name in f.root.schema
+    ]
+    assert not [type_ for type_ in types if isinstance(type_, ArrayType)]
+    assert not [name for f in fragments for way in f.keys for name in way if name == "l"]

@@ -329,6 +329,30 @@ def test_arrays_hold_what_xpath_finds(parts: list[str], deep: bool, cut: int | N
     assert (result.tuples, len(result.rejects)) == (expected, wrong)
 
 
+@pytest.mark.parametrize(
+    "columns", ["l ARRAY(i STRING PATH '@i', q INT), z STRING", "l ARRAY(m ARRAY(q INT)), z INT"]
+)
+def test_what_is_read_ahead_may_end_anywhere_in_an_array(columns: str) -> None:
+    """Items of a tuple that is not complete belong to the next split."""
+    line = "<l i='1'><q>1</q><m><q>2</q></m><m/></l>"
+    data = document(["<t><z>1</z></t>", f"<t>{line}<z/>{line}</t>", f"<t>{line}</t >", "<t/>"])
+    spec = StreamSpec("s", Schema.parse(columns), "t")
+    expected = outcome(data, spec)
+    for size in range(1, len(data)):
+        parser, found = Parser([spec]), Outcome()
+        splitter = Splitter("doc", elements_of([spec]), ahead=parser.ahead)
+        for piece in (data[:size], data[size:]):
+            splitter.feed(piece)
+            if piece == data[size:]:
+                splitter.end()
+            while (split := splitter.cut(None)) is not None:
+                parsed = parser.parse(split)
+                assert everything(parsed) == everything(parse_conforming(split, [spec]))
+                found.tuples += parsed.slices[0].tuples.rows()
+                found.rejects += [f"{r.byte}: {r.reason}" for r in parsed.rejects[0]]
+        assert found == expected
+
+
 def test_a_wrong_item_rejects_its_tuple_and_says_where() -> None:
     data = f"{ROOT}<t><l><v>1</v></l></t><t><l><v>2</v></l><l><v>x</v></l></t><t/></s>"
     found = one(data, "l ARRAY(v INT)")

@@ -8,7 +8,7 @@ themselves.
 
 from tests.oracle.aggregates import NotRepresentable, aggregate
 from tests.oracle.joins import join, not_in, semijoin
-from tests.oracle.operators import Oracle, Port, dupelim, group_by, merge, project, select, union
+from tests.oracle.operators import Oracle, Port, dupelim, group_by, merge, project, select, union, unnest
 from tests.oracle.sets import difference, intersect
 from tests.oracle.soundness import assert_sound
 from tests.oracle.values import bag, is_canonical, same
@@ -33,4 +33,5 @@ __all__ = [
     "select",
     "semijoin",
     "union",
+    "unnest",
 ]

@@ -229,3 +229,36 @@ def group_by(
         return [[t for t in ports[0].ts if not is_closed(tuple(t[i] for i in places))]]
 
     return Oracle(cpass, cprop, ckeep)
+
+
+def unnest(
+    schema: Schema,
+    array: str,
+    fields: Sequence[str],
+    numbered: bool = False,
+    outer: bool = False,
+    keeps: bool = True,
+) -> Oracle:
+    """unnest: a tuple for each item of the array, with the item's fields and perhaps its number behind its own.
+
+    An ``outer`` one has a tuple with nulls where there is no item. All punctuations, which never say anything of
+    the items; nothing is kept.
+    """
+    at = schema.index(array)
+    kept = [i for i in range(len(schema)) if keeps or i != at]
+    width = len(fields) + numbered
+
+    def rows(t: Row) -> list[Row]:
+        own = tuple(t[i] for i in kept)
+        items = [
+            (*(item[field] for field in fields), *[n] * numbered) for n, item in enumerate(t[at] or [], 1)
+        ]
+        return [(*own, *item) for item in items or [(None,) * width] * outer]
+
+    def cprop(ports: Ports) -> Promise:
+        said = [[p.patterns[i] for i in kept] for p in ports[0].ps]
+        return lambda u: any(
+            all(x.matches(v) for v, x in zip(u, patterns, strict=False)) for patterns in said
+        )
+
+    return Oracle(lambda ports: [row for t in ports[0].ts for row in rows(t)], cprop, nothing)

@@ -16,6 +16,8 @@ def same(value: Any) -> Hashable:
     Null is null, NaN is NaN, -0 is 0; 1, 1.0, true and the decimal 1 are four different values. Sums of
     DOUBLE are right up to rounding, so twelve digits decide.
     """
+    if isinstance(value, list):  # an array, whose items are objects
+        return ("array", *(tuple(map(same, item.values())) for item in value))
     if isinstance(value, float):
         return ("float", "NaN" if value != value else float(f"{value:.12g}") + 0.0)
     return (type(value).__name__, value)

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.oracle.order import in_time
 from tests.oracle.values import Row
 from tests.strategies import Cut, Element, tuples_of
+from xmlpunct.arrays import ArrayType
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.catalog import declared
 from xmlpunct.engine.sql.dialect import parse_statements
@@ -35,6 +36,8 @@ CREATE STREAM s6 (k INT NOT NULL, t STRING, v INT) WITH (source = '-')
 CREATE STREAM s7 (x DOUBLE, d DECIMAL(12,1), day DATE, v INT) WITH (source = '-');
 CREATE STREAM s8 (at TIMESTAMP NOT NULL, f BOOLEAN, x DOUBLE NOT NULL) WITH (source = '-');
 CREATE STREAM s9 (day DATE NOT NULL, at TIMESTAMP, f BOOLEAN NOT NULL, d DECIMAL(12,1)) WITH (source = '-');
+CREATE STREAM s10 (k INT, v INT, l ARRAY(i INT, u STRING NOT NULL)) WITH (source = '-');
+CREATE STREAM s11 (k INT NOT NULL, l ARRAY(i INT NOT NULL, m ARRAY(x DOUBLE, j INT)), t STRING) WITH (source = '-');
 """
 STREAMS = tuple(declared(parse_statements(DDL), {}).values())
 NAMES = [s.name for s in STREAMS]
@@ -51,6 +54,19 @@ VALUES: dict[Type, tuple[Value, ...]] = {
     BOOLEAN: (False, True),
 }
 """Few values of each type, so that tuples of different streams meet."""
+
+
+def _arrays(type_: ArrayType) -> tuple[Value, ...]:
+    """Arrays of no items, of one, and of more, two of them alike."""
+    pools = [
+        _arrays(a.type)[:3] if isinstance(a.type, ArrayType) else [*VALUES[a.type][:3], *[None] * a.nullable]
+        for a in type_.schema
+    ]
+    items = [dict(zip(type_.schema.names, values, strict=True)) for values in product(*pools)]
+    return ([], [items[0]], [items[-1], items[1], items[-1]], items[2:5])
+
+
+VALUES |= {a.type: _arrays(a.type) for s in STREAMS for a in s.schema if isinstance(a.type, ArrayType)}
 
 
 def feed(rng: random.Random, schema: Schema, size: int = 24) -> list[Element]:
@@ -71,7 +87,9 @@ def feed(rng: random.Random, schema: Schema, size: int = 24) -> list[Element]:
         if to_close and rng.random() < 0.6:
             ps[0] = pt.constant(first, to_close.pop())
         else:
-            ps = [pattern(rng, a.type) if rng.random() < 0.5 else WILDCARD for a in schema]
+            ps = [
+                pattern(rng, a.type) if a.type.comparable and rng.random() < 0.5 else WILDCARD for a in schema
+            ]
         if all(p is WILDCARD for p in ps):
             continue
         p = Punctuation(schema, ps)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import count
 
 from tests.plans.feeds import MONEY, STREAMS, VALUES
+from xmlpunct.arrays import ArrayType
 from xmlpunct.engine.plan import (
     Difference,
     DupElim,
@@ -25,6 +26,7 @@ from xmlpunct.engine.plan import (
     SemiJoin,
     Sort,
     Union,
+    Unnest,
     numbered,
 )
 from xmlpunct.expressions.expression import Column, Expression
@@ -34,6 +36,7 @@ from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, DecimalType, Type
 
+ARRAYS = [s for s in STREAMS if any(isinstance(a.type, ArrayType) for a in s.schema)]
 Sides = tuple[Node, Node, tuple[tuple[str, str], ...], Expression | None]
 
 
@@ -72,17 +75,32 @@ class Grower:
         return self.rng.choice([*kinds, self.intersect, self.difference])(depth - 1)
 
     def scan(self) -> Node:
-        stream = self.rng.choice(STREAMS)
+        """A stream, or more often one that has arrays, which are taken apart at once: little else takes them."""
+        stream = self.rng.choice(ARRAYS if self.coin(0.25) else STREAMS)
         names, order = stream.schema.names, stream.order
         needed = [names[0]] if order is None or order.by is None else [names[0], order.by]
         rest = [name for name in names if name not in needed]
         picked = [*needed, *self.rng.sample(rest, self.rng.randint(0, len(rest)))]
         named = {name: self.name() for name in picked}
-        scan = Scan(stream, tuple(picked), tuple(named.values()))
+        scan: Node = Scan(stream, tuple(picked), tuple(named.values()))
         if order is None:
-            return scan
+            return self.unnested(scan)
         by = None if order.by is None else named[order.by]
         return Punctuate(scan, replace(order, attribute=named[order.attribute], by=by))
+
+    def unnested(self, below: Node) -> Node:
+        """The items of all arrays, and of arrays in them."""
+        plain = Schema.of(a for a in below.schema if not isinstance(a.type, ArrayType))
+        if len(plain) == len(below.schema):
+            return below
+        if self.coin(0.3):
+            below = Select(below, self.predicate(plain))
+        array = next(a for a in below.schema if isinstance(a.type, ArrayType))
+        assert isinstance(array.type, ArrayType)
+        fields = self.rng.sample(array.type.schema.names, self.rng.randint(0, len(array.type.schema)))
+        number = self.name() if not fields or self.coin(0.5) else None
+        named = tuple((self.name(), field) for field in fields)
+        return self.unnested(Unnest(below, array.name, named, number, self.coin(0.5), keeps=False))
 
     # Expressions
 

@@ -6,7 +6,7 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from tests.plans.random_plans import Grower, column
 from tests.plans.test_guard import spoiled
 from tests.spark.support import NAMESPACE
 from tests.strategies import Element
+from xmlpunct.arrays import ArrayType
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import (
@@ -38,6 +39,7 @@ from xmlpunct.engine.stats import InputStats, RunStats
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Aggregate
 from xmlpunct.punctuations.punctuation import Punctuation, match
+from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 
 SEEDS = range(2000 if os.environ.get("XMLPUNCT_LONG") == "1" else 12)
@@ -46,6 +48,18 @@ WRONG = object()
 
 Place = tuple[str, int]
 """A stream's file, and a byte in it."""
+
+
+def children(schema: Schema, values: Iterable[Any]) -> str:
+    """Values as elements; an array as one for each of its items."""
+    found = ""
+    for a, v in zip(schema, values, strict=True):
+        if isinstance(a.type, ArrayType):
+            items = (children(a.type.schema, item.values()) for item in v or ())
+            found += "".join(f"<{a.name}>{item}</{a.name}>" for item in items)
+        elif v is not None:
+            found += f"<{a.name}>{a.type.format(v)}</{a.name}>"
+    return found
 
 
 class Document:
@@ -67,9 +81,7 @@ class Document:
             said = "".join(f"<{name}>{text}</{name}>" for name, text in e.as_dict().items())
             return f"<p:t>{said}</p:t>"
         assert isinstance(e, tuple)
-        named = zip(self.stream.schema, e, strict=True)
-        found = "".join(f"<{a.name}>{a.type.format(v)}</{a.name}>" for a, v in named if v is not None)
-        return f"<t>{found}</t>"
+        return f"<t>{children(self.stream.schema, e)}</t>"
 
     def judged(self) -> tuple[Counter[Place], InputStats]:
         """The places of what is wrong or late, and the counts of all: one element after the other."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xmlpunct.arrays import ArrayType
 from xmlpunct.engine import plan
 from xmlpunct.expressions.expression import Call, Expression, Literal
 from xmlpunct.operators import Aggregate
@@ -128,6 +129,21 @@ class Printer:
         rest = [f"{quoted(n)} NULLS LAST" for n in node.schema.names if n not in named]
         return ", ".join(items + (rest if self.duck else []))
 
+    def unnest(self, node: plan.Unnest, below: str) -> str:
+        """The items of an array. DuckDB has each as one value."""
+        type_ = node.input.schema[node.array].type
+        assert isinstance(type_, ArrayType)
+        said = ["item"] if self.duck else list(type_.schema.names)
+        part = "item.{}" if self.duck else "{}"
+        own = [quoted(a.name) for a in node.input.schema if node.keeps or a.name != node.array]
+        columns = [f"u.{part.format(quoted(field))} AS {quoted(name)}" for name, field in node.fields]
+        if node.number_column is not None:
+            columns.append(f"u.place AS {quoted(node.number_column)}")
+        ordinal, said = ("", said) if node.number_column is None else (" WITH ORDINALITY", [*said, "place"])
+        source = f"UNNEST({quoted(node.array)}){ordinal} AS u({listed(said)})"
+        joined = f"LEFT JOIN {source} ON TRUE" if node.outer else f"CROSS JOIN {source}"
+        return f"SELECT {', '.join([*own, *columns])} FROM {below} {joined}"
+
     def sql(self, node: plan.Node) -> str:
         """A plan as a query."""
         below = [f"({self.sql(child)}) AS q{child.number}" for child in node.inputs]
@@ -142,6 +158,8 @@ class Printer:
         if isinstance(node, plan.Project):
             columns = ", ".join(f"{self.scalar(e)} AS {quoted(n)}" for n, e in node.columns)
             return f"SELECT {columns} FROM {below[0]}"
+        if isinstance(node, plan.Unnest):
+            return self.unnest(node, below[0])
         if isinstance(node, plan.DupElim):
             return f"SELECT DISTINCT * FROM {below[0]}"
         if isinstance(node, plan.GroupBy):

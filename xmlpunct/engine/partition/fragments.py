@@ -141,7 +141,7 @@ def _forgetful(node: Node) -> Node:
 def _place(node: Node) -> Node:
     """Put an exchange between every edge and its fragment, and wherever partitionings do not agree."""
     children = [_place(child) for child in node.inputs]
-    wanted = node.partition_choices()
+    wanted = _choices(node)
     if wanted is None:
         return node.over(children)
     kept = node.over([Exchange(c) if _available(c) is None else c for c in children])
@@ -155,9 +155,22 @@ def _place(node: Node) -> Node:
     return kept if agree else node.over([Exchange(c) for c in children])
 
 
+def _choices(node: Node) -> list[Choice] | None:
+    """The attributes by which a stateful node may be partitioned. An array is no value to find a shard by."""
+    wanted = node.partition_choices()
+    if wanted is None:
+        return None
+    schemas = [below.schema for below in node.inputs]
+    return [
+        choice
+        for choice in wanted
+        if all(schema[name].type.comparable for schema, name in zip(schemas, choice.inputs, strict=True))
+    ]
+
+
 def _chosen(node: Node) -> list[Choice] | None:
     """The choices of a stateful node that its inputs agree with; None: it has no state."""
-    wanted = node.partition_choices()
+    wanted = _choices(node)
     if wanted is None:
         return None
     below = [_available(child) for child in node.inputs]

@@ -1,0 +1,19 @@
+-- GPX: for each hour of each track how high it went and how fast the heart beat. A point is named by its attributes,
+-- its track by a child of the element around its segment. Points come in order of time, which ends each hour.
+
+CREATE STREAM point (
+  XMLNAMESPACES(DEFAULT 'http://www.topografix.com/GPX/1/1',
+                'http://www.garmin.com/xmlschemas/TrackPointExtension/v1' AS t),
+  track STRING PATH '../../name',
+  lat DECIMAL(9,6) NOT NULL PATH '@lat',
+  lon DECIMAL(9,6) NOT NULL PATH '@lon',
+  ele DECIMAL(7,1),
+  time TIMESTAMP NOT NULL,
+  heart INT PATH 'extensions/t:TrackPointExtension/t:hr'
+) WITH (source = 'samples/feeds/gpx.xml', element = 'trkpt')
+  PUNCTUATE ORDER BY time;
+
+SELECT track, DATE_TRUNC('hour', time) AS hour, COUNT(*) AS points, MAX(ele) AS highest, MAX(heart) AS heart,
+       MIN(lat) AS south, MAX(lat) AS north, MIN(lon) AS west, MAX(lon) AS east
+FROM point
+GROUP BY track, DATE_TRUNC('hour', time);
