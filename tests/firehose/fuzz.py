@@ -22,7 +22,8 @@ from random import Random
 
 from tests.firehose.documents import GUESSED, OPEN, PIECES, SHAPED, SPECS, TYPED, body, damaged
 from tests.firehose.outcomes import everything
-from xmlpunct.firehose import Parser, Position, Split, StreamSpec, parse_conforming
+from xmlpunct.firehose import PUNCT_NAMESPACE, Limits, Parser, Position, Split, StreamSpec, parse_conforming
+from xmlpunct.firehose.parser import _parse, _Streams
 from xmlpunct.schema import Schema
 
 SPACED = (StreamSpec("s", Schema.parse("a INT, b STRING, i STRING PATH '@i'"), "{urn:o}t"),)
@@ -48,6 +49,12 @@ ODD = [
     '<r xmlns="urn:o"><t i="1"><a>1</a><a xmlns="">2</a></t></r>',
     '<r xmlns:o="urn:o"><o:t o:i="1" i="2"><o:a>1</o:a><b>2</b><z:c xmlns:z="urn:z"/></o:t></r>',
     '<r xmlns:o="urn:o" xmlns:p="urn:o"><t o:i="1" p:j="2"/></r>',
+    "<r y='1'><z y='2'><t/><n>1</n><t/></z><t/><z><n>3</n><n u='x'>4<m>5</m></n><t/></z><n>6</n><t/></r>",
+    "<r y='a&amp;b'><n>1<z>2</z><!-- c -->3&lt;</n><n><t/></n><n><m><m>1</m><m>2</m></m></n><t/><t/></r>",
+    "<r><z><t><a>1</a><t><a>2</a><t><a>3</a></t></t><a>4</a></t></z><t/></r>",
+    "<r><t><d><c>1</c><c>2</c></d><d u='x'/><d u='y'><c/></d><b> x<i/></b></t><t><d u='x'><c>1</c></d></t></r>",
+    "<r><t u='x'><a i='1'>1</a><a i='2'>2</a><a>3</a></t><t u='y'/><t u='&#120;'><b/></t><t><b>1</b><b>2</b></t></r>",
+    f"{OPEN}<p:t u='x'><a>1</a></p:t><p:t u='y'><a>2</a></p:t><p:t u='{{x,y}}'/><p:t><b>*</b></p:t></r>",
     "<r xml:lang='en'><t xml:id='x' xml:space='preserve'><b xml:base='y'>z</b></t></r>",
     "<r><t><b>1</b><b>2</b></t><t><b>x<i>y</i>z</b></t><t><d>1<c>2<e>3</e>4</c>5<c/></d></t></r>",
     "<r><t><d u='1'/>x<t><t/></t><z><t><a>1</a></t></z></t></r>",
@@ -58,6 +65,7 @@ ODD = [
     "<?xml-stylesheet href='a.xsl'?>\n<?a?><r><?pi x?><t><b>1<?p.i-2\t?>2</b><?x ? > ?></t></r><?z \u20ac?>",
     "<r>\u00e9\u20ac\U0001f600<t><b>\u00e9\ufeff</b></t></r>",
     "<\u00e9><t/></\u00e9>",
+    f"{OPEN}<p:t><d>*</d></p:t></r>",
     "<r><t><b>" + "x" * 40 + "\t" + "y" * 40 + "</b></t></r>",
     "<r>" + "<x>" * 198 + "</x>" * 198 + "</r>",
     "<r><abcdefghi><abcdefgh/></abcdefghi><abcdefghij></abcdefghij></r>",
@@ -173,8 +181,13 @@ class Fuzzer:
         """Compare what is walked with what libxml2 finds, and the same of what is read ahead."""
         parser, specs = self.parsers[number], ALL[number]
         ahead = parser.ahead(split)
-        if ahead is not None and ahead.boundary:
-            assert_same(parser, replace(split, data=split.data[: ahead.boundary], final=False), specs)
+        if ahead is not None and (size := ahead[0].boundary):
+            before = replace(split, data=split.data[:size], final=False)
+            assert ahead[1] in (
+                None,
+                _parse(before, _Streams(specs, PUNCT_NAMESPACE, Limits())).said_behind(),
+            )
+            assert_same(parser, before, specs)
         if parser._walker.walk(split) is None:
             self.passed += 1
             return

@@ -3,8 +3,7 @@
  * It proves or passes on: where it meets what it does not decide, or anything wrong, it gives up, and libxml2 reads
  * the split. Whatever it takes, libxml2 takes, and finds the same in it. Nothing here touches a Python object. */
 
-#include "rows.h"
-#include "tags.h"
+#include "around.h"
 
 /* Take the values of a start tag's attributes. */
 static int take_attributes(Walk *w, const Node *node, Tag *tag)
@@ -18,7 +17,7 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
         const int32_t *slots = number < 0 ? NULL : w->tree->targets + (int64_t)number * (w->tree->space_count + 2);
         int32_t slot = slots ? slots[found->number] : -1;
         int status = DONE;
-        if (slot >= 0) {
+        if (slot != -1) {
             const uint8_t *at = found->value.at;
             int32_t start = (int32_t)(at - w->data), size = found->value.size;
             if (found->odd) {
@@ -31,7 +30,7 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
                 if (start < 0)
                     return PASS;
             }
-            status = size > w->limits.text ? PASS : set(w, slot, start, size);
+            status = size > w->limits.text ? PASS : slot >= 0 ? set(w, slot, start, size) : set_each(w, slot, start, size);
         } else if (node->flags & SAYS) {
             if (!found->prefix.size && found->odd)
                 return PASS;
@@ -54,15 +53,22 @@ static int finish(Walk *w, int32_t end)
     Open *top = w->open + w->depth - 1;
     const Node *node = w->tree->nodes + top->node;
     int status = DONE;
-    if (node->flags & (ROW | TEXT)) {
+    if (node->flags & RAW) {
+        Cell *cell = (Cell *)w->cells + node->raw;
+        if (cell->start == top->tag.at - w->data)
+            cell->size = end - cell->start;
+    }
+    if (node->flags & (ROW | TEXT | SAID)) {
+        if (node->flags & SAID)
+            status = end_around(w, node, end);
         if (node->flags & VALUE) {
-            if (top->pieces < 2) {
-                status = set(w, node->slot, top->start, top->size);
-            } else {
+            int32_t start = top->start, size = top->size;
+            if (top->pieces > 1) {
                 Buffer *scratch = w->scratch + w->depth;
-                int32_t start = beside(w, scratch->at, scratch->size);
-                status = start < 0 ? PASS : set(w, node->slot, start, (int32_t)scratch->size);
+                start = beside(w, scratch->at, scratch->size);
+                size = (int32_t)scratch->size;
             }
+            status = start < 0 ? PASS : node->slot >= 0 ? set(w, node->slot, start, size) : set_each(w, node->slot, start, size);
         } else if (node->flags & TEXT) {
             const uint8_t *at;
             int32_t size = whole_text(w, top, &at);
@@ -90,14 +96,29 @@ static int finish(Walk *w, int32_t end)
     return status;
 }
 
-/* What there is to do at the beginning of an element, beside its attributes. */
-static int begin(Walk *w, const Node *node, Span space, Span local)
+/* The counters of what is in the innermost element. */
+static inline int32_t *counters(const Walk *w)
+{
+    return w->counters + (int64_t)w->depth * w->tree->counter_count;
+}
+
+static void count_anew(Walk *w)
+{
+    memset(counters(w), 0, sizeof(int32_t) * (size_t)w->tree->counter_count);
+}
+
+/* What there is to do at the beginning of an element, which stands at `at`, beside its attributes. */
+static int begin(Walk *w, const Node *node, Span space, Span local, int32_t at)
 {
     int32_t flags = node->flags;
     if (flags & WRONG)
         return PASS;
-    if (flags & ROW)
-        return open_row(w, node->row, w->outer_at);
+    if (flags & COUNTS)
+        count_anew(w);
+    if (flags & ROW) {
+        int status = open_row(w, node->row, at);
+        return status || !w->given ? status : inherit(w, node->row, at);
+    }
     if (flags & MARKS)
         mark(w, node, -1);
     if (flags & NESTED) {
@@ -135,7 +156,7 @@ static inline int32_t next_entry(const Table *table, int32_t entry)
 static inline int take_expected(Walk *w, const uint8_t **at)
 {
     Open *top = w->open + w->depth - 1;
-    if (top->next < 0 || !top->node || w->depth >= w->limits.depth)
+    if (top->next < 0 || w->depth >= w->limits.depth)
         return DONE;
     const Tree *tree = w->tree;
     const Name *entry = tree->entries + top->next;
@@ -155,21 +176,34 @@ static inline int take_expected(Walk *w, const uint8_t **at)
     return status;
 }
 
-/* Decide by a start tag's attributes which node an element is. */
-static int choose(const Walk *w, const Tag *tag, int32_t *number)
+/* Decide by a start tag's attributes, or by how many have come before, which node an element is. */
+static int choose(Walk *w, const Tag *tag, int32_t *number)
 {
     const Tree *tree = w->tree;
     while (tree->nodes[*number].flags & CHOICE) {
         const Condition *one = tree->conditions + tree->nodes[*number].below;
         Span name = {tree->names + one->name, one->name_size}, value = {tree->names + one->value, one->value_size};
         *number = one->no;
+        if (!one->name_size) {
+            int32_t *count = counters(w) + one->space;
+            if (one->value ? *count == one->value : ++*count)
+                *number = one->yes;
+            continue;
+        }
         for (int32_t i = 0; i < tag->count; i++) {
             const Attribute *found = w->attributes + i;
             if (found->declares || found->number != one->space || !same(found->local, name))
                 continue;
-            if (found->odd)
-                return PASS;
-            if (same(found->value, value))
+            Span given = found->value;
+            if (found->odd) {
+                Buffer *scratch = w->scratch + w->depth + 1; /* that of what is around it may be in use */
+                scratch->size = 0;
+                if (!resolve(scratch, given.at, given.at + given.size, QUOTED))
+                    return NO_MEMORY;
+                given.at = scratch->at;
+                given.size = (int32_t)scratch->size;
+            }
+            if (same(given, value))
                 *number = one->yes;
         }
     }
@@ -204,8 +238,9 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     const Space *space = tag.prefix.size ? space_of(w, tag.prefix) : &w->unprefixed;
     if (!space)
         return PASS;
-    int32_t parent = w->depth ? w->open[w->depth - 1].node : 0, number = 0;
-    const Table *table = tree->tables + tree->nodes[parent].children;
+    const Node *above = tree->nodes + (w->depth ? w->open[w->depth - 1].node : 0);
+    int32_t number = 0, is_inside = !(above->flags & OUTSIDE);
+    const Table *table = tree->tables + above->children;
     tag.head = load(tag.local.at, end) & first_bytes(tag.local.size);
     int32_t entry = w->depth ? w->open[w->depth - 1].next : -1; /* mostly they come in the order declared */
     if (entry < 0 || !is_entry(tree, entry, tag.head, tag.local.at, tag.local.size))
@@ -221,7 +256,7 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     if (tree->nodes[number].flags & CHOICE && (status = choose(w, &tag, &number)))
         return status;
     const Node *node = tree->nodes + number;
-    if (parent && node->flags & LEAF && !tag.count && !tag.empty && !tag.prefix.size && base == w->data) {
+    if (is_inside && node->flags & LEAF && !tag.count && !tag.empty && !tag.prefix.size && base == w->data) {
         const uint8_t *behind = here;
         status = take_leaf(w, node, tag.head, tag.local.at, tag.local.size, &behind);
         if (behind > here) {
@@ -243,20 +278,29 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     if (w->depth)
         top[-1].parts = 1;
     w->depth++;
-    if (number) {
-        w->inside = parent ? w->inside + 1 : 0;
+    if (!(node->flags & OUTSIDE)) {
+        w->inside = is_inside ? w->inside + 1 : 0;
         w->inside += tag.count;
         if (w->inside > w->limits.inside)
             return PASS;
-        if (!parent) {
+        if (!is_inside && w->outer) {
+            w->overlooked = 1; /* what is kept around it may not be complete */
+        } else if (!is_inside) {
             w->outer = w->depth;
             w->outer_at = (int32_t)(tag_at - base);
             w->overlooked = 0;
         }
-        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF | INTO | ITEM)
-            && (status = begin(w, node, space->uri, tag.local)))
+        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF | INTO | ITEM | RAW)
+            && (status = begin(w, node, space->uri, tag.local, (int32_t)(tag_at - base))))
             return status;
         if (tag.count && (status = take_attributes(w, node, &tag)))
+            return status;
+        if (node->flags & RAW && (status = set(w, node->raw, (int32_t)(tag_at - base), 0)))
+            return status;
+    } else if (node->flags & ~OUTSIDE || w->given) {
+        if (node->flags & COUNTS)
+            count_anew(w);
+        if ((status = begin_around(w, node, &tag, (int32_t)(tag_at - base), base == w->data)))
             return status;
     }
     *at = here;
@@ -341,8 +385,9 @@ static int instruction(Walk *w, const uint8_t **at)
     return DONE;
 }
 
-/* Walk over the data, inside the elements that some start tags open. */
-int walk(Walk *w, const uint8_t *opened, int64_t size)
+/* Walk over the data, inside the elements that some start tags open, and that have given something already. */
+int walk(Walk *w, const uint8_t *opened, int64_t size, const Recalled *said, int64_t said_count, const uint8_t *texts,
+         int64_t texts_size)
 {
     int status;
     for (const uint8_t *at = opened; at < opened + size;) {
@@ -350,7 +395,7 @@ int walk(Walk *w, const uint8_t *opened, int64_t size)
         if (*at != '<' || (status = start_tag(w, &at, opened, opened + size)) || w->depth == before)
             return PASS;
     }
-    if (w->outer && (!w->part || w->cells))
+    if ((w->outer && (!w->part || w->cells)) || (w->given && !recall(w, said, said_count, texts, texts_size)))
         return PASS;
     w->outer_at = -1;
     w->kept = w->first = w->depth;
@@ -408,7 +453,13 @@ Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whol
     w->first_cell = calloc(rows, sizeof *w->first_cell);
     w->missed = calloc(cells, sizeof *w->missed);
     w->marks = calloc(cells, 1);
-    if (!w->rows || !w->counts || !w->first_cell || !w->missed || !w->marks) {
+    if (tree->up_count) {
+        w->given = calloc((DEEPEST + 1) * (size_t)tree->up_count, sizeof *w->given);
+        w->around = calloc((DEEPEST + 1) * (size_t)tree->around_count + 1, sizeof *w->around);
+    }
+    w->counters = calloc((DEEPEST + 1) * (size_t)tree->counter_count + 1, sizeof *w->counters);
+    if (!w->rows || !w->counts || !w->first_cell || !w->missed || !w->marks || !w->counters
+        || (tree->up_count && (!w->given || !w->around))) {
         walk_free(w);
         return NULL;
     }
@@ -425,7 +476,7 @@ void walk_free(Walk *w)
     }
     for (int32_t i = 0; i <= DEEPEST; i++)
         free(w->scratch[i].at);
-    Buffer *all[] = {&w->side, &w->spaces, &w->faults, &w->seen, &w->buckets};
+    Buffer *all[] = {&w->side, &w->spaces, &w->faults, &w->seen, &w->buckets, &w->late};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->at);
     free(w->rows);
@@ -433,5 +484,8 @@ void walk_free(Walk *w)
     free(w->first_cell);
     free(w->missed);
     free(w->marks);
+    free(w->given);
+    free(w->around);
+    free(w->counters);
     free(w);
 }
