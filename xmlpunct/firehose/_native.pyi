@@ -22,6 +22,7 @@ class Tree:
         ups: _Numbers,
         says: _Numbers,
         several: _Numbers,
+        more: _Numbers,
         counts: tuple[int, int],
         limits: tuple[int, int, int, int, int, int, int, int],
         /,

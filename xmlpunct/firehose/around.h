@@ -50,7 +50,7 @@ static void keep(Walk *w, Says says, Cell cell)
 }
 
 /* What there is to do at the beginning of an element outside of tuples, which stands at `at`. */
-static int begin_around(Walk *w, const Node *node, const Tag *tag, int32_t at, int is_inside)
+static RARE int begin_around(Walk *w, const Node *node, const Tag *tag, int32_t at, int is_inside)
 {
     const Tree *tree = w->tree;
     if (node->flags & WRONG)
@@ -84,7 +84,7 @@ static int begin_around(Walk *w, const Node *node, const Tag *tag, int32_t at, i
 }
 
 /* Take what the innermost element, which ends here, gives to tuples that come behind it. */
-static int end_around(Walk *w, const Node *node, int32_t end)
+static RARE int end_around(Walk *w, const Node *node, int32_t end)
 {
     const Tree *tree = w->tree;
     const Open *top = w->open + w->depth - 1;
@@ -122,7 +122,7 @@ static int end_around(Walk *w, const Node *node, int32_t end)
 }
 
 /* Take for a tuple that begins what the elements around it have said. */
-static int inherit(Walk *w, int32_t kind, int32_t at)
+static RARE int inherit(Walk *w, int32_t kind, int32_t at)
 {
     for (int32_t depth = w->depth - 2; depth >= 0 && !w->holds[depth]; depth--)
         w->holds[depth] = 1;
@@ -151,7 +151,7 @@ static int inherit(Walk *w, int32_t kind, int32_t at)
 }
 
 /* Take what the elements that are open at the beginning have given before; 0 if it makes no sense, or no memory. */
-static int recall(Walk *w, const Recalled *said, int64_t count, const uint8_t *texts, int64_t size)
+static RARE int recall(Walk *w, const Recalled *said, int64_t count, const uint8_t *texts, int64_t size)
 {
     int32_t place = count ? beside(w, texts, (size_t)size) : 0;
     for (int64_t i = 0; i < count; i++, said++) {

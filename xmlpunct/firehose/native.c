@@ -13,7 +13,7 @@ typedef struct {
 
 /* All that makes a tree, as `tree.py` gives it. */
 typedef struct {
-    Numbers nodes, tables, entries, targets, below, widths, spaces, conditions, ups, says, several;
+    Numbers nodes, tables, entries, targets, below, widths, spaces, conditions, ups, says, several, more;
 } Parts;
 
 static int32_t power_of_two(int32_t least)
@@ -36,7 +36,8 @@ static int build(Tree *tree, const Parts *p, const uint8_t *names, size_t names_
     int64_t buckets = 0;
     for (int32_t i = 0; i < tree->table_count; i++)
         buckets += power_of_two(2 * p->tables.at[3 * i + 1] + 1);
-    const Numbers given[] = {p->nodes, p->targets, p->below, p->widths, p->spaces, p->conditions, p->ups, p->says, p->several};
+    const Numbers given[] = {p->nodes, p->targets, p->below, p->widths, p->spaces, p->conditions, p->ups, p->says, p->several,
+                             p->more};
     void *parts[sizeof given / sizeof *given];
     size_t sizes[] = {sizeof(Name) * (size_t)tree->entry_count, sizeof(Table) * (size_t)tree->table_count,
                       sizeof(int32_t) * (size_t)buckets, names_size};
@@ -59,6 +60,7 @@ static int build(Tree *tree, const Parts *p, const uint8_t *names, size_t names_
     tree->ups = parts[6];
     tree->says = parts[7];
     tree->several = parts[8];
+    tree->more = parts[9];
     tree->entries = (Name *)at;
     tree->tables = (Table *)(at += (sizes[0] + 7) / 8 * 8);
     tree->buckets = (int32_t *)(at += (sizes[1] + 7) / 8 * 8);
@@ -126,11 +128,14 @@ static int is_node(const Parts *p, int64_t number, int32_t around)
         return 0;
     int32_t width = p->widths.at[node->row];
     if (!is_slot(p->several, node->slot, width) || (node->flags & VALUE && node->slot == -1)
-        || (node->flags & RAW && (node->raw < 0 || node->raw >= width)))
+        || !is_within(node->more, 1, p->more.count / MORE_SIZE))
+        return 0;
+    const More *more = (const More *)p->more.at + node->more;
+    if (node->flags & RAW && !is_within(more->raw, 1, width))
         return 0;
     if (node->flags & ITEM
-        && (node->item < 0 || node->item >= p->widths.count || node->above < 0 || node->above >= p->widths.count
-            || !is_within(node->first, p->widths.at[node->item], width)))
+        && (!is_within(more->item, 1, p->widths.count) || !is_within(more->above, 1, p->widths.count)
+            || !is_within(more->first, p->widths.at[more->item], width)))
         return 0;
     if (node->flags & CHOICE) {
         /* what it may be comes behind it, so that choices have an end */
@@ -206,20 +211,20 @@ static int is_sound(const Parts *p, int64_t names_size, int32_t around, int32_t 
 
 static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    Py_buffer given[12], *g = given;
+    Py_buffer given[13], *g = given;
     Limits limits;
     int around, counters;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*y*y*y*y*(ii)(LLLLLLLL)", g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6,
-                          g + 7, g + 8, g + 9, g + 10, g + 11, &around, &counters, &limits.depth, &limits.text,
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*y*y*y*y*y*(ii)(LLLLLLLL)", g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6,
+                          g + 7, g + 8, g + 9, g + 10, g + 11, g + 12, &around, &counters, &limits.depth, &limits.text,
                           &limits.attribute, &limits.name, &limits.attributes, &limits.namespaces, &limits.inside,
                           &limits.tag))
         return NULL;
-    Numbers n[11];
-    for (int i = 0; i < 11; i++) {
+    Numbers n[12];
+    for (int i = 0; i < 12; i++) {
         n[i].at = given[i + 1].buf;
         n[i].count = given[i + 1].len / 4;
     }
-    Parts parts = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10]};
+    Parts parts = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11]};
     Tree *tree = NULL;
     if (!is_sound(&parts, given[0].len, around, counters)) {
         PyErr_SetString(PyExc_ValueError, "these numbers make no tree");
@@ -232,7 +237,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *named)
             PyErr_NoMemory();
         }
     }
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 13; i++)
         PyBuffer_Release(given + i);
     (void)named;
     return (PyObject *)tree;

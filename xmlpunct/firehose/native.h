@@ -11,6 +11,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Beside the hot path: kept out of it, so that it stays small. */
+#if defined(__GNUC__)
+#define RARE __attribute__((noinline))
+#else
+#define RARE
+#endif
+
 /* What there is to do at an element, beside following the tree; `tree.py` has the same. */
 enum {
     ROW = 1,         /* it is a tuple or a punctuation */
@@ -36,13 +43,18 @@ enum {
 };
 
 typedef struct {
-    int32_t flags, slot, row, children, attributes, below, below_count;
-    int32_t item, first; /* of an item its kind of row, and the first of its cells among those of the tuple */
-    int32_t above, raw;  /* of an item the kind of row that it belongs to; the slot of an element as it stands */
-} Node;
+    int32_t flags, slot, row, children, attributes, below, below_count, more;
+} Node; /* of 32 bytes: it is quick to find one */
+
+/* What few nodes have: an item its kind of row, the kind that it belongs to, and the first of its cells among those of
+ * the tuple; an element as it stands a slot. */
+typedef struct {
+    int32_t item, above, first, raw;
+} More;
 
 /* How many numbers make one of these. */
 #define NODE_SIZE ((int64_t)(sizeof(Node) / sizeof(int32_t)))
+#define MORE_SIZE ((int64_t)(sizeof(More) / sizeof(int32_t)))
 #define CONDITION_SIZE ((int64_t)(sizeof(Condition) / sizeof(int32_t)))
 #define UP_SIZE ((int64_t)(sizeof(Up) / sizeof(int32_t)))
 
@@ -90,6 +102,7 @@ typedef struct {
     int32_t *targets; /* by entry and by namespace: the node, or for an attribute the slot */
     int32_t *buckets, *below, *widths, *spaces; /* spaces: by known namespace where in `names`, and its size */
     int32_t *several;                           /* slots that have the same value: their number, and they */
+    More *more;
     Up *ups;
     Says *says;
     int32_t up_count, around_count, counter_count;

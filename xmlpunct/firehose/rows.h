@@ -104,7 +104,7 @@ static inline int set(Walk *w, int32_t slot, int32_t start, int32_t size)
 }
 
 /* Give several slots one value. */
-static int set_each(Walk *w, int32_t list, int32_t start, int32_t size)
+static RARE int set_each(Walk *w, int32_t list, int32_t start, int32_t size)
 {
     const int32_t *slots = w->tree->several - list - 2;
     int status = DONE;
@@ -152,9 +152,10 @@ static int close_row(Walk *w, int32_t end)
 /* Take the item of an array that is complete, and make room for the next one. */
 static int close_item(Walk *w, const Node *node)
 {
-    Rows *rows = w->rows + node->item;
-    int32_t width = w->tree->widths[node->item], *cells = w->cells + 2 * node->first;
-    Head head = {w->rows[node->above].count, 0, 0, 0};
+    const More *more = w->tree->more + node->more;
+    Rows *rows = w->rows + more->item;
+    int32_t width = w->tree->widths[more->item], *cells = w->cells + 2 * more->first;
+    Head head = {w->rows[more->above].count, 0, 0, 0};
     if (!append(&rows->cells, cells, 2 * sizeof(int32_t) * (size_t)width))
         return NO_MEMORY;
     for (int32_t i = 0; i < width; i++)

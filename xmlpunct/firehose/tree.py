@@ -142,6 +142,7 @@ class _Tree:
         self.conditions: list[list[int]] = []
         self.says: list[tuple[int, int]] = []
         self.several: list[int] = []
+        self.more = [[0, 0, 0, 0]]  # what most nodes have
         self.counters: dict[str, int] = {}  # of elements of which positions matter
         around = dict.fromkeys(up.path.attribute for _, up, _ in self.ups if up.path.attribute is not None)
         self.around = {name: number for number, name in enumerate(around)}
@@ -191,6 +192,7 @@ class _Tree:
             _numbers(ups),
             _numbers(self.says),
             _numbers(self.several),
+            _numbers(self.more),
             (len(self.around), len(self.counters)),
             (
                 most.depth,
@@ -253,10 +255,10 @@ class _Tree:
         attributes = {name: self.slot(slots) for name, slots in node.attributes.items()}
         number = self.add(flags, self.slot(values), 2 * max(node.stream, 0), attributes, label)
         self.nodes[number][5:7] = len(self.below), len(node.below)
-        self.nodes[number][10] = node.raws[0] if node.raws else 0
         self.below += [slot for slot, _ in node.below]
-        if node.items:
-            self.item(number, node)
+        if node.items or node.raws:
+            self.nodes[number][7] = len(self.more)
+            self.more.append([*self.item(number, node), max(node.raws, default=0)])
         return number
 
     def slot(self, slots: Sequence[int]) -> int:
@@ -304,16 +306,17 @@ class _Tree:
         self.conditions.append(test)
         return number
 
-    def item(self, number: int, node: Node) -> None:
-        """Make a node that of the items of an array."""
-        tables = self.shapes[node.stream].tables
+    def item(self, number: int, node: Node) -> tuple[int, int, int]:
+        """Make a node that of the items of an array, if it is: their rows, those around them, and the first cell."""
+        if not node.items:
+            return 0, 0, 0
         (item, *others) = node.items
         if others:
             raise _NotNativeError
-        table, first = tables[item], tables[item].first
         self.nodes[number][0] |= Flag.ITEM
-        above = self.item_kinds[node.stream, table.parent] if table.parent else 2 * node.stream
-        self.nodes[number][7:10] = self.item_kinds[node.stream, item], first, above
+        table, kinds = self.shapes[node.stream].tables[item], self.item_kinds
+        above = kinds[node.stream, table.parent] if table.parent else 2 * node.stream
+        return kinds[node.stream, item], above, table.first
 
     def add(self, flags: Flag, slot: int, row: int, attributes: Mapping[str, int], label: str = "") -> int:
         """A new node."""
@@ -322,7 +325,7 @@ class _Tree:
             [attributes.get(f"{{{uri}}}{local}" if uri else local, -1) for uri in self.spaces]
             for local in locals_
         ]
-        self.nodes.append([int(flags), slot, row, 0, self.table(locals_, slots, 0), *[0] * 6])
+        self.nodes.append([int(flags), slot, row, 0, self.table(locals_, slots, 0), 0, 0, 0])
         if len(self.nodes) > _MOST_NODES:
             raise _NotNativeError
         self.labels.append(label)

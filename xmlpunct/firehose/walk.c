@@ -47,20 +47,24 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
     return DONE;
 }
 
+/* Take an element as it stands, which ends here, unless it is one too many. */
+static RARE int end_raw(Walk *w, const Node *node, int32_t end)
+{
+    Cell *cell = (Cell *)w->cells + w->tree->more[node->more].raw;
+    if (cell->start == w->open[w->depth - 1].tag.at - w->data)
+        cell->size = end - cell->start;
+    return DONE;
+}
+
 /* What there is to do at the end of an element. */
 static int finish(Walk *w, int32_t end)
 {
     Open *top = w->open + w->depth - 1;
     const Node *node = w->tree->nodes + top->node;
     int status = DONE;
-    if (node->flags & RAW) {
-        Cell *cell = (Cell *)w->cells + node->raw;
-        if (cell->start == top->tag.at - w->data)
-            cell->size = end - cell->start;
-    }
-    if (node->flags & (ROW | TEXT | SAID)) {
-        if (node->flags & SAID)
-            status = end_around(w, node, end);
+    if (node->flags & (ROW | TEXT | SAID | RAW)) {
+        if (node->flags & (SAID | RAW))
+            status = node->flags & SAID ? end_around(w, node, end) : end_raw(w, node, end);
         if (node->flags & VALUE) {
             int32_t start = top->start, size = top->size;
             if (top->pieces > 1) {
@@ -102,7 +106,7 @@ static inline int32_t *counters(const Walk *w)
     return w->counters + (int64_t)w->depth * w->tree->counter_count;
 }
 
-static void count_anew(Walk *w)
+static RARE void count_anew(Walk *w)
 {
     memset(counters(w), 0, sizeof(int32_t) * (size_t)w->tree->counter_count);
 }
@@ -111,10 +115,11 @@ static void count_anew(Walk *w)
 static int begin(Walk *w, const Node *node, Span space, Span local, int32_t at)
 {
     int32_t flags = node->flags;
-    if (flags & WRONG)
-        return PASS;
-    if (flags & COUNTS)
+    if (flags & (WRONG | COUNTS)) {
+        if (flags & WRONG)
+            return PASS;
         count_anew(w);
+    }
     if (flags & ROW) {
         int status = open_row(w, node->row, at);
         return status || !w->given ? status : inherit(w, node->row, at);
@@ -295,7 +300,7 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
             return status;
         if (tag.count && (status = take_attributes(w, node, &tag)))
             return status;
-        if (node->flags & RAW && (status = set(w, node->raw, (int32_t)(tag_at - base), 0)))
+        if (node->flags & RAW && (status = set(w, tree->more[node->more].raw, (int32_t)(tag_at - base), 0)))
             return status;
     } else if (node->flags & ~OUTSIDE || w->given) {
         if (node->flags & COUNTS)
