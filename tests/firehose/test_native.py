@@ -141,6 +141,7 @@ def test_common_shapes_are_not_passed_on(columns: str, body: list[str]) -> None:
 
 ORDERS = "".join(
     f"<order id='{i}'><to>C{i}</to><!-- c --><line><sku>S{i}</sku><q>1</q><q>2</q></line>"
+    f"<l\u00ednea a\u00f1o='{i}'><\u884c\u6570>\u00e9</\u884c\u6570><\u00e9/></l\u00ednea>"
     f"<line k='x'><sku>T{i}</sku><part><q>3</q></part><part/></line></order>"
     for i in range(9)
 )
@@ -169,6 +170,13 @@ FORMS = [
         StreamSpec("u", Schema.parse("id INT PATH '@id'"), "order"),
     ),
     (StreamSpec("s", Schema.parse("id INT PATH '@id', who STRING PATH 'to'"), "order", nested=True),),
+    (
+        StreamSpec(
+            "s",
+            Schema.parse("a INT PATH '@a\u00f1o', k STRING PATH '\u884c\u6570', id INT PATH '../@id'"),
+            "l\u00ednea",
+        ),
+    ),
     (
         StreamSpec(
             "s",
