@@ -229,6 +229,13 @@ def test_items_of_a_tuple_that_is_not_complete_are_left_for_later() -> None:
     assert parser.parse(split).slices[0].tuples["d"].to_list() == [[{"a": 1, "b": [{"v": 2}]}]]
 
 
+def test_what_is_missing_for_its_namespace_is_counted_by_path_in_all_arrays() -> None:
+    spec = StreamSpec("s", Schema.parse("l ARRAY(q ARRAY(q INT), v INT), m ARRAY(v INT)"), "t")
+    split = Split("doc", Position(), f"{OPEN}<t><o:l/><o:m/></t></r>".encode(), True)
+    assert is_walked(split, [spec])
+    assert assert_same(split, [spec])
+
+
 def test_a_return_in_a_value_is_seen_whatever_else_is_odd() -> None:
     """As many returns too many, in one value, as stand around a tuple with a comment."""
     rows = [row.replace("\n", "\r\n") for row in ROWS]

@@ -303,8 +303,12 @@ class Walker:
         missed = walk.missed[first : first + width]
         names = {
             NESTED: {spec.tag: nested},
-            NAMESPACE: dict(zip(paths, missed, strict=True)),
+            NAMESPACE: dict.fromkeys(paths, 0),
         }
+        for path, count in zip(
+            paths, missed, strict=True
+        ):  # arrays have paths of their own, perhaps the same
+            names[NAMESPACE][path] += count
         undeclared = names[UNDECLARED] = {}
         for node, is_attribute, name, count in walk.seen:
             if grown_.streams[node] == place:
