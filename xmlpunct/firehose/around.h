@@ -44,8 +44,8 @@ static int take_around(Walk *w, const Node *node, const Attribute *found, int is
 /* Take a value of the innermost element, to which so many hops lead from the one that has it. */
 static void keep(Walk *w, Says says, Cell cell)
 {
-    Given *given = given_at(w, w->depth - says.hops, says.up);
-    if (given->found < 2)
+    Given *given = says.hops > w->depth ? NULL : given_at(w, w->depth - says.hops, says.up);
+    if (given && given->found < 2)
         given->own[given->found++] = cell;
 }
 
