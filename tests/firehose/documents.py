@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from xmlpunct.firehose import PUNCT_NAMESPACE, StreamSpec
@@ -23,14 +24,36 @@ _ARRAY = "d ARRAY(c INT, u STRING PATH '@u'), b ARRAY(v STRING PATH '.'), a INT,
 _CHOSEN = (
     "a INT PATH 'a[@i=''1'']', d STRING PATH 'd[@u=''x'']', e STRING PATH 'd[@u=''S01'']', c INT PATH 'd/c'"
 )
+_ROUND = """a INT, y STRING PATH '../@y', yy STRING PATH '../../@y', n STRING PATH '../n', m STRING PATH '../n/m/@y',
+    k STRING PATH '../../n[@u=''x'']', o STRING NOT NULL PATH '../z/text()'"""
+_DEEP = "d ARRAY(c ARRAY(v STRING PATH '.'), u STRING PATH '@u', x XML PATH '.'), b ARRAY(v STRING PATH '.'), a INT"
+_MANY = """a STRING PATH 'a[2]', e STRING PATH 'd[@u=''x'']/c', d ARRAY(u STRING PATH '@u', c INT),
+    u STRING PATH 'd[@u=''S01'']/@u', v STRING PATH 'b[1]', w STRING PATH 'b', y STRING PATH 'd[2]/c',
+    whole STRING PATH '.'"""
 SHAPED = (
     (StreamSpec("s", Schema.parse(_CHOSEN), "t"), _OTHER),
     (StreamSpec("s", Schema.parse("a INT, i INT PATH '@i'"), "t", where=("u", "x")), _OTHER),
     (StreamSpec("s", Schema.parse(_OWN), "t"), _OTHER),
     (StreamSpec("s", Schema.parse(_WHOLE), "t"), _OTHER),
     (StreamSpec("s", Schema.parse(_ARRAY), "t"), _OTHER),
+    (
+        StreamSpec("s", Schema.parse(_ROUND), "t"),
+        replace(_OTHER, schema=Schema.parse("a INT, y STRING PATH '../@y'")),
+    ),
+    (StreamSpec("s", Schema.parse(_ROUND), "t", nested=True),),
+    (StreamSpec("s", Schema.parse("a INT, b STRING"), "z/t"), StreamSpec("q", _OTHER.schema, "r/q")),
+    (StreamSpec("s", Schema.parse("d XML, whole XML PATH '.', a INT, b STRING"), "t"), _OTHER),
+    (StreamSpec("s", Schema.parse("a INT, b STRING, d XML, i INT PATH '@i'"), "t", nested=True),),
+    (StreamSpec("s", Schema.parse(_DEEP), "t"), _OTHER),
+    (StreamSpec("s", Schema.parse(_DEEP), "t", nested=True),),
+    (StreamSpec("s", Schema.parse(_MANY), "t"), _OTHER),
+    (
+        StreamSpec("s", Schema.parse("a INT"), "t", where=("u", "x")),
+        StreamSpec("v", Schema.parse("b STRING, y STRING PATH '../@y'"), "t", where=("u", "S01")),
+        StreamSpec("w", Schema.parse("n STRING PATH '../n'"), "z/t"),
+    ),
 )
-"""Namespaces, mixed content and arrays."""
+"""Namespaces, mixed content and arrays, what is around tuples, in them and how they were written."""
 BOTH = (SPECS[0], PLAIN)
 """Two streams of the same elements."""
 
@@ -146,6 +169,10 @@ def body(random: Random, most: int = 40) -> str:
                         f"<z y='1'>{shapes[0](random)}",
                         "</z>",
                         f"<t>{shapes[0](random)}</t>",
+                        f"<t>{shapes[0](random)}{shapes[0](random)}<a>1</a></t>",
+                        "<n>1</n>",
+                        f"<n u='x'>{value(random, 'b')}<m y='{quoted(random, 'i')}'/>x</n>",
+                        f"<n>{shapes[0](random)}</n>",
                         f"<z xmlns:p='urn:z'>{shapes[-1](random)}</z>",
                         f"<z xmlns='urn:z'>{shapes[0](random)}",
                         "<![CDATA[" + shapes[0](random) + "]]>",

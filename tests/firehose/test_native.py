@@ -26,6 +26,7 @@ from xmlpunct.firehose import (
     parse_conforming,
     parse_split,
 )
+from xmlpunct.firehose.parser import _Parse
 from xmlpunct.schema import Schema
 
 pytestmark = pytest.mark.skipif(
@@ -138,6 +139,103 @@ def test_common_shapes_are_not_passed_on(columns: str, body: list[str]) -> None:
     assert is_walked(split, [spec])
 
 
+ORDERS = "".join(
+    f"<order id='{i}'><to>C{i}</to><!-- c --><line><sku>S{i}</sku><q>1</q><q>2</q></line>"
+    f"<l\u00ednea a\u00f1o='{i}'><\u884c\u6570>\u00e9</\u884c\u6570><\u00e9/></l\u00ednea>"
+    f"<line k='x'><sku>T{i}</sku><part><q>3</q></part><part/></line></order>"
+    for i in range(9)
+)
+FORMS = [
+    (StreamSpec("s", Schema.parse("id INT PATH '../@id', sku STRING"), "line"),),
+    (StreamSpec("s", Schema.parse("id INT PATH '../@id', who STRING PATH '../to', sku STRING"), "line"),),
+    (StreamSpec("s", Schema.parse("id INT PATH '../../@id', who STRING NOT NULL PATH '../../to'"), "part"),),
+    (StreamSpec("s", Schema.parse("sku STRING, k STRING PATH '@k'"), "order/line"),),
+    (
+        StreamSpec(
+            "s",
+            Schema.parse("id INT PATH '@id', line XML PATH 'line[@k=''x'']', whole XML PATH '.'"),
+            "order",
+        ),
+    ),
+    (
+        StreamSpec(
+            "s", Schema.parse("line ARRAY(sku STRING, q ARRAY(n INT PATH '.'), x XML PATH '.')"), "order"
+        ),
+    ),
+    (StreamSpec("s", Schema.parse("id INT PATH '@id', sku STRING PATH 'line[2]/sku'"), "order"),),
+    (StreamSpec("s", Schema.parse("q ARRAY(n INT PATH '.'), sku STRING"), "line"),) * 2,
+    (
+        StreamSpec("s", Schema.parse("sku STRING"), "line", where=("k", "x")),
+        StreamSpec("t", Schema.parse("part ARRAY(q INT), who STRING PATH '../to'"), "line"),
+        StreamSpec("u", Schema.parse("id INT PATH '@id'"), "order"),
+    ),
+    (StreamSpec("s", Schema.parse("id INT PATH '@id', who STRING PATH 'to'"), "order", nested=True),),
+    (
+        StreamSpec(
+            "s",
+            Schema.parse("a INT PATH '@a\u00f1o', k STRING PATH '\u884c\u6570', id INT PATH '../@id'"),
+            "l\u00ednea",
+        ),
+    ),
+    (
+        StreamSpec(
+            "s",
+            Schema.parse(
+                ", ".join(
+                    f"c{i} STRING PATH 'line[@k=''{i}'']/sku', d{i} STRING PATH 'line[@k{i}=''x'']'"
+                    for i in range(6)
+                )
+            ),
+            "order",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("specs", FORMS)
+def test_no_form_of_a_stream_is_passed_on(specs: Sequence[StreamSpec]) -> None:
+    """Nor is it when it is read ahead, and then what is around tuples is known across splits."""
+    document = f"{OPEN}{ORDERS}<order id='n'><order id='10'>{ORDERS}</order><to>x</to></order></r>".encode()
+    assert assert_same(Split("doc", Position(), document, True), specs)
+    parser = Parser(specs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Parse, "find", None)  # libxml2's
+        splits = [*splits_of(document, specs, 70, 200, parser)]
+        assert all(parser._walker.walk(split) is not None for split in splits)
+        assert [*splits_of(document, specs, 70, 200)] == splits
+    for split in splits:
+        assert assert_same(split, specs)
+
+
+def test_punctuations_of_chosen_tuples_are_not_passed_on() -> None:
+    document = f"{OPEN}<p:t k='x'><a>1</a></p:t><p:t k='y'><a>2</a></p:t><p:t><a>3</a></p:t></r>".encode()
+    specs = [
+        StreamSpec("s", Schema.parse("a INT, b STRING PATH 'c[@k=''1'']', x XML"), "t", where=("k", "x"))
+    ]
+    split = Split("doc", Position(), document, True)
+    assert is_walked(split, specs)
+    assert assert_same(split, specs)
+    assert [*map(str, parse_split(split, specs).slices[0].punctuations)] == ["<1, *, *>", "<3, *, *>"]
+
+
+def test_items_of_a_tuple_that_is_not_complete_are_left_for_later() -> None:
+    spec = StreamSpec("s", Schema.parse("d ARRAY(a INT, b ARRAY(v INT PATH '.'))"), "t")
+    document = f"{OPEN}<t><d><a>1</a><b>2</b></d></t><t><d><a>3</a><b>4</b></d><d><b>5</b>".encode()
+    parser = Parser([spec])
+    ahead = parser.ahead(Split("doc", Position(), document, False))
+    assert ahead is not None
+    split = Split("doc", Position(), document[: ahead[0].boundary], False)
+    assert everything(parser.parse(split)) == everything(parse_conforming(split, [spec]))
+    assert parser.parse(split).slices[0].tuples["d"].to_list() == [[{"a": 1, "b": [{"v": 2}]}]]
+
+
+def test_what_is_missing_for_its_namespace_is_counted_by_path_in_all_arrays() -> None:
+    spec = StreamSpec("s", Schema.parse("l ARRAY(q ARRAY(q INT), v INT), m ARRAY(v INT)"), "t")
+    split = Split("doc", Position(), f"{OPEN}<t><o:l/><o:m/></t></r>".encode(), True)
+    assert is_walked(split, [spec])
+    assert assert_same(split, [spec])
+
+
 def test_a_return_in_a_value_is_seen_whatever_else_is_odd() -> None:
     """As many returns too many, in one value, as stand around a tuple with a comment."""
     rows = [row.replace("\n", "\r\n") for row in ROWS]
@@ -172,7 +270,7 @@ def test_items_of_a_tuple_that_is_cut_count_with_it() -> None:
     for stop in range(len(data) + 1):
         ahead = parser.ahead(Split("doc", Position(), data[:stop], False))
         assert ahead is not None
-        split = Split("doc", Position(), data[: ahead.boundary], False)
+        split = Split("doc", Position(), data[: ahead[0].boundary], False)
         assert everything(parser.parse(split)) == everything(parse_conforming(split, [spec]))
 
 

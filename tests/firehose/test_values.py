@@ -152,31 +152,64 @@ def test_what_is_held_is_let_go() -> None:
 
 
 def test_numbers_that_make_no_tree_are_refused() -> None:
-    empty = np.empty(0, np.int32)
-    limits = (9,) * 8
+    outside, raw, item, choice, several = 32768, 262144, 8192, 16384, -2
+    right = {
+        "nodes": [0, -1, 0, 0, 1, 0, 0, 0],
+        "tables": [0, 1, 0, 1, 0, 0],
+        "entries": [0, 1],
+        "targets": [0, 0],
+        "below": [],
+        "widths": [1, 1],
+        "spaces": [],
+        "conditions": [0, 1, 0, 0, 1, 0, 0],
+        "ups": [0, 0, 1, 0, 0, 0],
+        "says": [0, 1],
+        "several": [1, 0],
+        "more": [0, 0, 0, 0],
+    }
 
-    def tree(nodes: list[int], tables: list[int], entries: list[int], targets: list[int]) -> None:
-        given = (np.array(part, np.int32) for part in (nodes, tables, entries, targets))
-        native.Tree(b"ab", *given, empty, places(1, 1), empty, empty, limits)  # type: ignore[call-arg,arg-type]
+    def tree(**wrong: list[int]) -> None:
+        parts = (np.array(part, np.int32) for part in (right | wrong).values())
+        native.Tree(b"ab", *parts, (1, 1), (9,) * 8)  # type: ignore[call-arg,arg-type]
 
-    node, table = [0, -1, 0, 0, 1, 0, 0, 0, 0], [0, 1, 0, 1, 0, 0]
-    tree(node, table, [0, 1], [0, 0])
+    tree()
+    tree(nodes=[outside, -1, 0, 0, 1, 0, 1, 0])
+    tree(nodes=[0, several, 0, 0, 1, 0, 0, 0])
     for wrong in (
-        ([], table, [0, 1], [0, 0]),
-        (node[:-1], table, [0, 1], [0, 0]),
-        ([0, 1, 0, 0, 1, 0, 0, 0, 0], table, [0, 1], [0, 0]),
-        ([0, -1, 2, 0, 1, 0, 0, 0, 0], table, [0, 1], [0, 0]),
-        ([0, -1, 0, 2, 1, 0, 0], table, [0, 1], [0, 0]),
-        ([0, -1, 0, 0, 1, 0, 1], table, [0, 1], [0, 0]),
-        (node, [0, 2, 0, 1, 0, 0], [0, 1], [0, 0]),
-        (node, [0, 1, 1, 1, 0, 0], [0, 1], [0, 0]),
-        (node, table, [0, 3], [0, 0]),
-        (node, table, [-1, 1], [0, 0]),
-        (node, table, [0, 1], [0, 1]),
-        (node, table, [0, 1], [0]),
+        {"nodes": []},
+        {"nodes": right["nodes"][:-1]},
+        {"nodes": [0, 1, 0, 0, 1, 0, 0, 0]},
+        {"nodes": [0, -1, 2, 0, 1, 0, 0, 0]},
+        {"nodes": [0, -1, 0, 2, 1, 0, 0, 0]},
+        {"nodes": [0, -1, 0, 0, 1, 0, 1, 0]},
+        {"nodes": [0, -1, 0, 0, 1, 0, 0, 1]},
+        {"nodes": [0, -1, 0, 0, 2, 0, 0, 0]},
+        {"nodes": [0, several - 2, 0, 0, 1, 0, 0, 0]},
+        {"nodes": [outside, -1, 0, 0, 1, 1, 1, 0]},
+        {"nodes": [choice, -1, 0, 0, 1, 0, 0, 0]},  # to itself, for ever
+        {"nodes": [raw, -1, 0, 0, 1, 0, 0, 0], "more": [0, 0, 0, 1]},
+        {"nodes": [item, -1, 0, 0, 1, 0, 0, 0], "more": [0, 2, 0, 0]},
+        {"nodes": [item, -1, 0, 0, 1, 0, 0, 0], "more": [0, 0, 1, 0]},
+        {"nodes": [0, several, 0, 0, 1, 0, 0, 0], "several": [2, 0]},
+        {"nodes": [0, several, 0, 0, 1, 0, 0, 0], "several": [1, 1]},
+        {"tables": [0, 2, 0, 1, 0, 0]},
+        {"tables": [0, 1, 1, 1, 0, 0]},
+        {"entries": [0, 3]},
+        {"entries": [-1, 1]},
+        {"targets": [0, 1]},
+        {"targets": [0]},
+        {"conditions": [0, 1, 0, 0, 1, 1, 0]},
+        {"conditions": [0, 0, 1, 0, 0, 0, 0]},
+        {"ups": [2, 0, 1, 0, 0, 0]},
+        {"ups": [0, 1, 1, 0, 0, 0]},
+        {"ups": [0, 0, 0, 0, 0, 0]},
+        {"ups": [0, 0, 1, 1, 0, 0]},
+        {"ups": [0, 0, 1, -1, 0, 0]},
+        {"says": [1, 1]},
+        {"says": [0, 0]},
     ):
         with pytest.raises(ValueError, match="no tree"):
-            tree(*wrong)
+            tree(**wrong)
 
 
 def test_all_goes_on_where_it_is_missing() -> None:

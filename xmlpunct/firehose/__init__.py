@@ -8,7 +8,7 @@ The way of a byte, from a source to a slice:
        |                by a walk of the native reader; what that does not take, by plain Python
     parser
        |-- walker  the native reader: one walk fills rows by a tree of paths
-       |                walk.c (scan.h, tags.h, rows.h), tree
+       |                walk.c (scan.h, tags.h, rows.h, around.h), tree
        |   or, for what it does not take, and for all that is wrong
        |-- target  libxml2 calls it for each tag                             shape, faults, prologue, dictionary
        |

@@ -19,11 +19,16 @@ class Tree:
         widths: _Numbers,
         spaces: _Numbers,
         conditions: _Numbers,
+        ups: _Numbers,
+        says: _Numbers,
+        several: _Numbers,
+        more: _Numbers,
+        counts: tuple[int, int],
         limits: tuple[int, int, int, int, int, int, int, int],
         /,
     ) -> Tree: ...
     def walk(
-        self, data: bytes, opened: bytes, part: bool, /
+        self, data: bytes, opened: bytes, part: bool, said: _Numbers, texts: bytes, /
     ) -> (
         tuple[
             int,
@@ -38,6 +43,8 @@ class Tree:
             list[int],
             list[int],
             list[tuple[int, bool, str, int]],
+            list[tuple[int, int, int, int]],
+            list[tuple[int, int, int, int, int, int, int, int]],
         ]
         | None
     ): ...

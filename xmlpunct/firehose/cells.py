@@ -85,6 +85,17 @@ class Cells:
         """Some of them."""
         return Cells(self.data, self.side, self.start[rows], self.size[rows])
 
+    def and_also(self, others: Cells) -> Cells:
+        """The same and others behind them, in the same data."""
+        beside = others.start >= len(self.data)
+        start = np.where(beside, others.start + len(self.side), others.start).astype(np.int32)
+        size = np.concatenate([self.size, others.size])
+        return Cells(self.data, self.side + others.side, np.concatenate([self.start, start]), size)
+
+    def first(self, count: int) -> Cells:
+        """So many of them."""
+        return Cells(self.data, self.side, self.start[:count], self.size[:count])
+
     def or_else(self, others: Cells) -> Cells:
         """The same with others where there is no text; both are of the same buffers."""
         missing = self.missing

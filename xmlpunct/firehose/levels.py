@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from xmlpunct.firehose.cells import Cells, Ints
+from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.target import Found
+from xmlpunct.overlooked import add
+
+if TYPE_CHECKING:
+    from xmlpunct.firehose.walker import Walked
 
 
 def merged(shape: Shape, one: Found, other: Found) -> Found:
@@ -33,3 +44,45 @@ def merged(shape: Shape, one: Found, other: Found) -> Found:
     found.late = sorted({*one.late, *other.late})
     found.overlooked = sorted([*one.overlooked, *other.overlooked])
     return found
+
+
+def interleaved(shape: Shape, one: Walked, other: Walked) -> Walked:
+    """`merged`, of two walks."""
+    at = np.concatenate([one.at, other.at])
+    order, places = _order(at)
+    faults = {int(places[row]): fault for row, fault in one.faults.items()}
+    faults |= {int(places[len(one.at) + row]): fault for row, fault in other.faults.items()}
+    items, above, counts = [one.items[0]], [places], [len(one.at)]
+    for number, table in enumerate(shape.tables[1:], 1):
+        mine, more = one.items[number], other.items[number]
+        rows = np.concatenate([mine.of, more.of + counts[table.parent]])
+        of = above[table.parent][rows]
+        own_order, own_places = _order(of)
+        items.append(Items(_taken(mine.cells, more.cells, own_order), of[own_order]))
+        above.append(own_places)
+        counts.append(len(mine.of))
+    overlooked = deepcopy(one.overlooked)
+    add(overlooked, other.overlooked)
+    return replace(
+        one,
+        at=at[order],
+        end=np.concatenate([one.end, other.end])[order],
+        cells=_taken(one.cells, other.cells, order),
+        items=items,
+        faults=faults,
+        before=np.searchsorted(at[order], one.said).astype(np.int32),
+        overlooked=overlooked,
+        late=sorted({*one.late, *other.late}),
+    )
+
+
+def _order(keys: Ints) -> tuple[Ints, Ints]:
+    """Which ones to take to have them in order, and the place of each among them."""
+    order = np.argsort(keys, kind="stable")
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return order, places
+
+
+def _taken(ones: list[Cells], others: list[Cells], order: Ints) -> list[Cells]:
+    return [one.and_also(other).take(order) for one, other in zip(ones, others, strict=True)]

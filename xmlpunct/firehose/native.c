@@ -11,14 +11,10 @@ typedef struct {
     int64_t count;
 } Numbers;
 
-static int32_t most(Numbers numbers, int64_t first, int64_t step)
-{
-    int32_t found = -1;
-    for (int64_t i = first; i < numbers.count; i += step)
-        if (numbers.at[i] > found)
-            found = numbers.at[i];
-    return found;
-}
+/* All that makes a tree, as `tree.py` gives it. */
+typedef struct {
+    Numbers nodes, tables, entries, targets, below, widths, spaces, conditions, ups, says, several, more;
+} Parts;
 
 static int32_t power_of_two(int32_t least)
 {
@@ -29,63 +25,67 @@ static int32_t power_of_two(int32_t least)
 }
 
 /* Lay out a tree; 0 without memory. */
-static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Numbers targets, Numbers below,
-                 Numbers widths, Numbers spaces, Numbers conditions, const uint8_t *names, size_t names_size)
+static int build(Tree *tree, const Parts *p, const uint8_t *names, size_t names_size)
 {
-    tree->node_count = (int32_t)(nodes.count / 9);
-    tree->table_count = (int32_t)(tables.count / 3);
-    tree->entry_count = (int32_t)(entries.count / 2);
-    tree->row_count = (int32_t)widths.count;
-    tree->space_count = (int32_t)(spaces.count / 2);
+    tree->node_count = (int32_t)(p->nodes.count / NODE_SIZE);
+    tree->table_count = (int32_t)(p->tables.count / 3);
+    tree->entry_count = (int32_t)(p->entries.count / 2);
+    tree->row_count = (int32_t)p->widths.count;
+    tree->space_count = (int32_t)(p->spaces.count / 2);
+    tree->up_count = (int32_t)(p->ups.count / UP_SIZE);
     int64_t buckets = 0;
     for (int32_t i = 0; i < tree->table_count; i++)
-        buckets += power_of_two(2 * tables.at[3 * i + 1] + 1);
-    size_t sizes[] = {
-        sizeof(Name) * (size_t)tree->entry_count,  sizeof(Node) * (size_t)tree->node_count,
-        sizeof(Table) * (size_t)tree->table_count, sizeof(int32_t) * (size_t)targets.count,
-        sizeof(int32_t) * (size_t)buckets,         sizeof(int32_t) * (size_t)below.count,
-        sizeof(int32_t) * (size_t)widths.count,    sizeof(int32_t) * (size_t)spaces.count,
-        names_size,                                sizeof(int32_t) * (size_t)conditions.count,
-    };
-    void *parts[sizeof sizes / sizeof *sizes];
+        buckets += power_of_two(2 * p->tables.at[3 * i + 1] + 1);
+    const Numbers given[] = {p->nodes, p->targets, p->below, p->widths, p->spaces, p->conditions, p->ups, p->says, p->several,
+                             p->more};
+    void *parts[sizeof given / sizeof *given];
+    size_t sizes[] = {sizeof(Name) * (size_t)tree->entry_count, sizeof(Table) * (size_t)tree->table_count,
+                      sizeof(int32_t) * (size_t)buckets, names_size};
     size_t total = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         total += (sizes[i] + 7) / 8 * 8;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        total += ((size_t)given[i].count + 1) / 2 * 8;
     if (!(tree->memory = PyMem_Calloc(total + 8, 1)))
         return 0;
-    for (size_t i = 0, at = 0; i < sizeof sizes / sizeof *sizes; at += (sizes[i++] + 7) / 8 * 8)
-        parts[i] = tree->memory + at;
-    tree->entries = parts[0];
-    tree->nodes = memcpy(parts[1], nodes.at, sizes[1]);
-    tree->tables = parts[2];
-    tree->targets = memcpy(parts[3], targets.at, sizes[3]);
-    tree->buckets = parts[4];
-    tree->below = memcpy(parts[5], below.at, sizes[5]);
-    tree->widths = memcpy(parts[6], widths.at, sizes[6]);
-    tree->spaces = memcpy(parts[7], spaces.at, sizes[7]);
-    tree->names = memcpy(parts[8], names, sizes[8]);
-    tree->conditions = memcpy(parts[9], conditions.at, sizes[9]);
-    memset(tree->buckets, 0xFF, sizes[4]);
+    uint8_t *at = tree->memory;
+    for (size_t i = 0; i < sizeof given / sizeof *given; at += ((size_t)given[i++].count + 1) / 2 * 8)
+        parts[i] = memcpy(at, given[i].at, sizeof(int32_t) * (size_t)given[i].count);
+    tree->nodes = parts[0];
+    tree->targets = parts[1];
+    tree->below = parts[2];
+    tree->widths = parts[3];
+    tree->spaces = parts[4];
+    tree->conditions = parts[5];
+    tree->ups = parts[6];
+    tree->says = parts[7];
+    tree->several = parts[8];
+    tree->more = parts[9];
+    tree->entries = (Name *)at;
+    tree->tables = (Table *)(at += (sizes[0] + 7) / 8 * 8);
+    tree->buckets = (int32_t *)(at += (sizes[1] + 7) / 8 * 8);
+    tree->names = memcpy(at + (sizes[2] + 7) / 8 * 8, names, names_size);
+    memset(tree->buckets, 0xFF, sizes[2]);
     for (int32_t i = 1; i < tree->node_count; i++) {
         int32_t flags = tree->nodes[i].flags;
-        if (!(flags & ~(VALUE | TEXT | SAYS)) && (flags & VALUE || !(flags & TEXT)))
+        if (!(flags & ~(VALUE | TEXT | SAYS)) && (flags & VALUE ? tree->nodes[i].slot >= 0 : !(flags & TEXT)))
             tree->nodes[i].flags |= LEAF;
     }
     for (int32_t i = 0; i < tree->row_count; i++)
         tree->cell_count += tree->widths[i];
     int32_t bucket = 0;
     for (int32_t i = 0; i < tree->table_count; i++) {
-        int32_t first = tables.at[3 * i], count = tables.at[3 * i + 1];
+        int32_t first = p->tables.at[3 * i], count = p->tables.at[3 * i + 1];
         Table *table = tree->tables + i;
         table->bucket = bucket;
         table->mask = power_of_two(2 * count + 1) - 1;
-        table->other = tables.at[3 * i + 2];
+        table->other = p->tables.at[3 * i + 2];
         table->first = first;
         table->count = count;
         for (int32_t j = first; j < first + count; j++) {
             Name *name = tree->entries + j;
-            name->at = entries.at[2 * j];
-            name->size = entries.at[2 * j + 1];
+            name->at = p->entries.at[2 * j];
+            name->size = p->entries.at[2 * j + 1];
             const uint8_t *text = tree->names + name->at;
             name->head = load(text, text + name->size);
             name->mask = first_bytes(name->size + 1);
@@ -100,95 +100,146 @@ static int build(Tree *tree, Numbers nodes, Numbers tables, Numbers entries, Num
     return 1;
 }
 
-/* Whether all numbers of a tree lead to where something is. */
-static int is_sound(Numbers nodes, Numbers tables, Numbers entries, Numbers targets, Numbers below, Numbers widths,
-                    Numbers spaces, Numbers conditions, int64_t names_size)
+/* Whether a slot, or each of several ones that a number below -1 stands for, is in rows so wide. */
+static int is_slot(Numbers several, int32_t slot, int32_t width)
 {
-    int64_t count = nodes.count / 9, names = entries.count / 2;
-    if (count < 1 || nodes.count % 9 || tables.count % 3 || entries.count % 2 || spaces.count % 2
-        || targets.count != names * (spaces.count / 2 + 2))
+    if (slot >= -1)
+        return slot < width;
+    int64_t at = -(int64_t)slot - 2;
+    if (at >= several.count || several.at[at] < 0 || at + several.at[at] >= several.count)
         return 0;
-    if (most(nodes, 2, 9) >= widths.count || most(nodes, 3, 9) >= tables.count / 3
-        || most(nodes, 4, 9) >= tables.count / 3 || most(tables, 2, 3) >= count)
-        return 0;
-    for (int64_t i = 0; i < names; i++)
-        if (entries.at[2 * i] < 0 || entries.at[2 * i + 1] < 1 || entries.at[2 * i] + (int64_t)entries.at[2 * i + 1] > names_size)
+    for (int32_t i = 1; i <= several.at[at]; i++)
+        if (several.at[at + i] < 0 || several.at[at + i] >= width)
             return 0;
-    if (conditions.count % 7)
+    return 1;
+}
+
+/* Whether so many things from a place on are among others. */
+static int is_within(int64_t at, int64_t size, int64_t count)
+{
+    return at >= 0 && size >= 0 && at + size <= count;
+}
+
+/* Whether the numbers of a node lead to where something is; its tables are known to be there. */
+static int is_node(const Parts *p, int64_t number, int32_t around)
+{
+    const Node *nodes = (const Node *)p->nodes.at, *node = nodes + number;
+    int64_t count = p->nodes.count / NODE_SIZE;
+    if (node->row < 0 || node->row >= p->widths.count || node->children < 0 || node->attributes < 0
+        || node->children >= p->tables.count / 3 || node->attributes >= p->tables.count / 3)
         return 0;
-    for (int64_t i = 0; i < conditions.count; i += 7) {
-        const int32_t *one = conditions.at + i;
-        for (int j = 0; j < 7; j++)
-            if (one[j] < 0)
-                return 0;
-        if (one[0] + (int64_t)one[1] > names_size || one[3] + (int64_t)one[4] > names_size || one[5] >= count
-            || one[6] >= count || one[2] > spaces.count / 2)
+    int32_t width = p->widths.at[node->row];
+    if (!is_slot(p->several, node->slot, width) || (node->flags & VALUE && node->slot == -1)
+        || !is_within(node->more, 1, p->more.count / MORE_SIZE))
+        return 0;
+    const More *more = (const More *)p->more.at + node->more;
+    if (node->flags & RAW && !is_within(more->raw, 1, width))
+        return 0;
+    if (node->flags & ITEM
+        && (!is_within(more->item, 1, p->widths.count) || !is_within(more->above, 1, p->widths.count)
+            || !is_within(more->first, p->widths.at[more->item], width)))
+        return 0;
+    if (node->flags & CHOICE) {
+        /* what it may be comes behind it, so that choices have an end */
+        if (!is_within(node->below, 1, p->conditions.count / CONDITION_SIZE))
             return 0;
+        const Condition *one = (const Condition *)p->conditions.at + node->below;
+        return !(nodes[one->yes].flags & CHOICE && one->yes <= number) && !(nodes[one->no].flags & CHOICE && one->no <= number);
     }
-    for (int64_t i = 0; i < spaces.count; i += 2)
-        if (spaces.at[i] < 0 || spaces.at[i + 1] < 1 || spaces.at[i] + (int64_t)spaces.at[i + 1] > names_size)
+    int is_outside = node->flags & OUTSIDE;
+    if (!is_within(node->below, node->below_count, is_outside ? p->says.count / 2 : p->below.count))
+        return 0;
+    for (int32_t i = 0; !is_outside && i < node->below_count; i++)
+        if (p->below.at[node->below + i] < 0 || p->below.at[node->below + i] >= width)
             return 0;
-    for (int64_t i = 0; i < tables.count; i += 3)
-        if (tables.at[i] < 0 || tables.at[i + 1] < 0 || tables.at[i + 2] < 0 || tables.at[i] + (int64_t)tables.at[i + 1] > names)
-            return 0;
-    for (int64_t i = 0; i < widths.count; i++)
-        if (widths.at[i] < 0 || widths.at[i] > 1 << 20)
-            return 0;
-    for (int64_t i = 0; i < count; i++) {
-        const int32_t *node = nodes.at + 9 * i;
-        if (node[2] < 0 || node[3] < 0 || node[4] < 0 || node[5] < 0 || node[6] < 0
-            || (!(node[0] & CHOICE) && node[5] + (int64_t)node[6] > below.count) || node[1] >= widths.at[node[2]])
-            return 0;
-        if (node[0] & CHOICE && node[5] >= conditions.count / 7)
-            return 0;
-        if (node[0] & CHOICE) {
-            /* what it may be comes behind it, so that choices have an end */
-            const int32_t *one = conditions.at + 7 * (int64_t)node[5];
-            for (int j = 5; j < 7; j++)
-                if (nodes.at[9 * (int64_t)one[j]] & CHOICE && one[j] <= i)
-                    return 0;
-        }
-        if (node[7] < 0 || node[7] >= widths.count || node[8] < 0
-            || (node[0] & ITEM && node[8] + (int64_t)widths.at[node[7]] > widths.at[node[2]]))
-            return 0;
-        for (int32_t j = 0; j < (node[0] & CHOICE ? 0 : node[6]); j++)
-            if (below.at[node[5] + j] < 0 || below.at[node[5] + j] >= widths.at[node[2]])
+    for (int which = 0; which < 2; which++) {
+        const int32_t *table = p->tables.at + 3 * (which ? node->attributes : node->children);
+        int64_t wide = p->spaces.count / 2 + 2;
+        for (int64_t i = table[0] * wide; i < (table[0] + (int64_t)table[1]) * wide; i++) {
+            int32_t target = p->targets.at[i];
+            if (!which ? target < 0 || target >= count
+                       : is_outside ? target < -1 || target >= around : !is_slot(p->several, target, width))
                 return 0;
-        for (int which = 3; which < 5; which++) {
-            const int32_t *table = tables.at + 3 * node[which];
-            int64_t wide = spaces.count / 2 + 2, limit = which == 3 ? count : widths.at[node[2]];
-            for (int64_t j = table[0] * wide; j < (table[0] + table[1]) * wide; j++)
-                if (targets.at[j] < (which == 3 ? 0 : -1) || targets.at[j] >= limit)
-                    return 0;
         }
     }
     return 1;
 }
 
+/* Whether all numbers of a tree lead to where something is. */
+static int is_sound(const Parts *p, int64_t names_size, int32_t around, int32_t counters)
+{
+    int64_t count = p->nodes.count / NODE_SIZE, names = p->entries.count / 2, space_count = p->spaces.count / 2;
+    if (count < 1 || p->nodes.count % NODE_SIZE || p->tables.count % 3 || p->entries.count % 2 || p->spaces.count % 2
+        || p->conditions.count % CONDITION_SIZE || p->ups.count % UP_SIZE || p->says.count % 2
+        || p->targets.count != names * (space_count + 2) || around < 0 || counters < 0)
+        return 0;
+    for (int64_t i = 0; i < names; i++)
+        if (p->entries.at[2 * i + 1] < 1 || !is_within(p->entries.at[2 * i], p->entries.at[2 * i + 1], names_size))
+            return 0;
+    for (int64_t i = 0; i < space_count; i++)
+        if (p->spaces.at[2 * i + 1] < 1 || !is_within(p->spaces.at[2 * i], p->spaces.at[2 * i + 1], names_size))
+            return 0;
+    for (int64_t i = 0; i < p->conditions.count / CONDITION_SIZE; i++) {
+        const Condition *one = (const Condition *)p->conditions.at + i;
+        if (!is_within(one->name, one->name_size, names_size) || !is_within(one->yes, 1, count)
+            || !is_within(one->no, 1, count) || one->value < 0 || one->space < 0)
+            return 0;
+        if (one->name_size ? !is_within(one->value, one->value_size, names_size) || one->space > space_count
+                           : one->space >= counters)
+            return 0;
+    }
+    for (int64_t i = 0; i < p->tables.count; i += 3)
+        if (!is_within(p->tables.at[i], p->tables.at[i + 1], names) || !is_within(p->tables.at[i + 2], 1, count))
+            return 0;
+    for (int64_t i = 0; i < p->widths.count; i++)
+        if (p->widths.at[i] < 0 || p->widths.at[i] > 1 << 20)
+            return 0;
+    for (int64_t i = 0; i < p->ups.count / UP_SIZE; i++) {
+        const Up *up = (const Up *)p->ups.at + i;
+        if (!is_within(up->kind, 1, p->widths.count) || !is_within(up->slot, 1, p->widths.at[up->kind]) || up->levels < 1
+            || up->around < -1 || up->around >= around || up->hops < 0 || (!up->hops && up->around < 0))
+            return 0;
+    }
+    for (int64_t i = 0; i < p->says.count / 2; i++) {
+        const Says *says = (const Says *)p->says.at + i;
+        if (!is_within(says->up, 1, p->ups.count / UP_SIZE) || says->hops < 1 || says->hops > DEEPEST)
+            return 0;
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (!is_node(p, i, around))
+            return 0;
+    return 1;
+}
+
 static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-    Py_buffer given[9];
+    Py_buffer given[13], *g = given;
     Limits limits;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*y*(LLLLLLLL)", given, given + 1, given + 2, given + 3, given + 4,
-                          given + 5, given + 6, given + 7, given + 8, &limits.depth, &limits.text, &limits.attribute,
-                          &limits.name, &limits.attributes, &limits.namespaces, &limits.inside, &limits.tag))
+    int around, counters;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*y*y*y*y*y*(ii)(LLLLLLLL)", g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6,
+                          g + 7, g + 8, g + 9, g + 10, g + 11, g + 12, &around, &counters, &limits.depth, &limits.text,
+                          &limits.attribute, &limits.name, &limits.attributes, &limits.namespaces, &limits.inside,
+                          &limits.tag))
         return NULL;
-    Numbers n[8];
-    for (int i = 0; i < 8; i++) {
+    Numbers n[12];
+    for (int i = 0; i < 12; i++) {
         n[i].at = given[i + 1].buf;
         n[i].count = given[i + 1].len / 4;
     }
+    Parts parts = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11]};
     Tree *tree = NULL;
-    if (!is_sound(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], given[0].len)) {
+    if (!is_sound(&parts, given[0].len, around, counters)) {
         PyErr_SetString(PyExc_ValueError, "these numbers make no tree");
     } else if ((tree = (Tree *)type->tp_alloc(type, 0))) {
         tree->limits = limits;
-        if (!build(tree, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], given[0].buf, (size_t)given[0].len)) {
+        tree->around_count = around;
+        tree->counter_count = counters;
+        if (!build(tree, &parts, given[0].buf, (size_t)given[0].len)) {
             Py_CLEAR(tree);
             PyErr_NoMemory();
         }
     }
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 13; i++)
         PyBuffer_Release(given + i);
     (void)named;
     return (PyObject *)tree;
@@ -235,11 +286,13 @@ static int put(PyObject *list, PyObject *item)
 static PyObject *found_by(const Walk *w, const Walk *far)
 {
     const Tree *tree = w->tree;
-    PyObject *lists[6];
+    PyObject *lists[8];
     int fine = 1;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 8; i++)
         fine &= (lists[i] = PyList_New(0)) != NULL;
     PyObject *opened = lists[0], *rows = lists[1], *faults = lists[2], *counts = lists[3], *missed = lists[4], *seen = lists[5];
+    PyObject *late = lists[6], *said = lists[7];
+    int32_t outside = far->outer ? far->outer - 1 : far->depth;
     for (int32_t i = far->first; fine && i < far->depth; i++)
         fine = put(opened, Py_BuildValue("ii", (int)(far->open[i].tag.at - far->data), (int)far->open[i].tag.size));
     for (int32_t i = 0; fine && i < tree->row_count; i++) {
@@ -257,12 +310,22 @@ static PyObject *found_by(const Walk *w, const Walk *far)
     const Seen *name = (const Seen *)w->seen.at;
     for (size_t i = 0; fine && i < w->seen.size / sizeof *name; i++, name++)
         fine = put(seen, Py_BuildValue("iiNL", name->node, name->attribute, name_of(name->space, name->local), name->count));
+    const Late *behind = (const Late *)w->late.at;
+    for (size_t i = 0; fine && i < w->late.size / sizeof *behind; i++, behind++)
+        fine = put(late, Py_BuildValue("iiii", behind->kind, behind->slot, behind->at, behind->end));
+    for (int32_t i = 0; fine && i < (w->given ? outside * tree->up_count : 0); i++) {
+        const Given *given = w->given + i; /* what was read in the tuple that is not complete has not been yet */
+        int is_read = given->read < (w->outer ? w->outer_at : NEVER);
+        if (given->count || is_read)
+            fine = put(said, Py_BuildValue("iiiiiiii", i / tree->up_count, i % tree->up_count, given->count, is_read,
+                                           given->texts[0].start, given->texts[0].size, given->texts[1].start,
+                                           given->texts[1].size));
+    }
     PyObject *found = NULL;
     if (fine)
-        found = Py_BuildValue("iiiiiOONOOOO", far->sound, far->first, far->outer ? far->outer - 1 : far->depth,
-                              far->outer_at, far->rooted, opened, rows, bytes_of(&w->side), faults, counts, missed,
-                              seen);
-    for (int i = 0; i < 6; i++)
+        found = Py_BuildValue("iiiiiOONOOOOOO", far->sound, far->first, outside, far->outer_at, far->rooted, opened,
+                              rows, bytes_of(&w->side), faults, counts, missed, seen, late, said);
+    for (int i = 0; i < 8; i++)
         Py_XDECREF(lists[i]);
     return found;
 }
@@ -270,27 +333,32 @@ static PyObject *found_by(const Walk *w, const Walk *far)
 static PyObject *tree_walk(Tree *tree, PyObject *args)
 {
     PyObject *data, *opened;
+    Py_buffer said, texts;
     int part;
-    if (!PyArg_ParseTuple(args, "SSp", &data, &opened, &part))
+    if (!PyArg_ParseTuple(args, "SSpy*y*", &data, &opened, &part, &said, &texts))
         return NULL;
     int64_t whole = PyBytes_GET_SIZE(data), size = whole, open_size = PyBytes_GET_SIZE(opened);
-    if (size + open_size > INT32_MAX / 2) /* places are of 32 bits */
-        Py_RETURN_NONE;
+    int64_t said_count = said.len / (int64_t)sizeof(Recalled);
     const uint8_t *bytes = (const uint8_t *)PyBytes_AS_STRING(data);
     const uint8_t *before = (const uint8_t *)PyBytes_AS_STRING(opened);
     while (part && size && bytes[size - 1] != '>') /* what is cut in its middle looks wrong */
         size--;
-    int status;
-    Walk *far, *w;
+    int status = PASS;
+    Walk *far = NULL, *w = NULL;
+    if (size + open_size + texts.len > INT32_MAX / 2) /* places are of 32 bits */
+        goto done;
     Py_BEGIN_ALLOW_THREADS
     far = w = walk_new(tree, bytes, size, whole, part);
-    status = w ? walk(w, before, open_size) : NO_MEMORY;
+    status = w ? walk(w, before, open_size, said.buf, said_count, texts.buf, texts.len) : NO_MEMORY;
     if (part && status < PASS && w->outer && w->overlooked && w->outer_at >= 0) {
         /* what was counted of the element that is not complete does not count yet */
         w = walk_new(tree, bytes, w->outer_at, whole, part);
-        status = w ? walk(w, before, open_size) : NO_MEMORY;
+        status = w ? walk(w, before, open_size, said.buf, said_count, texts.buf, texts.len) : NO_MEMORY;
     }
     Py_END_ALLOW_THREADS
+done:
+    PyBuffer_Release(&said);
+    PyBuffer_Release(&texts);
     PyObject *found = NULL;
     if (status == NO_MEMORY)
         PyErr_NoMemory();

@@ -1,7 +1,7 @@
 /* The native reader: what its parts know of each other.
  *
  * `walk.c` walks over a split and fills rows (`scan.h` knows bytes, `tags.h` names, namespaces and attributes, `rows.h`
- * texts and rows), `values.c` reads the texts in them, `tokens.c` only finds the ends of things, `native.c` is what Python sees. */
+ * texts and rows, `around.h` what is around tuples), `values.c` reads the texts in them, `tokens.c` only finds the ends of things, `native.c` is what Python sees. */
 
 #ifndef XMLPUNCT_NATIVE_H
 #define XMLPUNCT_NATIVE_H
@@ -10,6 +10,13 @@
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Beside the hot path: kept out of it, so that it stays small. */
+#if defined(__GNUC__)
+#define RARE __attribute__((noinline))
+#else
+#define RARE
+#endif
 
 /* What there is to do at an element, beside following the tree; `tree.py` has the same. */
 enum {
@@ -28,12 +35,28 @@ enum {
     ITEM = 8192,     /* it is an item of an array */
     CHOICE = 16384,  /* an attribute decides what it is: see the condition of number `below` */
     LEAF = 4096,     /* there is nothing to do but to take its text, if it is a value */
+    OUTSIDE = 32768, /* in no tuple or punctuation */
+    KEPT = 65536,    /* outside, but not cut either */
+    SAID = 131072,   /* outside, and tuples behind it have something of it: see `below` */
+    RAW = 262144,    /* as it stands it is a value */
+    COUNTS = 524288, /* the places of elements in it matter */
 };
 
 typedef struct {
-    int32_t flags, slot, row, children, attributes, below, below_count;
-    int32_t item, first; /* of an item its kind of row, and the first of its cells among those of the tuple */
-} Node;
+    int32_t flags, slot, row, children, attributes, below, below_count, more;
+} Node; /* of 32 bytes: it is quick to find one */
+
+/* What few nodes have: an item its kind of row, the kind that it belongs to, and the first of its cells among those of
+ * the tuple; an element as it stands a slot. */
+typedef struct {
+    int32_t item, above, first, raw;
+} More;
+
+/* How many numbers make one of these. */
+#define NODE_SIZE ((int64_t)(sizeof(Node) / sizeof(int32_t)))
+#define MORE_SIZE ((int64_t)(sizeof(More) / sizeof(int32_t)))
+#define CONDITION_SIZE ((int64_t)(sizeof(Condition) / sizeof(int32_t)))
+#define UP_SIZE ((int64_t)(sizeof(Up) / sizeof(int32_t)))
 
 /* A name: its first 8 bytes, and where it is among the tree's names; and how a tag ends (or goes on) that has it. */
 typedef struct {
@@ -41,7 +64,8 @@ typedef struct {
     int32_t at, size;
 } Name;
 
-/* Where an attribute has a value, an element is one node, else another. */
+/* Where an attribute has a value, an element is one node, else another. Without a name (of no size), `space` is the
+ * number of a counter: the element is counted there if `value` is 0, else that is its place. */
 typedef struct {
     int32_t name, name_size, space, value, value_size, yes, no;
 } Condition;
@@ -50,6 +74,17 @@ typedef struct {
 typedef struct {
     int32_t bucket, mask, other, first, count; /* its entries are `count` from `first` on */
 } Table;
+
+/* What tuples of a kind have in a slot from the element so many levels around them: an attribute, the one of number
+ * `around` (-1: none); or `hops` below it an attribute or a text. Whether a tuple without it is no good. */
+typedef struct {
+    int32_t kind, slot, levels, around, hops, needed;
+} Up;
+
+/* Which value an element outside is on the way to, and how many of the hops lead to it. */
+typedef struct {
+    int32_t up, hops;
+} Says;
 
 typedef struct {
     int64_t depth, text, attribute, name, attributes, namespaces, inside, tag;
@@ -66,6 +101,11 @@ typedef struct {
     Name *entries;
     int32_t *targets; /* by entry and by namespace: the node, or for an attribute the slot */
     int32_t *buckets, *below, *widths, *spaces; /* spaces: by known namespace where in `names`, and its size */
+    int32_t *several;                           /* slots that have the same value: their number, and they */
+    More *more;
+    Up *ups;
+    Says *says;
+    int32_t up_count, around_count, counter_count;
     int32_t node_count, table_count, entry_count, row_count, space_count, cell_count;
     Limits limits;
 } Tree;
@@ -90,6 +130,31 @@ typedef struct {
     const uint8_t *at;
     int32_t size;
 } Span;
+
+/* A place, and a size (-1: none). */
+typedef struct {
+    int32_t start, size;
+} Cell;
+
+#define NEVER INT32_MAX
+
+/* What an open element has given to tuples, which first `read` it in the one that begins there. Those values which it
+ * has `found` in itself it will give to the element around it. */
+typedef struct {
+    int32_t count, read, found;
+    Cell texts[2], own[2]; /* one too many is as wrong as more */
+} Given;
+
+/* What an element that is open at the beginning of the split has given before. */
+typedef struct {
+    int32_t depth, up, count, read;
+    Cell texts[2];
+} Recalled;
+
+/* An element that tuples would have something of, had it come before them. */
+typedef struct {
+    int32_t kind, slot, at, end;
+} Late;
 
 /* A value of a row that is given more than once. */
 typedef struct {
@@ -140,7 +205,7 @@ typedef struct {
     int64_t whole; /* the size of the split, of which the data may be a part */
     Limits limits;
     Rows *rows;
-    Buffer side, spaces, faults, seen, buckets;
+    Buffer side, spaces, faults, seen, buckets, late;
     int32_t depth, kept, first; /* open elements; those at the beginning; how many of them are open still */
     int32_t outer, outer_at;    /* the outermost tuple, punctuation, ... that is open: at which depth, and where */
     int32_t row, row_at, row_fault, dropped, marked, overlooked;
@@ -151,6 +216,10 @@ typedef struct {
     uint8_t *marks;
     int32_t sound; /* where all that comes before is complete */
     int32_t *order;   /* by entry which one came behind it last time; then by table which one came first */
+    Given *given;     /* by depth and number of what tuples have of it; NULL if they have nothing */
+    Cell *around;     /* attributes, in the same way */
+    int32_t *counters;
+    uint8_t holds[DEEPEST + 1]; /* whether there is a tuple in it */
     Space unprefixed; /* what names without a prefix are in */
     Attribute attributes[MOST_ATTRIBUTES]; /* of the tag that is being read */
     Hint hints[HINTED_TAGS][HINTED];
@@ -163,7 +232,8 @@ typedef struct {
 enum { DONE, PART, PASS, NO_MEMORY };
 
 Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whole, int part);
-int walk(Walk *w, const uint8_t *opened, int64_t size);
+int walk(Walk *w, const uint8_t *opened, int64_t size, const Recalled *said, int64_t said_count, const uint8_t *texts,
+         int64_t texts_size);
 void walk_free(Walk *w);
 
 /* The first bytes of a name, as a word. */

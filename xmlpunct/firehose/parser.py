@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 
 import numpy as np
@@ -28,7 +28,13 @@ from xmlpunct.firehose.levels import merged
 from xmlpunct.firehose.markup import complete, long_tag
 from xmlpunct.firehose.position import Said, Split
 from xmlpunct.firehose.prologue import Ready, ready
-from xmlpunct.firehose.reading import PunctuationError, punctuations_of, read_punctuation
+from xmlpunct.firehose.reading import (
+    PunctuationError,
+    is_of_others,
+    nothing,
+    punctuations_of,
+    read_punctuation,
+)
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import (
     PUNCT_NAMESPACE,
@@ -44,7 +50,6 @@ from xmlpunct.firehose.walker import Walk, Walked, Walker
 from xmlpunct.forks import polars_works
 from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Schema
 
 
 def parse_split(
@@ -56,8 +61,7 @@ def parse_split(
     """Read the tuples and punctuations of some streams from a split. Never raises for bad data.
 
     >>> from xmlpunct.firehose.position import Position
-    >>> from xmlpunct.schema import Schema
-    >>> split = Split("s", Position(), b"<r><t><a>1</a></t><t><a>x</a></t></r>", True)
+    >>>     >>> split = Split("s", Position(), b"<r><t><a>1</a></t><t><a>x</a></t></r>", True)
     >>> found = parse_split(split, [StreamSpec("s", Schema.parse("a INT"), "t")])
     >>> found.slices[0].tuples.rows(), str(found.rejects[0][0])
     ([(1,)], "s, line 1, byte 18: attribute a: 'x' is not of type INT")
@@ -77,10 +81,15 @@ def parse_conforming(
 
 def said_after(split: Split, elements: Elements, limits: Limits) -> Said:
     """What the elements that are open behind a split have given to tuples in them."""
-    parse = _parse(split, _Streams(elements.specs, elements.punct_namespace, limits))
-    if parse.find() is not None or not parse.said:
-        return ()
-    return tuple(tuple(sorted(chain(*of_one))) for of_one in zip(*parse.said, strict=True))
+    said = _parser_of(elements.specs, elements.punct_namespace, limits)._walker.said(split)
+    if said is not None:
+        return said
+    return _parse(split, _Streams(elements.specs, elements.punct_namespace, limits)).said_behind()
+
+
+@lru_cache(maxsize=16)
+def _parser_of(specs: tuple[StreamSpec, ...], punct_namespace: str, limits: Limits) -> Parser:
+    return Parser(specs, punct_namespace, limits)
 
 
 class Parser:
@@ -89,8 +98,7 @@ class Parser:
     Threads may share a parser, but for one that reads ``ahead``, which belongs to one reader.
 
     >>> from xmlpunct.firehose.position import Position
-    >>> from xmlpunct.schema import Schema
-    >>> parser = Parser([StreamSpec("s", Schema.parse("a INT"), "t")])
+    >>>     >>> parser = Parser([StreamSpec("s", Schema.parse("a INT"), "t")])
     >>> parser.parse(Split("s", Position(), b"<r><t><a>1</a></t></r>", True)).slices[0].tuples.rows()
     [(1,)]
     """
@@ -110,8 +118,11 @@ class Parser:
         walked = self._walker.walk(split)
         return (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
 
-    def ahead(self, split: Split) -> Walk | None:
-        """For a `Splitter`: reads what is to become the next split as far as it can, so that `parse` need not."""
+    def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
+        """For a `Splitter`: reads what is to become the next split as far as it can, so that `parse` need not.
+
+        What open elements have said behind it is None if it is not known.
+        """
         return self._walker.ahead(split)
 
     def _parsed(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
@@ -120,12 +131,13 @@ class Parser:
         builder = SliceBuilder(split, faults.Places(split))
         for spec, shape, found in zip(streams.specs, streams.shapes, walked, strict=True):
             try:
-                said = _said(spec.schema, shape, found)
+                said = _said(spec, shape, found)
             except PunctuationError:
                 return None
             place = partial(_place, split, found)
             offsets = partial(found.at.astype, np.int64)
             rows = Rows(len(found.at), found.cells, found.faults, place, offsets, found.items)
+            rows.late = [(at, faults.shown(split.data, at, end), slot) for at, end, slot in found.late]
             builder.add(spec, shape, rows, said, found.before.astype(np.int64), found.overlooked)
         return builder.parsed
 
@@ -136,12 +148,18 @@ def _place(split: Split, found: Walked, row: int) -> tuple[int, str]:
     return at, faults.shown(split.data, at, int(found.end[row]))
 
 
-def _said(schema: Schema, shape: Shape, found: Walked) -> Sequence[Punctuation | None]:
-    """The punctuations of a stream; in a column, if they make one."""
-    count, texts = len(found.before), found.patterns_of(schema, shape)
-    if found.dropped.any():
-        kept = np.flatnonzero(~found.dropped)
+def _said(spec: StreamSpec, shape: Shape, found: Walked) -> Sequence[Punctuation | None]:
+    """The punctuations of a stream; in a column, if they make one. Raises `PunctuationError`."""
+    schema, count, texts = spec.schema, len(found.before), found.patterns_of(spec.schema, shape)
+    others = np.zeros(count, np.bool_)
+    if spec.where is not None and len(found.patterns) > shape.width + len(shape.said):
+        patterns = found.patterns[-1].listed("*")
+        others = np.array([is_of_others(spec.where[1], text) for text in patterns], np.bool_)
+    if found.dropped.any() or others.any():
         said: list[Punctuation | None] = [None] * count
+        for row in np.flatnonzero(others).tolist():
+            said[row] = nothing(schema)
+        kept = np.flatnonzero(~(found.dropped | others))
         listed = [None if cells is None else cells.take(kept).listed("*") for cells in texts]
         for place, p in zip(kept.tolist(), punctuations_of(schema, len(kept), listed), strict=True):
             said[place] = p
@@ -189,6 +207,12 @@ class _Parse:
 
     def run(self) -> Parsed:
         return self.deliver(self.find())
+
+    def said_behind(self) -> Said:
+        """What the elements that are open behind the split have given to tuples in them."""
+        if self.find() is not None or not self.said:
+            return ()
+        return tuple(tuple(sorted(chain(*of_one))) for of_one in zip(*self.said, strict=True))
 
     def find(self) -> _Fatal | None:
         """Parse, and find out what ends the builder."""

@@ -36,18 +36,29 @@ def read_punctuation(
     reader = _Reader(shape, frozenset({"", punct_namespace, spec.space}), punct_namespace)
     if spec.where is not None and spec.where[0] not in shape.root.attributes:
         name, value = spec.where
-        said = branch.attributes.pop(name, "*")
-        try:
-            pattern = _parsed(STRING, said)
-        except PatternError as error:
-            raise PunctuationError(f"wrong punctuation: {error}") from None
-        if not pattern.matches(value):
-            return Punctuation(spec.schema, [EMPTY] * len(spec.schema)) if len(spec.schema) else None
+        if is_of_others(value, branch.attributes.pop(name, "*")):
+            return nothing(spec.schema)
     reader.read(branch, (shape.root,), is_root=True)
     if reader.undeclared:
         return None
     by_attribute = zip(spec.schema, reader.by_attribute(), strict=True)
     return Punctuation(spec.schema, [_pattern(a, text) for a, text in by_attribute])
+
+
+def is_of_others(value: str, said: str) -> bool:
+    """Whether a punctuation says by the condition on tuples, of which these have that value, nothing of them.
+
+    Raises `PunctuationError`.
+    """
+    try:
+        return not _parsed(STRING, said).matches(value)
+    except PatternError as error:
+        raise PunctuationError(f"wrong punctuation: {error}") from None
+
+
+def nothing(schema: Schema) -> Punctuation | None:
+    """A punctuation that says nothing."""
+    return Punctuation(schema, [EMPTY] * len(schema)) if len(schema) else None
 
 
 def punctuations_of(

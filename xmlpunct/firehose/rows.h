@@ -103,6 +103,16 @@ static inline int set(Walk *w, int32_t slot, int32_t start, int32_t size)
     return DONE;
 }
 
+/* Give several slots one value. */
+static RARE int set_each(Walk *w, int32_t list, int32_t start, int32_t size)
+{
+    const int32_t *slots = w->tree->several - list - 2;
+    int status = DONE;
+    for (int32_t i = 1; i <= *slots && !status; i++)
+        status = set(w, slots[i], start, size);
+    return status;
+}
+
 static int open_row(Walk *w, int32_t kind, int32_t at)
 {
     Rows *rows = w->rows + kind;
@@ -142,9 +152,10 @@ static int close_row(Walk *w, int32_t end)
 /* Take the item of an array that is complete, and make room for the next one. */
 static int close_item(Walk *w, const Node *node)
 {
-    Rows *rows = w->rows + node->item;
-    int32_t width = w->tree->widths[node->item], *cells = w->cells + 2 * node->first;
-    Head head = {w->rows[w->row].count, 0, 0, 0};
+    const More *more = w->tree->more + node->more;
+    Rows *rows = w->rows + more->item;
+    int32_t width = w->tree->widths[more->item], *cells = w->cells + 2 * more->first;
+    Head head = {w->rows[more->above].count, 0, 0, 0};
     if (!append(&rows->cells, cells, 2 * sizeof(int32_t) * (size_t)width))
         return NO_MEMORY;
     for (int32_t i = 0; i < width; i++)

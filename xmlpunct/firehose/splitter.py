@@ -44,7 +44,8 @@ class Splitter:
     """Cuts the bytes of one source (UTF-8, from ``position`` on) at safe element boundaries.
 
     ``elements`` are the tuple and punctuation elements (see `elements_of`), which are never cut. ``ahead`` reads
-    what is to become the next split, from its beginning on, and remembers what it has found.
+    what is to become the next split, from its beginning on, and remembers what it has found; with what open elements
+    have said of tuples by then, if that is known.
 
     >>> splitter = Splitter("doc", {"t"})
     >>> splitter.feed(b"<r><t>1</t><t>2")
@@ -60,7 +61,7 @@ class Splitter:
         elements: Collection[ElementName],
         position: Position = Position(),  # noqa: B008 - immutable
         limits: Limits = Limits(),  # noqa: B008
-        ahead: Callable[[Split], Walk | None] | None = None,
+        ahead: Callable[[Split], tuple[Walk, Said | None] | None] | None = None,
     ) -> None:
         self.source, self.limits, self._ahead = source, limits, ahead
         self._kept = frozenset(elements)
@@ -76,7 +77,8 @@ class Splitter:
         self._wrong = False  # and whether it is known to be no token
         self._judged = 0  # up to where all characters are such as XML may hold
         self._safe = 0  # the boundary found, if not 0,
-        self._safe_open: tuple[str, ...] = ()  # and what is open there
+        self._safe_open: tuple[str, ...] = ()  # and what is open there,
+        self._safe_said: Said | None = None  # and has said something of tuples, if that is known
         self._root_closed = self._broken = self._ended = self._finished = False
 
     @property
@@ -204,10 +206,10 @@ class Splitter:
         """Have the native reader understand the data up to ``stop``; whether it does."""
         if self._ahead is not None and _AGAIN * self._scanned <= stop:
             data = self._bytes(0, stop)
-            walk = self._ahead(Split(self.source, self._position, data, False))
-            if walk is not None:
+            found = self._ahead(Split(self.source, self._position, data, False))
+            if found is not None:
                 self._scanned, self._stack = 0, [*opened_by(self._position.open, self._whole)]
-                self._follow(data, walk)
+                self._follow(data, *found)
                 return True
         data = self._bytes(self._scanned, stop)
         walk = boundaries(
@@ -217,7 +219,7 @@ class Splitter:
             self._follow(data, walk)
         return walk is not None
 
-    def _follow(self, chunk: bytes, walk: Walk) -> None:
+    def _follow(self, chunk: bytes, walk: Walk, said: Said | None = None) -> None:
         """Go to where a walk has ended."""
         base, size = self._scanned, walk.size
         stack = self._stack[: walk.kept]
@@ -231,6 +233,7 @@ class Splitter:
             if is_outside or walk.outer >= 0:
                 self._safe = base + (size if is_outside else walk.outer)
                 self._safe_open = tuple(e.raw for e in stack[: walk.outside])
+                self._safe_said = said
         if not self._root_closed:
             tail = chunk.find(b"<", size)
             size = tail if tail >= 0 else len(chunk)
@@ -319,7 +322,7 @@ class Splitter:
         else:  # inside the element since before this chunk
             return
         if level > 0:  # what comes before a root belongs to it
-            self._safe, self._safe_open = safe, tuple(e.raw for e in stack[:level])
+            self._safe, self._safe_open, self._safe_said = safe, tuple(e.raw for e in stack[:level]), None
 
     def _take(self, size: int, final: bool) -> Split:
         data = self._bytes(0, size)
@@ -331,7 +334,9 @@ class Splitter:
         split = Split(self.source, self._position, data, final)
         said: Said = ()
         if self._reaching is not None and self._safe_open and any(s.said for s in self._reaching.specs):
-            said = said_after(split, self._reaching, self.limits)
+            known = self._safe_said
+            said = said_after(split, self._reaching, self.limits) if known is None else known
+        self._safe_said = None
         self._position = self._position.after(data, self._safe_open, said)
         self._scanned, self._tail = max(self._scanned - size, 0), max(self._tail - size, 0)
         self._looked, self._judged = max(self._looked - size, 0), max(self._judged - size, 0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
 from xmlpunct.errors import XmlPunctError
-from xmlpunct.firehose.shape import Shape, Step
+from xmlpunct.firehose.shape import Shape, Step, Up
 from xmlpunct.firehose.spec import Limits, StreamSpec, expanded
 from xmlpunct.paths import Hop
 
@@ -80,12 +81,13 @@ class Node:
 
     ``path`` is where it is in its tuple, if what is undeclared there counts as overlooked, and ``name`` what itself
     is overlooked as. ``below`` are the slots, with their paths, that a namespace can keep from being filled: those
-    of its XML attributes or, if its own namespace is the wrong one, of all that is below it.
+    of its XML attributes or, if its own namespace is the wrong one, of all that is below it. An OUTSIDE one says
+    what is ``around`` there.
     """
 
     __slots__ = (
-        "attributes", "below", "children", "chosen", "counts", "flows", "items", "kind", "name", "owns", "path", "raws",
-        "said", "slot", "stream", "texts",
+        "around", "attributes", "below", "children", "chosen", "counts", "flows", "items", "kind", "name", "owns",
+        "path", "raws", "said", "slot", "stream", "texts",
     )  # fmt: skip
 
     def __init__(self, kind: Kind, names: Names, other: Callable[[str], Node] | Node | None = None) -> None:
@@ -97,6 +99,7 @@ class Node:
         self.flows = 0
         self.counts = self.said = False
         self.chosen: Choice | None = None
+        self.around: Around | None = None
         self.path: str | None = None
         self.name = ""
         self.below: tuple[tuple[int, str], ...] = ()
@@ -127,17 +130,40 @@ def states(
     others: Iterable[StreamSpec],
     names: Names,
     level: int = 0,
+    kept: Collection[str] = (),
 ) -> Node:
     """The state outside of all tuples and punctuations of these streams, from which all others follow.
 
     ``others`` are all streams of the source: what is inside their tuples is theirs. In ``level`` other tuples are
-    those that are looked for; at level 0 there are punctuations too.
+    those that are looked for; at level 0 there are punctuations too. Elements that are ``kept`` are never cut.
     """
-    return _States(specs, shapes, punctuations, others, names, level).outside(frozenset(), False, level)
+    return _States(specs, shapes, punctuations, others, names, level, kept).outside(Around(level=level))
 
 
-Progress = frozenset[tuple[int, int]]
-"""By stream how many of the names that lead to its element are open, where some are."""
+class Around(NamedTuple):
+    """What is around a place outside of all tuples.
+
+    ``progress`` is by stream how many of the names that lead to its element are open, where some are. ``says`` are the
+    numbers of the values that tuples have of the elements around them (in the order of `all_ups`), of which so many
+    hops lead here, this one included. Inside of all that tuples may have so it is ``said``, and for
+    a value that is text, all of it is ``whole`` and what is in no child its ``own``; it goes ``into`` the text around
+    it if that is whole. An element that is ``kept`` is not cut. So many ``level``s of tuples are yet to be entered.
+    """
+
+    progress: frozenset[tuple[int, int]] = frozenset()
+    says: frozenset[tuple[int, int]] = frozenset()
+    said: bool = False
+    into: bool = False
+    whole: bool = False
+    own: bool = False
+    kept: bool = False
+    level: int = 0
+
+
+def all_ups(specs: Sequence[StreamSpec], shapes: Sequence[Shape]) -> list[tuple[int, Up, str]]:
+    """What tuples have of the elements around them, with the numbers and the namespaces of their streams."""
+    both = zip(specs, shapes, strict=True)
+    return [(i, up, spec.space) for i, (spec, shape) in enumerate(both) for up in shape.ups]
 
 
 class _States:
@@ -149,14 +175,16 @@ class _States:
         others: Iterable[StreamSpec],
         names: Names,
         level: int,
+        kept: Collection[str],
     ) -> None:
-        self.specs, self.shapes, self.names, self.level = specs, shapes, names, level
+        self.specs, self.shapes, self.names, self.level, self.kept = specs, shapes, names, level, kept
         self.all = [*specs, *(other for other in others if other not in specs)]
         self.inner = Node(Kind.INNER, names)
-        self.outsides: dict[tuple[Progress, bool, int], Node] = {}
+        self.outsides: dict[Around, Node] = {}
         self.grown: dict[tuple[object, ...], Node] = {}
         self.ignored = [self.ignore(flows) for flows in range(WHOLE + 1)]
         self.said = frozenset[str]().union(*(spec.said for spec in specs))
+        self.ups = all_ups(specs, shapes)
         self.marks: dict[str, Node] = {}
         for i, mark in enumerate(punctuations):
             found = self.marks[mark] = Node(Kind.PUNCTUATION, names, self.inner)
@@ -173,50 +201,88 @@ class _States:
             nested.children, nested.stream, nested.name, nested.flows = ignored.children, i, spec.tag, flows
         return ignored
 
-    def outside(self, progress: Progress, said: bool, level: int) -> Node:
-        """A state outside; ``said`` inside of what a tuple may say of its ancestors."""
-        key = progress, said, level
-        if key not in self.outsides:
-            node = Node(Kind.OUTSIDE, self.names, lambda name: self.beyond(key, name))
-            node.said = said
-            self.outsides[key] = node
-            for name in (*(spec.tag for spec in self.all), *self.marks):
-                node.children[name] = self.beyond(key, name)
-        return self.outsides[key]
+    def outside(self, around: Around) -> Node:
+        """A state outside."""
+        if around not in self.outsides:
+            node = Node(Kind.OUTSIDE, self.names, lambda name: self.beyond(around, name))
+            node.said, node.around = around.said, around
+            self.outsides[around] = node
+            leading = [name for spec in self.all for name in spec.names]
+            below = self.hops(around)
+            node.counts = any(hop.position for _, _, hop in below)
+            hop_names = [name for number, _, hop in below for name in hop.names(self.ups[number][2])]
+            for name in (*leading, *self.marks, *self.kept, *hop_names):
+                node.children[name] = self.beyond(around, name)
+        return self.outsides[around]
 
-    def beyond(self, key: tuple[Progress, bool, int], name: str) -> Node:
+    def beyond(self, around: Around, name: str) -> Node:
         """What an element is that begins outside."""
-        progress, said, level = key
-        if name in self.marks:
-            return self.marks[name] if self.level == 0 else self.outside(frozenset(), said, level)
+        is_mark = name in self.marks
+        if is_mark and self.level == 0:
+            return self.marks[name]
         reached, found = set[tuple[int, int]](), list[int]()
-        for i, spec in enumerate(self.all):
-            for count in (0, *(n for j, n in progress if j == i)):
+        for i, spec in enumerate(() if is_mark else self.all):
+            for count in (0, *(n for j, n in around.progress if j == i)):
                 if spec.names[count] == name:
                     if count + 1 < len(spec.names):
                         reached.add((i, count + 1))
                     elif i not in found:
                         found.append(i)
-        goes_on = frozenset(reached), said or name in self.said
-        conditions = [
-            Hop("", attribute=where[0], value=where[1]) for i in found if (where := self.all[i].where)
+        says = [
+            (number, count, hop)
+            for number, count, hop in self.hops(around)
+            if name in hop.names(self.ups[number][2])
         ]
+        wheres = [(i, Hop("", attribute=w[0], value=w[1])) for i in found if (w := self.all[i].where)]
+        tested = [hop for _, _, hop in says if not hop.is_plain]
 
         def choose(true: tuple[bool, ...]) -> Node:
             answers = iter(true)
             mine = [i for i in found if self.all[i].where is None or next(answers)]
             own = next((i for i in mine if i < len(self.specs)), None)
-            if own is not None and level == 0:
+            if own is not None and around.level == 0:
                 return self.of_tuple(own)
-            if own is not None:
-                return self.outside(*goes_on, level - 1)
-            return self.ignored[0] if mine else self.outside(*goes_on, level)
+            if own is None and mine:
+                return self.ignored[0]
+            said = frozenset((n, count) for n, count, hop in says if hop.is_plain or next(answers))
+            return self.outside(
+                self.inside(around, name, frozenset(reached), said, around.level - bool(mine))
+            )
 
+        conditions = [*(hop for _, hop in wheres), *tested]
         if not conditions:
             return choose(())
         node = Node(Kind.CHOICE, self.names)
         node.chosen = Choice(conditions, choose)
         return node
+
+    def hops(self, around: Around) -> list[tuple[int, int, Hop]]:
+        """The hops below a place outside on the way to what tuples have: of which value, and how many they are."""
+        found = [(number, up.path.hops, 0) for number, (_, up, _) in enumerate(self.ups)]
+        found += [(number, self.ups[number][1].path.hops, count) for number, count in sorted(around.says)]
+        return [(number, count + 1, hops[count]) for number, hops, count in found if count < len(hops)]
+
+    def inside(
+        self,
+        around: Around,
+        name: str,
+        progress: frozenset[tuple[int, int]],
+        says: frozenset[tuple[int, int]],
+        level: int,
+    ) -> Around:
+        """What is around in an element that begins outside, and is no tuple."""
+        ends = [self.ups[n][1].path for n, count in says if count == len(self.ups[n][1].path.hops)]
+        texts = [path for path in ends if path.attribute is None]
+        return Around(
+            progress,
+            says,
+            around.said or name in self.said,
+            around.whole,
+            around.whole or not all(path.own for path in texts),
+            any(path.own for path in texts),
+            name in self.kept,
+            level,
+        )
 
     def of_tuple(self, stream: int) -> Node:
         """The state of a tuple."""

@@ -5,14 +5,50 @@
 
 #include "scan.h"
 
-static int is_name(const uint8_t *at, int32_t size)
+/* Whether a character beyond ASCII, of so many bytes, may be in a name, or begin one. */
+static RARE int is_name_character(const uint8_t *at, int size, int begins)
+{
+    static const uint32_t starts[][2] = {
+        {0xC0, 0xD6},     {0xD8, 0xF6},     {0xF8, 0x2FF},    {0x370, 0x37D},   {0x37F, 0x1FFF},    {0x200C, 0x200D},
+        {0x2070, 0x218F}, {0x2C00, 0x2FEF}, {0x3001, 0xD7FF}, {0xF900, 0xFDCF}, {0xFDF0, 0xFFFD}, {0x10000, 0xEFFFF},
+    };
+    uint32_t code = *at & (0xFFu >> (size + 1));
+    for (int i = 1; i < size; i++)
+        code = code << 6 | (at[i] & 0x3F);
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (code >= starts[i][0] && code <= starts[i][1])
+            return 1;
+    return !begins && (code == 0xB7 || (code >= 0x300 && code <= 0x36F) || code == 0x203F || code == 0x2040);
+}
+
+/* `is_name`, where there may be characters beyond ASCII. */
+static RARE int is_any_name(const uint8_t *at, int32_t size)
+{
+    for (int32_t i = 0, step = 1; i < size; i += step) {
+        step = at[i] < 0x80 ? 1 : character(at + i, at + size);
+        if (at[i] < 0x80 ? !(classes[at[i]] & (i ? PART_OF_NAME : START)) : !step || !is_name_character(at + i, step, !i))
+            return 0;
+    }
+    return size > 0;
+}
+
+static inline int is_name(const uint8_t *at, int32_t size)
 {
     if (size < 1 || !(classes[*at] & START))
-        return 0;
+        return is_any_name(at, size);
     for (int32_t i = 1; i < size; i++)
         if (!(classes[at[i]] & PART_OF_NAME))
-            return 0;
+            return is_any_name(at, size);
     return 1;
+}
+
+/* Up to what may follow the part of a name, where a character beyond ASCII is part of it. */
+static RARE const uint8_t *skip_any_name(const uint8_t *at, const uint8_t *end)
+{
+    int size;
+    while (at < end && *at >= 0x80 && (size = character(at, end)))
+        at = skip_name(at + size, end);
+    return at;
 }
 
 static inline int is_entry(const Tree *tree, int32_t number, uint64_t head, const uint8_t *name, int32_t size)
@@ -140,22 +176,33 @@ typedef struct {
     int is_spaced; /* whether attributes have prefixes or are declarations */
 } Tag;
 
+/* Where the part of a name that begins here ends; `at` itself where no name begins. */
+static inline const uint8_t *name_end(const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *stop = skip_name(at, end);
+    if (stop < end && *stop >= 0x80) {
+        stop = skip_any_name(stop, end);
+        if (stop < end && *stop >= 0x80 && end - stop < 4)
+            return end; /* the character may go on */
+        return is_any_name(at, (int32_t)(stop - at)) ? stop : at;
+    }
+    return classes[*at] & START ? stop : at;
+}
+
 /* The name that begins here, and what is behind it. */
 static inline int read_name(const uint8_t **at, const uint8_t *end, Span *prefix, Span *local)
 {
-    const uint8_t *begin = *at, *stop = skip_name(begin, end);
+    const uint8_t *begin = *at, *stop = begin < end ? name_end(begin, end) : end;
     prefix->size = 0;
     prefix->at = begin;
-    if (stop < end && *stop == ':') {
-        if (!(classes[*begin] & START))
-            return PASS;
+    if (stop < end && *stop == ':' && stop > begin) {
         prefix->size = (int32_t)(stop - begin);
         begin = stop + 1;
-        stop = skip_name(begin, end);
+        stop = begin < end ? name_end(begin, end) : end;
     }
     if (stop == end)
         return PART;
-    if (!(classes[*begin] & START))
+    if (stop == begin)
         return PASS;
     local->at = begin;
     local->size = (int32_t)(stop - begin);

@@ -6,14 +6,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
 from xmlpunct.firehose import native
 from xmlpunct.firehose.shape import Shape, Step
-from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec, expanded, punctuation_element
-from xmlpunct.firehose.states import WHOLE, Choice, Kind, Names, Node, states
+from xmlpunct.firehose.spec import (
+    ElementName,
+    Limits,
+    StreamSpec,
+    elements_of,
+    expanded,
+    punctuation_element,
+)
+from xmlpunct.firehose.states import WHOLE, Choice, Kind, Names, Node, all_ups, states
 
 
 class Flag(IntFlag):
@@ -33,6 +41,11 @@ class Flag(IntFlag):
     WRONG = 2048
     ITEM = 8192
     CHOICE = 16384
+    OUTSIDE = 32768
+    KEPT = 65536
+    SAID = 131072
+    RAW = 262144
+    COUNTS = 524288
 
 
 _NONE = Flag(0)
@@ -42,8 +55,8 @@ _FLAGS = {
     Kind.INSIDE: Flag.NESTED,
     Kind.UNDECLARED: Flag.UNDECLARED,
 }
-_MOST_CONDITIONS = 4
-"""So many together make not too many nodes."""
+_MOST_NODES = 10_000
+"""Many conditions, or many names that lead to tuples, could make any number of them."""
 _ANY = "\0"
 """Stands for any name or namespace that a tree does not know."""
 
@@ -52,13 +65,16 @@ _ANY = "\0"
 class Grown:
     """A tree, and by node the stream and the path before the names that are overlooked there.
 
-    ``items`` are the kinds of rows of a stream's tables of items.
+    ``items`` are the kinds of rows of a stream's tables of items, ``first_cells`` the numbers of the first slots of
+    rows by kind. ``ups`` are the streams and slots of what tuples have of the elements around them, by number.
     """
 
     tree: native.Tree
     streams: Sequence[int]
     labels: Sequence[str]
     items: Mapping[tuple[int, int], int]
+    first_cells: Sequence[int]
+    ups: Sequence[tuple[int, int]]
 
 
 @lru_cache(maxsize=64)
@@ -68,16 +84,15 @@ def grown(
     punct_namespace: str,
     others: tuple[StreamSpec, ...],
     limits: Limits,
+    level: int = 0,
 ) -> Grown | None:
     """The tree of streams whose elements all differ; ``others`` are all streams of the source.
 
-    It is made once for all readers of these streams: of small sources it would take most of the time. None if
-    the native reader does not know all that is in it.
+    It is for tuples that are in ``level`` other ones, and made once for all readers of these streams: of small sources
+    it would take most of the time. None if the native reader does not know all that is in it.
     """
-    if any(len(spec.names) > 1 or spec.nested or spec.reaches_up for spec in others):
-        return None
     try:
-        return _Tree(specs, shapes, punct_namespace, others, limits).grown()
+        return _Tree(specs, shapes, punct_namespace, others, limits, level=level).grown()
     except _NotNativeError:
         return None
 
@@ -106,11 +121,18 @@ class _Tree:
         limits: Limits,
         outside: Node | None = None,
         elements: Collection[ElementName] = (),
+        level: int = 0,
     ) -> None:
         self.shapes, self.limits, self.punct_namespace = shapes, limits, punct_namespace
         own = [{"", punct_namespace, spec.space} for spec in specs]
-        known = {expanded(e)[0] for e in (*elements, *(spec.tag for spec in others))}
-        known |= {expanded(spec.where[0])[0] for spec in others if spec.where}
+        kept = elements_of(others, punct_namespace) if others else frozenset[str]()
+        self.ups = all_ups(specs, shapes)
+        names = {*elements, *kept, *(name for spec in others for name in spec.names)}
+        names |= {spec.where[0] for spec in others if spec.where}
+        for _, up, space in self.ups:
+            names |= {name for hop in up.path.hops for name in (*hop.names(space), hop.attribute)}
+            names.add(up.path.attribute or "")
+        known = {expanded(name)[0] for name in names}
         known = known.union(*own, *(_spaces(shape.root) for shape in shapes)) - {""}
         self.spaces = ["", *sorted(known), _ANY]
         self.names = bytearray()
@@ -121,19 +143,30 @@ class _Tree:
         self.targets: list[list[int]] = []
         self.below: list[int] = []
         self.conditions: list[list[int]] = []
+        self.says: list[tuple[int, int]] = []
+        self.several: list[int] = []
+        self.more = [[0, 0, 0, 0]]  # what most nodes have
+        self.counters: dict[str, int] = {}  # of elements of which positions matter
+        around = dict.fromkeys(up.path.attribute for _, up, _ in self.ups if up.path.attribute is not None)
+        self.around = {name: number for number, name in enumerate(around)}
         self.left: list[Node] = []
         self.numbers: dict[int, int] = {}  # by the identity of a node, or of what is below several
         self.kept: list[object] = []  # lest another gets the same identity
         marks = [punctuation_element(spec.element, punct_namespace) for spec in specs]
         self.item_kinds: dict[tuple[int, int], int] = {}
-        self.widths = [width for s in shapes for width in (s.width, s.width + len(s.said))] or [0, 0]
+        self.widths = []
+        for spec, shape in zip(specs, shapes, strict=True):
+            self.widths += [shape.width, shape.width + len(shape.said) + (spec.where is not None)]
+        self.widths = self.widths or [0, 0]
         for i, shape in enumerate(shapes):
             for number, table in enumerate(shape.tables[1:], 1):
                 self.item_kinds[i, number] = len(self.widths)
                 self.widths.append(table.end - table.first)
-        self.number(outside or states([*specs], [*shapes], marks, others, Names(limits)))
+        self.table([], [], 0)  # of nodes that have nothing below them
+        self.number(outside or states([*specs], [*shapes], marks, others, Names(limits), level, kept))
+        self.nodes[0][0] |= Flag.OUTSIDE
         self.said = [
-            self.punctuation(2 * i + 1, shape.root, allowed, Flag.ROW, shape.said)
+            self.punctuation(2 * i + 1, shape.root, allowed, Flag.ROW, shape.said, specs[i].where)
             for i, (shape, allowed) in enumerate(zip(shapes, own, strict=True))
         ]
 
@@ -142,6 +175,11 @@ class _Tree:
         while self.left:
             node = self.left.pop()
             self.nodes[self.number(node)][3] = self.table_below(node)
+        ups = []
+        for stream, up, _ in self.ups:
+            hops, attribute = len(up.path.hops), up.path.attribute
+            cell = -1 if attribute is None else self.around[attribute]
+            ups.append([2 * stream, up.slot, up.path.up, cell, hops, int(up.needed)])
         spaces = [self.name(uri) for uri in self.spaces[1:-1]]
         most = self.limits
         tree = native.Tree(
@@ -154,6 +192,11 @@ class _Tree:
             _numbers(self.widths),
             _numbers(spaces),
             _numbers(self.conditions),
+            _numbers(ups),
+            _numbers(self.says),
+            _numbers(self.several),
+            _numbers(self.more),
+            (len(self.around), len(self.counters)),
             (
                 most.depth,
                 most.text,
@@ -165,7 +208,14 @@ class _Tree:
                 most.tag,
             ),
         )
-        return Grown(tree, [row // 2 for _, _, row, *_ in self.nodes], self.labels, self.item_kinds)
+        return Grown(
+            tree,
+            [row // 2 for _, _, row, *_ in self.nodes],
+            self.labels,
+            self.item_kinds,
+            [*accumulate(self.widths, initial=0)],
+            [(stream, up.slot) for stream, up, _ in self.ups],
+        )
 
     def number(self, node: Node, label: str = "") -> int:
         """The number of a state of the target, which may be new."""
@@ -173,60 +223,103 @@ class _Tree:
             return self.said[node.stream]
         if node.chosen is not None and id(node) not in self.numbers:
             self.kept.append(node)
-            self.numbers[id(node)] = self.choice(node.chosen, ())
+            self.numbers[id(node)] = self.choice(node.chosen)
         if id(node) not in self.numbers:
-            values = (*node.texts, *node.owns)
-            if (
-                node.raws
-                or node.counts
-                or len(values) > 1
-                or (node.owns and node.flows == WHOLE)
-                or any(len(slots) > 1 for slots in node.attributes.values())
-            ):
-                raise _NotNativeError
-            flags = _FLAGS.get(Kind(node.kind), _NONE)
-            flags |= Flag.VALUE | Flag.TEXT if values else 0
-            flags |= Flag.INTO | Flag.TEXT if node.flows == WHOLE else 0
-            if node.path is not None:
-                label = node.path
-                flags |= Flag.GUESSED | (Flag.TEXT if node.kind == Kind.TUPLE else 0)
-            attributes = {name: slot for name, (slot,) in node.attributes.items()}
-            slot = values[0] if values else -1
-            number = self.add(flags, slot, 2 * max(node.stream, 0), attributes, label)
-            self.numbers[id(node)] = number
-            self.nodes[number][5:7] = len(self.below), len(node.below)
-            self.below += [slot for slot, _ in node.below]
-            if node.items:
-                self.item(number, node)
+            number = self.numbers[id(node)] = self.beyond(node) if node.around else self.within(node, label)
+            self.nodes[number][0] |= Flag.COUNTS if node.counts else 0
             self.kept.append(node)
             self.left.append(node)
         return self.numbers[id(node)]
 
-    def choice(self, chosen: Choice, true: tuple[bool, ...]) -> int:
-        """The node at which an element's attributes decide what it is, some conditions being decided."""
-        if len(true) == len(chosen.conditions):
-            return self.number(chosen.node(true))
-        if chosen.positions or len(chosen.conditions) > _MOST_CONDITIONS:
-            raise _NotNativeError
-        number, condition = self.add(Flag.CHOICE, -1, 0, {}), chosen.conditions[len(true)]
-        uri, local = expanded(condition.attribute)
-        place = len(self.conditions)
-        self.nodes[number][5] = place
-        self.conditions.append([])
-        ends = [self.choice(chosen, (*true, answer)) for answer in (True, False)]
-        self.conditions[place] = [
-            *self.name(local), self.spaces.index(uri), *self.name(condition.value), *ends
-        ]  # fmt: skip
+    def beyond(self, node: Node) -> int:
+        """A new node outside of tuples."""
+        around = node.around
+        assert around is not None
+        flags = Flag.OUTSIDE | (Flag.KEPT if around.kept else 0) | (Flag.INTO if around.into else 0)
+        flags |= Flag.WRONG if around.own and around.whole else 0  # there is one text for both
+        flags |= (Flag.TEXT if around.whole or around.own else 0) | (Flag.SAID if around.says else 0)
+        number = self.add(Flag(flags), -1, 0, self.around)
+        self.nodes[number][5:7] = len(self.says), len(around.says)
+        self.says += sorted(around.says)
         return number
 
-    def item(self, number: int, node: Node) -> None:
-        """Make a node that of the items of an array."""
-        tables = self.shapes[node.stream].tables
-        (item, *others) = node.items
-        if others or tables[item].parent:
+    def within(self, node: Node, label: str) -> int:
+        """A new node inside a tuple."""
+        values = (*node.texts, *node.owns)
+        if (node.texts and node.owns) or (node.owns and node.flows == WHOLE) or len(node.raws) > 1:
             raise _NotNativeError
-        self.nodes[number][0] |= int(Flag.ITEM)
-        self.nodes[number][7:] = self.item_kinds[node.stream, item], tables[item].first
+        flags = _FLAGS.get(Kind(node.kind), _NONE)
+        flags |= Flag.VALUE | Flag.TEXT if values else 0
+        flags |= Flag.INTO | Flag.TEXT if node.flows == WHOLE else 0
+        flags |= Flag.RAW if node.raws else 0
+        if node.path is not None:
+            label = node.path
+            flags |= Flag.GUESSED | (Flag.TEXT if node.kind == Kind.TUPLE else 0)
+        attributes = {name: self.slot(slots) for name, slots in node.attributes.items()}
+        number = self.add(flags, self.slot(values), 2 * max(node.stream, 0), attributes, label)
+        self.nodes[number][5:7] = len(self.below), len(node.below)
+        self.below += [slot for slot, _ in node.below]
+        if node.items or node.raws:
+            self.nodes[number][7] = len(self.more)
+            self.more.append([*self.item(number, node), max(node.raws, default=0)])
+        return number
+
+    def slot(self, slots: Sequence[int]) -> int:
+        """The slot of a value, -1 if there is none; a number from -2 on down if there are several."""
+        if len(slots) < 2:
+            return slots[0] if slots else -1
+        self.several += [len(slots), *slots]
+        return -2 - (len(self.several) - len(slots) - 1)
+
+    def choice(self, chosen: Choice) -> int:
+        """The node at which an element's place among others and its attributes decide what it is."""
+        counted = []
+        for name in chosen.positions:
+            counter = self.counters.setdefault(name, len(self.counters))
+            counted.append(self.condition([0, 0, counter, 0, 0]))
+        first = self.decided(chosen, ())
+        for place in reversed(counted):
+            self.conditions[self.nodes[place][5]] += [first, first]
+            first = place
+        return first
+
+    def decided(self, chosen: Choice, true: tuple[bool, ...]) -> int:
+        """`choice`, some conditions being decided."""
+        if len(true) == len(chosen.conditions):
+            return self.number(chosen.node(true))
+        one = chosen.conditions[len(true)]
+        for known, answer in zip(chosen.conditions, true, strict=False):
+            is_same = known.value == one.value
+            if one.attribute and known.attribute == one.attribute and (answer or is_same):
+                return self.decided(chosen, (*true, answer and is_same))
+        if one.position:
+            test = [0, 0, self.counters[one.name], one.position, 0]
+        else:
+            uri, local = expanded(one.attribute)
+            test = [*self.name(local), self.spaces.index(uri), *self.name(one.value)]
+        number = self.condition(test)
+        ends = [self.decided(chosen, (*true, answer)) for answer in (True, False)]
+        self.conditions[self.nodes[number][5]] += ends
+        return number
+
+    def condition(self, test: list[int]) -> int:
+        """A new node at which something is tested; where that leads is yet to be added."""
+        number = self.add(Flag.CHOICE, -1, 0, {})
+        self.nodes[number][5] = len(self.conditions)
+        self.conditions.append(test)
+        return number
+
+    def item(self, number: int, node: Node) -> tuple[int, int, int]:
+        """Make a node that of the items of an array, if it is: their rows, those around them, and the first cell."""
+        if not node.items:
+            return 0, 0, 0
+        (item, *others) = node.items
+        if others:
+            raise _NotNativeError
+        self.nodes[number][0] |= Flag.ITEM
+        table, kinds = self.shapes[node.stream].tables[item], self.item_kinds
+        above = kinds[node.stream, table.parent] if table.parent else 2 * node.stream
+        return kinds[node.stream, item], above, table.first
 
     def add(self, flags: Flag, slot: int, row: int, attributes: Mapping[str, int], label: str = "") -> int:
         """A new node."""
@@ -235,7 +328,9 @@ class _Tree:
             [attributes.get(f"{{{uri}}}{local}" if uri else local, -1) for uri in self.spaces]
             for local in locals_
         ]
-        self.nodes.append([int(flags), slot, row, 0, self.table(locals_, slots, 0), 0, 0, 0, 0])
+        self.nodes.append([int(flags), slot, row, 0, self.table(locals_, slots, 0), 0, 0, 0])
+        if len(self.nodes) > _MOST_NODES:
+            raise _NotNativeError
         self.labels.append(label)
         return len(self.nodes) - 1
 
@@ -264,36 +359,41 @@ class _Tree:
         allowed: Collection[str],
         flags: Flag = _NONE,
         said: Mapping[str, int] = {},
+        where: tuple[str, str] | None = None,
     ) -> int:
         """The node of a part of a punctuation, whose parts may be in some namespaces.
 
         Where it holds patterns in more ways than one, it is not for the native reader.
         """
-        slot = max(step.text, step.own)
-        is_root, odd = (
-            Flag.ROW in flags,
-            step.raw >= 0 or (slot >= 0 and bool(step.children)) or step.item >= 0,
-        )
-        odd |= (is_root and slot >= 0) or (step.text >= 0 and step.own >= 0)
-        names = [hop.local for hop in step.children]
-        if odd or len({*names}) < len(names) or not all(hop.is_plain for hop in step.children):
+        slots = [slot for slot in (step.text, step.own) if slot >= 0] or [step.raw]
+        attributes, slot = step.attributes, -1 if Flag.ROW in flags else slots[0]
+        if step.item >= 0 and slot < 0 and not attributes:
+            return self.open_part(row)
+        if step.item >= 0 or len(slots) > 1 or (slot >= 0 and step.children):
             return self.add(Flag.WRONG, -1, row, {})
+        if where is not None and where[0] not in attributes:
+            attributes = attributes | {where[0]: self.widths[row] - 1}
         flags |= Flag.SAYS | Flag.TEXT | (Flag.VALUE if slot >= 0 else Flag.BLANK)
-        found = self.add(flags, slot, row, step.attributes)
-        if slot >= 0:
-            other = self.add(Flag.WRONG, -1, row, {})
-        else:
-            other = self.add(Flag.SAYS | Flag.TEXT | Flag.OPEN, -1, row, {})
-            self.nodes[other][3] = self.table([], [], other)
+        found = self.add(flags, slot, row, attributes)
+        other = self.open_part(row) if slot < 0 else self.add(Flag.WRONG, -1, row, {})
         rows = []
-        for hop, below in step.children.items():
-            number, own = self.punctuation(row, below, allowed), expanded(hop.name)[0]
-            rows.append([number if uri in allowed or (own and uri == own) else other for uri in self.spaces])
+        for hops in step.named.values():
+            ((hop, below), *more) = hops
+            is_clear = hop.is_plain and not more
+            number = self.punctuation(row, below, allowed) if is_clear else self.add(Flag.WRONG, -1, row, {})
+            known = {*allowed, *(expanded(hop.name)[0] for hop, _ in hops)}
+            rows.append([number if uri in known else other for uri in self.spaces])
         for slot in said.values():
             number = self.add(Flag.SAYS | Flag.TEXT | Flag.VALUE, slot, row, {})
             self.nodes[number][3] = self.table([], [], self.add(Flag.WRONG, -1, row, {}))
             rows.append([number if uri == self.punct_namespace else other for uri in self.spaces])
-        self.nodes[found][3] = self.table([*names, *said], rows, other)
+        self.nodes[found][3] = self.table([*step.named, *said], rows, other)
+        return found
+
+    def open_part(self, row: int) -> int:
+        """The node of a part of a punctuation that says nothing if it says `*`."""
+        found = self.add(Flag.SAYS | Flag.TEXT | Flag.OPEN, -1, row, {})
+        self.nodes[found][3] = self.table([], [], found)
         return found
 
     def table(self, names: Sequence[str], targets: Sequence[list[int]], other: int) -> int:

@@ -3,8 +3,7 @@
  * It proves or passes on: where it meets what it does not decide, or anything wrong, it gives up, and libxml2 reads
  * the split. Whatever it takes, libxml2 takes, and finds the same in it. Nothing here touches a Python object. */
 
-#include "rows.h"
-#include "tags.h"
+#include "around.h"
 
 /* Take the values of a start tag's attributes. */
 static int take_attributes(Walk *w, const Node *node, Tag *tag)
@@ -19,7 +18,7 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
         const int32_t *slots = number < 0 ? NULL : w->tree->targets + (int64_t)number * (w->tree->space_count + 2);
         int32_t slot = slots ? slots[found->number] : -1;
         int status = DONE;
-        if (slot >= 0) {
+        if (slot != -1) {
             const uint8_t *at = found->value.at;
             int32_t start = (int32_t)(at - w->data), size = found->value.size;
             if (found->odd) {
@@ -32,7 +31,7 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
                 if (start < 0)
                     return PASS;
             }
-            status = size > w->limits.text ? PASS : set(w, slot, start, size);
+            status = size > w->limits.text ? PASS : slot >= 0 ? set(w, slot, start, size) : set_each(w, slot, start, size);
         } else if (node->flags & SAYS) {
             if (!found->prefix.size && found->odd)
                 return PASS;
@@ -49,21 +48,32 @@ static int take_attributes(Walk *w, const Node *node, Tag *tag)
     return DONE;
 }
 
+/* Take an element as it stands, which ends here, unless it is one too many. */
+static RARE int end_raw(Walk *w, const Node *node, int32_t end)
+{
+    Cell *cell = (Cell *)w->cells + w->tree->more[node->more].raw;
+    if (cell->start == w->open[w->depth - 1].tag.at - w->data)
+        cell->size = end - cell->start;
+    return DONE;
+}
+
 /* What there is to do at the end of an element. */
 static int finish(Walk *w, int32_t end)
 {
     Open *top = w->open + w->depth - 1;
     const Node *node = w->tree->nodes + top->node;
     int status = DONE;
-    if (node->flags & (ROW | TEXT)) {
+    if (node->flags & (ROW | TEXT | SAID | RAW)) {
+        if (node->flags & (SAID | RAW))
+            status = node->flags & SAID ? end_around(w, node, end) : end_raw(w, node, end);
         if (node->flags & VALUE) {
-            if (top->pieces < 2) {
-                status = set(w, node->slot, top->start, top->size);
-            } else {
+            int32_t start = top->start, size = top->size;
+            if (top->pieces > 1) {
                 Buffer *scratch = w->scratch + w->depth;
-                int32_t start = beside(w, scratch->at, scratch->size);
-                status = start < 0 ? PASS : set(w, node->slot, start, (int32_t)scratch->size);
+                start = beside(w, scratch->at, scratch->size);
+                size = (int32_t)scratch->size;
             }
+            status = start < 0 ? PASS : node->slot >= 0 ? set(w, node->slot, start, size) : set_each(w, node->slot, start, size);
         } else if (node->flags & TEXT) {
             const uint8_t *at;
             int32_t size = whole_text(w, top, &at);
@@ -91,14 +101,30 @@ static int finish(Walk *w, int32_t end)
     return status;
 }
 
-/* What there is to do at the beginning of an element, beside its attributes. */
-static int begin(Walk *w, const Node *node, Span space, Span local)
+/* The counters of what is in the innermost element. */
+static inline int32_t *counters(const Walk *w)
+{
+    return w->counters + (int64_t)w->depth * w->tree->counter_count;
+}
+
+static RARE void count_anew(Walk *w)
+{
+    memset(counters(w), 0, sizeof(int32_t) * (size_t)w->tree->counter_count);
+}
+
+/* What there is to do at the beginning of an element, which stands at `at`, beside its attributes. */
+static int begin(Walk *w, const Node *node, Span space, Span local, int32_t at)
 {
     int32_t flags = node->flags;
-    if (flags & WRONG)
-        return PASS;
-    if (flags & ROW)
-        return open_row(w, node->row, w->outer_at);
+    if (flags & (WRONG | COUNTS)) {
+        if (flags & WRONG)
+            return PASS;
+        count_anew(w);
+    }
+    if (flags & ROW) {
+        int status = open_row(w, node->row, at);
+        return status || !w->given ? status : inherit(w, node->row, at);
+    }
     if (flags & MARKS)
         mark(w, node, -1);
     if (flags & NESTED) {
@@ -148,7 +174,8 @@ static inline int take_expected(Walk *w, const uint8_t **at)
 {
     Open *top = w->open + w->depth - 1;
     const Tree *tree = w->tree;
-    if (!top->node || !tree->tables[tree->nodes[top->node].children].count || w->depth >= w->limits.depth)
+    const Node *above = tree->nodes + top->node;
+    if (above->flags & OUTSIDE || !tree->tables[above->children].count || w->depth >= w->limits.depth)
         return DONE;
     const int32_t *targets = tree->targets + w->unprefixed.space, *order = w->order;
     const int64_t wide = tree->space_count + 2, most = w->limits.text;
@@ -182,21 +209,34 @@ static inline int take_expected(Walk *w, const uint8_t **at)
     return status;
 }
 
-/* Decide by a start tag's attributes which node an element is. */
-static int choose(const Walk *w, const Tag *tag, int32_t *number)
+/* Decide by a start tag's attributes, or by how many have come before, which node an element is. */
+static int choose(Walk *w, const Tag *tag, int32_t *number)
 {
     const Tree *tree = w->tree;
     while (tree->nodes[*number].flags & CHOICE) {
         const Condition *one = tree->conditions + tree->nodes[*number].below;
         Span name = {tree->names + one->name, one->name_size}, value = {tree->names + one->value, one->value_size};
         *number = one->no;
+        if (!one->name_size) {
+            int32_t *count = counters(w) + one->space;
+            if (one->value ? *count == one->value : ++*count)
+                *number = one->yes;
+            continue;
+        }
         for (int32_t i = 0; i < tag->count; i++) {
             const Attribute *found = w->attributes + i;
             if (found->declares || found->number != one->space || !same(found->local, name))
                 continue;
-            if (found->odd)
-                return PASS;
-            if (same(found->value, value))
+            Span given = found->value;
+            if (found->odd) {
+                Buffer *scratch = w->scratch + w->depth + 1; /* that of what is around it may be in use */
+                scratch->size = 0;
+                if (!resolve(scratch, given.at, given.at + given.size, QUOTED))
+                    return NO_MEMORY;
+                given.at = scratch->at;
+                given.size = (int32_t)scratch->size;
+            }
+            if (same(given, value))
                 *number = one->yes;
         }
     }
@@ -232,9 +272,9 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     const Space *space = tag.prefix.size ? space_of(w, tag.prefix) : &w->unprefixed;
     if (!space)
         return PASS;
-    int32_t parent = w->depth ? w->open[w->depth - 1].node : 0, number;
-    const Table *table = tree->tables + tree->nodes[parent].children;
-    int32_t first = before_first(tree, tree->nodes[parent].children);
+    const Node *above = tree->nodes + (w->depth ? w->open[w->depth - 1].node : 0);
+    const Table *table = tree->tables + above->children;
+    int32_t number, is_inside = !(above->flags & OUTSIDE), first = before_first(tree, above->children);
     int32_t entry = find_next(w, table, w->depth ? &w->open[w->depth - 1].last : &first, tag.head, tag.local);
     if (entry >= 0)
         number = tree->targets[(int64_t)entry * (tree->space_count + 2) + space->space];
@@ -245,7 +285,7 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     const Node *node = tree->nodes + number;
     Span name = {tag_at + 1, (int32_t)(tag.local.at + tag.local.size - tag_at - 1)};
     uint64_t head = tag.prefix.size ? load(name.at, end) & first_bytes(name.size) : tag.head;
-    if (parent && node->flags & LEAF && base == w->data && spaces == (int32_t)(w->spaces.size / sizeof(Space))
+    if (is_inside && node->flags & LEAF && base == w->data && spaces == (int32_t)(w->spaces.size / sizeof(Space))
         && (!tag.count || !(tree->tables[node->attributes].count || node->flags & SAYS))) {
         const uint8_t *behind = here;
         if (w->inside + tag.count >= w->limits.inside)
@@ -272,20 +312,29 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     if (w->depth)
         top[-1].parts = 1;
     w->depth++;
-    if (number) {
-        w->inside = parent ? w->inside + 1 : 0;
+    if (!(node->flags & OUTSIDE)) {
+        w->inside = is_inside ? w->inside + 1 : 0;
         w->inside += tag.count;
         if (w->inside > w->limits.inside)
             return PASS;
-        if (!parent) {
+        if (!is_inside && w->outer) {
+            w->overlooked = 1; /* what is kept around it may not be complete */
+        } else if (!is_inside) {
             w->outer = w->depth;
             w->outer_at = (int32_t)(tag_at - base);
             w->overlooked = 0;
         }
-        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF | INTO | ITEM)
-            && (status = begin(w, node, space->uri, tag.local)))
+        if (node->flags & ~(VALUE | TEXT | SAYS | BLANK | OPEN | GUESSED | LEAF | INTO | ITEM | RAW)
+            && (status = begin(w, node, space->uri, tag.local, (int32_t)(tag_at - base))))
             return status;
         if (tag.count && (status = take_attributes(w, node, &tag)))
+            return status;
+        if (node->flags & RAW && (status = set(w, tree->more[node->more].raw, (int32_t)(tag_at - base), 0)))
+            return status;
+    } else if (node->flags & ~OUTSIDE || w->given) {
+        if (node->flags & COUNTS)
+            count_anew(w);
+        if ((status = begin_around(w, node, &tag, (int32_t)(tag_at - base), base == w->data)))
             return status;
     }
     *at = here;
@@ -370,8 +419,9 @@ static int instruction(Walk *w, const uint8_t **at)
     return DONE;
 }
 
-/* Walk over the data, inside the elements that some start tags open. */
-int walk(Walk *w, const uint8_t *opened, int64_t size)
+/* Walk over the data, inside the elements that some start tags open, and that have given something already. */
+int walk(Walk *w, const uint8_t *opened, int64_t size, const Recalled *said, int64_t said_count, const uint8_t *texts,
+         int64_t texts_size)
 {
     int status;
     for (const uint8_t *at = opened; at < opened + size;) {
@@ -379,7 +429,7 @@ int walk(Walk *w, const uint8_t *opened, int64_t size)
         if (*at != '<' || (status = start_tag(w, &at, opened, opened + size)) || w->depth == before)
             return PASS;
     }
-    if (w->outer && (!w->part || w->cells))
+    if ((w->outer && (!w->part || w->cells)) || (w->given && !recall(w, said, said_count, texts, texts_size)))
         return PASS;
     w->outer_at = -1;
     w->kept = w->first = w->depth;
@@ -436,8 +486,14 @@ Walk *walk_new(const Tree *tree, const uint8_t *data, int64_t size, int64_t whol
     w->first_cell = calloc(rows, sizeof *w->first_cell);
     w->missed = calloc(cells, sizeof *w->missed);
     w->marks = calloc(cells, 1);
+    if (tree->up_count) {
+        w->given = calloc((DEEPEST + 1) * (size_t)tree->up_count, sizeof *w->given);
+        w->around = calloc((DEEPEST + 1) * (size_t)tree->around_count + 1, sizeof *w->around);
+    }
     w->order = calloc((size_t)tree->entry_count + (size_t)tree->table_count + 1, sizeof *w->order);
-    if (!w->rows || !w->counts || !w->first_cell || !w->missed || !w->marks || !w->order) {
+    w->counters = calloc((DEEPEST + 1) * (size_t)tree->counter_count + 1, sizeof *w->counters);
+    if (!w->rows || !w->counts || !w->first_cell || !w->missed || !w->marks || !w->order || !w->counters
+        || (tree->up_count && (!w->given || !w->around))) {
         walk_free(w);
         return NULL;
     }
@@ -460,7 +516,7 @@ void walk_free(Walk *w)
     }
     for (int32_t i = 0; i <= DEEPEST; i++)
         free(w->scratch[i].at);
-    Buffer *all[] = {&w->side, &w->spaces, &w->faults, &w->seen, &w->buckets};
+    Buffer *all[] = {&w->side, &w->spaces, &w->faults, &w->seen, &w->buckets, &w->late};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->at);
     free(w->rows);
@@ -469,5 +525,8 @@ void walk_free(Walk *w)
     free(w->missed);
     free(w->marks);
     free(w->order);
+    free(w->given);
+    free(w->around);
+    free(w->counters);
     free(w);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,9 @@ import numpy as np
 from xmlpunct.firehose import native
 from xmlpunct.firehose.cells import Cells, Flags, Places
 from xmlpunct.firehose.items import Items
+from xmlpunct.firehose.levels import interleaved
 from xmlpunct.firehose.markup import Element
-from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.position import Said, Split
 from xmlpunct.firehose.prologue import Ready, ready
 from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
@@ -29,8 +31,9 @@ class Walked:
     """What was found of one stream. Each tuple, in order, is from ``at`` to ``end`` in the split.
 
     ``cells`` are the tuples' texts by slot, ``faults`` what is wrong with the form of some, as in `Found`;
-    ``patterns`` those of the punctuations, each with the number of tuples ``before`` it. Those ``dropped``
-    constrain what is not declared.
+    ``patterns`` those of the punctuations, each with where it was ``said`` and the number of tuples ``before`` it.
+    Those ``dropped`` constrain what is not declared. What came too ``late`` for tuples is from one place to another,
+    with a slot.
     """
 
     at: Places
@@ -39,9 +42,11 @@ class Walked:
     items: list[Items]
     faults: dict[int, tuple[int, str]]
     patterns: list[Cells]
+    said: Places
     before: Places
     dropped: Flags
     overlooked: Overlooked
+    late: list[tuple[int, int, int]]
 
     def patterns_of(self, schema: Schema, shape: Shape) -> list[Cells | None]:
         """The texts of patterns by attribute: they stand at its path or under its name. Raises `PunctuationError`."""
@@ -66,7 +71,8 @@ class Walk(NamedTuple):
     no tuple or punctuation; the one after them begins at ``outer``, if that is not -1. ``rooted`` says whether there
     has been a root. ``rows`` are, by kind, their heads and their cells; what is in ``side`` is not
     in the split. Counts are by stream those of nested elements and of texts, and by slot of all kinds those that
-    are ``missed`` for their namespace; those of names have a node.
+    are ``missed`` for their namespace; those of names have a node. What is ``late`` has a kind of row, a slot, and the
+    places of its beginning and its end. For what open elements have ``said`` of tuples, see `_said`.
     """
 
     size: int
@@ -81,6 +87,8 @@ class Walk(NamedTuple):
     counts: list[int]
     missed: list[int]
     seen: list[tuple[int, bool, str, int]]
+    late: list[tuple[int, int, int, int]]
+    said: list[tuple[int, int, int, int, int, int, int, int]]
 
     @property
     def boundary(self) -> int:
@@ -88,8 +96,13 @@ class Walk(NamedTuple):
         return self.size if self.outside == self.kept + len(self.opened) else max(self.outer, 0)
 
 
-def _walk(tree: native.Tree, data: bytes, opened: bytes, part: bool) -> Walk | None:
-    given = tree.walk(data, opened, part)
+_NOTHING = np.empty(0, np.int32), b""
+
+
+def _walk(
+    tree: native.Tree, data: bytes, opened: bytes, part: bool, said: tuple[Places, bytes] = _NOTHING
+) -> Walk | None:
+    given = tree.walk(data, opened, part, *said)
     return None if given is None else Walk(*given)
 
 
@@ -143,11 +156,12 @@ class Walker:
         limits: Limits,
     ) -> None:
         self.specs, self.shapes, self.groups, self.limits = specs, shapes, groups, limits
+        self._punct_namespace = punct_namespace
         self._known: _Known | None = None
+        self._levels: dict[tuple[int, int], Grown | None] = {}
         self.trees: list[Grown] = []
         for group in groups if native.COMPILED else ():
-            own = tuple(specs[i] for i in group), tuple(shapes[i] for i in group)
-            made = grown(*own, punct_namespace, tuple(specs), limits)
+            made = self._grown(group, 0)
             if made is None:
                 self.trees.clear()
                 break
@@ -161,57 +175,139 @@ class Walker:
         known, self._known = self._known, None
         if known is not None and not known.is_of(split):
             known = None
-        data = known.data if known is not None else made.data  # which places are in
         found: list[Walked | None] = [None] * len(self.specs)
-        for tree, group in zip(self.trees, self.groups, strict=True):
-            walk = known.walk if known else _walk(tree.tree, data, split.start.prologue, False)
+        walk: Walk | None
+        for number, (tree, group) in enumerate(zip(self.trees, self.groups, strict=True)):
+            is_nested = self.specs[group[0]].nested
+            if known is not None and number == 0 and not is_nested:
+                data, walk = known.data, known.walk  # places are in these data
+            else:
+                data, walk = made.data, self._over(tree, group, split, made.data)
             if walk is None:
                 return None
             begun = walk.rooted or (split.start.started and not made.declared)
             if split.final and (walk.outside or not begun):
                 return None
             for place, i in enumerate(group):
-                walked = self._walked(data, tree, place, i, walk)
-                if self.specs[i].where and walked.dropped.any():
-                    return None  # the other reader knows what of that is said by the condition
-                found[i] = walked
+                one = self._walked(data, tree, place, i, walk)
+                found[i] = self._deeper(number, split, data, one) if is_nested else one
+                if found[i] is None:
+                    return None
         return [one for one in found if one is not None]
 
-    def ahead(self, split: Split) -> Walk | None:
-        """For a `Splitter`: as far as a split can be read. It is remembered until that is read."""
+    def _deeper(self, number: int, split: Split, data: bytes, whole: Walked) -> Walked | None:
+        """The tuples of the only stream of a group, with those in them, level by level."""
+        level, (stream,), further = 0, self.groups[number], whole
+        while len(further.at):
+            level += 1
+            if (number, level) not in self._levels:
+                self._levels[number, level] = self._grown([stream], level)
+            tree = self._levels[number, level]
+            walk = None if tree is None else self._over(tree, [stream], split, data)
+            if tree is None or walk is None:
+                return None
+            further = self._walked(data, tree, 0, stream, walk)
+            if len(further.at):
+                whole = interleaved(self.shapes[stream], whole, further)
+        return whole
+
+    def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
+        """For a `Splitter`: as far as a split can be read, and what is said there. It is remembered until that is read.
+
+        What is said is None if it is not known.
+        """
         made = ready(split)
-        chosen = any(spec.where for spec in self.specs)  # what is not chosen is not cut either
-        if len(self.trees) != 1 or chosen or made.refused is not None:
+        if not self.trees or made.refused is not None:
             return None
-        walk = _walk(self.trees[0].tree, made.data, split.start.prologue, True)
+        tree, group = self.trees[0], self.groups[0]
+        walk = self._over(tree, group, split, made.data, True)
         self._known = walk and _Known(split, made.data, walk)
-        return walk
+        if walk is None:
+            return None
+        return walk, self._said(made.data, tree, group, walk) if len(self.trees) == 1 else None
+
+    def said(self, split: Split) -> Said | None:
+        """What the elements that are open behind a split have given to tuples; None if it is for libxml2."""
+        made = ready(split) if self.trees else None
+        if made is None or made.refused is not None:
+            return None
+        found = []
+        for tree, group in zip(self.trees, self.groups, strict=True):
+            walk = self._over(tree, group, split, made.data)
+            if walk is None:
+                return None
+            if tree.ups:
+                found.append(self._said(made.data, tree, group, walk))
+        return tuple(tuple(sorted(chain(*of_one))) for of_one in zip(*found, strict=True))
+
+    def _grown(self, group: Sequence[int], level: int) -> Grown | None:
+        own = tuple(self.specs[i] for i in group), tuple(self.shapes[i] for i in group)
+        return grown(*own, self._punct_namespace, tuple(self.specs), self.limits, level)
+
+    def _over(
+        self, tree: Grown, group: Sequence[int], split: Split, data: bytes, part: bool = False
+    ) -> Walk | None:
+        """Walk over a split by the tree of a group."""
+        numbers, texts = list[list[int]](), bytearray()
+        for depth, of_one in enumerate(split.start.said if tree.ups else ()):
+            for stream, slot, said, read in of_one:
+                if stream not in group or (up := (group.index(stream), slot)) not in tree.ups:
+                    continue
+                places = [0, 0, 0, 0]
+                for i, text in enumerate(said[:2]):
+                    coded = text.encode("utf-8", "surrogateescape")
+                    places[2 * i : 2 * i + 2] = len(texts), len(coded)
+                    texts += coded
+                numbers.append([depth, tree.ups.index(up), len(said[:2]), int(read), *places])
+        given = (np.array(numbers, np.int32), bytes(texts)) if numbers else _NOTHING
+        return _walk(tree.tree, data, split.start.prologue, part, given)
+
+    @staticmethod
+    def _said(data: bytes, tree: Grown, group: Sequence[int], walk: Walk) -> Said:
+        """What the elements that are open behind a walk have given to tuples in them."""
+        found: list[list[tuple[int, int, tuple[str, ...], bool]]] = [[] for _ in range(walk.outside)]
+        if not tree.ups:
+            return ()
+        for depth, up, count, read, *places in walk.said:
+            cells = Cells(data, walk.side, *np.array(places, np.int32).reshape(2, 2).T)
+            stream, slot = tree.ups[up]
+            texts = tuple(cells.text(i) for i in range(count))
+            found[depth].append((group[stream], slot, texts, bool(read)))
+        return tuple(tuple(sorted(of_one)) for of_one in found)
 
     def _walked(self, data: bytes, grown_: Grown, place: int, stream: int, walk: Walk) -> Walked:
         """What a walk has found of one stream, which has a place in its group."""
-        shape = self.shapes[stream]
-        paths, width, wide = shape.paths, shape.width, shape.width + len(shape.said)
+        spec, shape = self.specs[stream], self.shapes[stream]
+        paths, width, wide = (
+            shape.paths,
+            shape.width,
+            shape.width + len(shape.said) + (spec.where is not None),
+        )
         kinds = walk.rows[2 * place : 2 * place + 2]
         tuples, said = (np.frombuffer(heads, np.int32).reshape(-1, 4) for heads, _ in kinds)
         cells = _columns(data, walk.side, width, kinds[0][1])
         patterns = _columns(data, walk.side, wide, kinds[1][1])
-        items = [Items([], np.empty(0, np.int64))]
+        items, counts = [Items([], np.empty(0, np.int64))], [len(tuples)]
         for number, table in enumerate(shape.tables[1:], 1):
             heads, own = walk.rows[grown_.items[place, number]]
             of = np.frombuffer(heads, np.int32).reshape(-1, 4)[:, 0].astype(np.int64)
             # Those of a tuple that is not complete, and come last, do not count yet.
-            count = int(np.searchsorted(of, len(items[table.parent].of) if table.parent else len(tuples)))
-            width_of = table.end - table.first
-            items.append(Items(_columns(data, walk.side, width_of, own[: count * width_of * 8]), of[:count]))
+            counts.append(int(np.searchsorted(of, counts[table.parent])))
+            parts = _columns(data, walk.side, table.end - table.first, own)
+            items.append(Items([part.first(counts[-1]) for part in parts], of[: counts[-1]]))
         wrong = {row: (slot, "given more than once") for kind, row, slot in walk.faults if kind == 2 * place}
-        group = [self.shapes[i] for i in self.groups[self.trees.index(grown_)]]
-        first = sum(2 * s.width + len(s.said) for s in group[:place])
+        first = grown_.first_cells[2 * place]
+        late = [(at, end, slot) for kind, slot, at, end in walk.late if kind == 2 * place]
         nested, texts = walk.counts[2 * place : 2 * place + 2]
         missed = walk.missed[first : first + width]
         names = {
-            NESTED: {self.specs[stream].element: nested},
-            NAMESPACE: dict(zip(paths, missed, strict=True)),
+            NESTED: {spec.tag: nested},
+            NAMESPACE: dict.fromkeys(paths, 0),
         }
+        for path, count in zip(
+            paths, missed, strict=True
+        ):  # arrays have paths of their own, perhaps the same
+            names[NAMESPACE][path] += count
         undeclared = names[UNDECLARED] = {}
         for node, is_attribute, name, count in walk.seen:
             if grown_.streams[node] == place:
@@ -222,8 +318,9 @@ class Walker:
         overlooked = {kind: counts for kind, counts in known if counts}
         dropped = said[:, 3] != 0
         return Walked(
-            tuples[:, 0], tuples[:, 1], cells, items, wrong, patterns, said[:, 2], dropped, overlooked
-        )
+            tuples[:, 0], tuples[:, 1], cells, items, wrong, patterns, said[:, 0], said[:, 2], dropped, overlooked,
+            late,
+        )  # fmt: skip
 
 
 def _columns(data: bytes, side: bytes, width: int, cells: bytes) -> list[Cells]:
