@@ -270,7 +270,9 @@ def _looked_up(split: Split, data: bytes, walk: Walk) -> Iterator[tuple[str, ...
         encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, collect_ids=False
     )
     whole = split.start.prologue + data + behind
-    if not _BEYOND_ASCII.search(whole):  # a second judge of what is well formed, who knows an older edition's names
+    if not _BEYOND_ASCII.search(
+        whole
+    ):  # a second judge of what is well formed, who knows an older edition's names
         expat.ParserCreate("utf-8", " ").Parse(whole, True)
     root = etree.fromstring(whole, parser)
     for tuple_ in _tuples(root):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.target import Found
+from xmlpunct.firehose.walked import Walked
 from xmlpunct.overlooked import add
-
-if TYPE_CHECKING:
-    from xmlpunct.firehose.walker import Walked
 
 
 def merged(shape: Shape, one: Found, other: Found) -> Found:

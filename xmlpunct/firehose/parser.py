@@ -46,7 +46,8 @@ from xmlpunct.firehose.spec import (
 )
 from xmlpunct.firehose.states import LimitError, Names, states
 from xmlpunct.firehose.target import DoctypeError, Found, Target
-from xmlpunct.firehose.walker import Walk, Walked, Walker
+from xmlpunct.firehose.walked import Walked
+from xmlpunct.firehose.walker import Walk, Walker
 from xmlpunct.forks import polars_works
 from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -61,7 +62,8 @@ def parse_split(
     """Read the tuples and punctuations of some streams from a split. Never raises for bad data.
 
     >>> from xmlpunct.firehose.position import Position
-    >>>     >>> split = Split("s", Position(), b"<r><t><a>1</a></t><t><a>x</a></t></r>", True)
+    >>> from xmlpunct.schema import Schema
+    >>> split = Split("s", Position(), b"<r><t><a>1</a></t><t><a>x</a></t></r>", True)
     >>> found = parse_split(split, [StreamSpec("s", Schema.parse("a INT"), "t")])
     >>> found.slices[0].tuples.rows(), str(found.rejects[0][0])
     ([(1,)], "s, line 1, byte 18: attribute a: 'x' is not of type INT")
@@ -98,7 +100,8 @@ class Parser:
     Threads may share a parser, but for one that reads ``ahead``, which belongs to one reader.
 
     >>> from xmlpunct.firehose.position import Position
-    >>>     >>> parser = Parser([StreamSpec("s", Schema.parse("a INT"), "t")])
+    >>> from xmlpunct.schema import Schema
+    >>> parser = Parser([StreamSpec("s", Schema.parse("a INT"), "t")])
     >>> parser.parse(Split("s", Position(), b"<r><t><a>1</a></t></r>", True)).slices[0].tuples.rows()
     [(1,)]
     """
