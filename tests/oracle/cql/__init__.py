@@ -1,0 +1,1 @@
+"""Relations, windows and relation-to-stream operators: what a query must give, plain and slow."""
