@@ -114,7 +114,7 @@ class Closed:
                 continue
             v = v - column.n if isinstance(column, Plus) else v
             assert isinstance(column, Column | Plus)
-            if values.setdefault(column.place, v) != v:
+            if _differ(values.setdefault(column.place, v), v):
                 return math.inf  # no tuple gives that
         return self._by(q.relation, values)
 
@@ -126,7 +126,7 @@ class Closed:
         keys: list[dict[int, Any]] = [{}, {}]
         for i, j in q.keys:
             k = right[j] if left[i] is OTHER else left[i]
-            if right[j] is not OTHER and right[j] != k:
+            if right[j] is not OTHER and _differ(right[j], k):
                 return math.inf  # no tuple has that
             sides[0][i] = sides[1][j] = keys[0][i] = keys[1][j] = k
         given = sides if q.kind == "inner" else keys
@@ -209,6 +209,11 @@ class Leaf:
             a.closed_by(p) if v is OTHER else p.matches(v)
             for a, p, v in zip(self.attributes, q, e, strict=True)
         )
+
+
+def _differ(a: Any, b: Any) -> bool:
+    """Whether two values differ; there is one NaN."""
+    return a is not b and bool(a != b)
 
 
 def _listed(a: Attribute) -> list[Any] | None:

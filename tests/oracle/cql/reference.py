@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from tests.oracle.cql.checker import Checker, Output
@@ -12,7 +13,7 @@ from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
 
 _TYPES = {"int": INT, "str": STRING, "float": DOUBLE, "bool": BOOLEAN, "date": DATE, "datetime": TIMESTAMP}
 
@@ -40,7 +41,7 @@ def reference(checker: Checker, slices: Sequence[int]) -> Iterator[Output]:
 
 def promise(checker: Checker, e: Row, bound: float) -> Punctuation:
     """<e, at=(,bound]>; null is said by ``*``, which the bound of a null allows."""
-    types = [None if v is None else _TYPES.get(type(v).__name__) for v in e]
+    types = [None if v is None else _type(v) for v in e]
     pattern = [WILDCARD if t is None else pt.constant(t, v) for t, v in zip(types, e, strict=True)]
     at: Pattern = WILDCARD
     if bound < checker.time.high:
@@ -49,3 +50,9 @@ def promise(checker: Checker, e: Row, bound: float) -> Punctuation:
     names += [("at", checker.type)] if checker.is_stream else [("at", checker.type), ("diff", INT)]
     schema = Schema.of([Attribute(name, t) for name, t in names])
     return Punctuation(schema, [*pattern, at, *([] if checker.is_stream else [WILDCARD])])
+
+
+def _type(v: Any) -> Type:
+    if isinstance(v, Decimal):
+        return decimal(38, -int(v.as_tuple().exponent))
+    return _TYPES[type(v).__name__]
