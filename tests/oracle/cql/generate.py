@@ -80,10 +80,10 @@ class Case:
         self.seed, self.rng = seed, random.Random(seed)
         self.type = type_ or self.rng.choice([INT, INT, INT, DATE, TIMESTAMP])
         self.unit = UNIT[self.type]
-        self.inputs = self._inputs()
-        grower = Grower(self.rng, self.inputs, self.type)
+        self.declared = self._inputs()
+        grower = Grower(self.rng, self.declared, self.type)
         self.query = grower.root(self.rng.randint(1, 3) if depth is None else depth)
-        self.inputs = {name: self.inputs[name] for name in names(self.query)}
+        self.inputs = {name: self.declared[name] for name in names(self.query)}
 
     def _inputs(self) -> dict[str, Input]:
         """Three streams and three relations; their timestamps may be bounded, all of them or some."""
@@ -307,11 +307,11 @@ class Feeder:
         self.said: dict[str, list[Punctuation]] = {name: [] for name in inputs}
         self.seen: dict[str, list[Row]] = {name: [] for name in inputs}
 
-    def feed(self) -> list[tuple[str, Element]]:
+    def feed(self, least: int = 3, most: int = 22) -> list[tuple[str, Element]]:
         """Elements of all inputs, interleaved, and mostly their ends."""
         found: list[tuple[str, Element]] = []
         chatty = self.rng.choice([0.2, 0.35, 0.5])
-        for _ in range(self.rng.randint(3, 22)):
+        for _ in range(self.rng.randint(least, most)):
             name = self.rng.choice(list(self.inputs))
             if self.rng.random() < chatty:
                 p = self.punctuation(self.inputs[name])
