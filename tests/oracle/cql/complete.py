@@ -183,6 +183,27 @@ class Leaf:
         ]
         return min((self._bound(choice) for choice in product(*spread)), default=math.inf)
 
+    def spans(self, e: Row) -> Spans:
+        """All instants that are closed for e, those outside a declared domain among them, as maximal intervals."""
+        spread = [
+            [v] if v is not OTHER else _listed(a) or [OTHER] for a, v in zip(self.attributes, e, strict=True)
+        ]
+        fused = [
+            merged([s for q, when in self.said if self._matches(q, choice) for s in when] + self._outside())
+            for choice in product(*spread)
+        ]
+        found = fused[0]
+        for other in fused[1:]:
+            found = [(max(a, c), min(b, d)) for a, b in found for c, d in other if max(a, c) <= min(b, d)]
+        return found
+
+    def _outside(self) -> Spans:
+        """What a CHECK closes."""
+        low, high = (None, None) if self.input.stamp is None else self.input.declared
+        found = [] if low is None else [(instant(self.input.type, self.input.type.lowest), low - 1)]
+        end = instant(self.input.type, self.input.type.highest)
+        return found + ([] if high is None else [(high + 1, end)])
+
     def has_closed(self, e: Row, at: int) -> bool:
         """Whether one punctuation says that e does not come at an instant."""
         return any(self._matches(q, e) and any(a <= at <= b for a, b in when) for q, when in self.said)
@@ -191,11 +212,7 @@ class Leaf:
         """The ts-parts of all punctuations that cover q, fused, for the best q that was said and matches e."""
         matching = [(q, when) for q, when in self.said if self._matches(q, e)]
         start = self.time.before if self.input.is_stream else self.time.low - 1
-        outside: Spans = []
-        if self.input.stamp is not None:
-            low, high = self.input.declared
-            outside += [] if low is None else [(self.time.low, low - 1)]
-            outside += [] if high is None else [(high + 1, self.time.high)]
+        outside = self._outside()
         if self.input.stamp is None:
             return math.inf if matching else start
         found: float = start
@@ -209,6 +226,17 @@ class Leaf:
             a.closed_by(p) if v is OTHER else p.matches(v)
             for a, p, v in zip(self.attributes, q, e, strict=True)
         )
+
+
+def merged(parts: Spans) -> Spans:
+    """Intervals as maximal ones, in order."""
+    found: Spans = []
+    for first, last in sorted(parts):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return found
 
 
 def _differ(a: Any, b: Any) -> bool:
