@@ -91,12 +91,13 @@ class Case:
         self.base = self.rng.choice([0, 0, 0, 0, 0, 0, ends[0] + 3 * self.unit, ends[1] - 8 * self.unit])
         low = self.base - 3 * self.unit if self.rng.random() < 0.3 else None
         high = self.base + 8 * self.unit if self.rng.random() < 0.3 else None
-        domain = WILDCARD if low is None and high is None else interval(self.type, low, high)
+        bounded = interval(self.type, low, high)
+        domain = WILDCARD if str(bounded) == "(,)" else bounded
         some = self.rng.random() < 0.2
 
         def when(name: str) -> Attribute:
-            bounded = not (some and self.rng.random() < 0.5)
-            return Attribute(name, self.type, False, domain=domain if bounded else WILDCARD)
+            is_free = some and self.rng.random() < 0.5
+            return Attribute(name, self.type, False, domain=WILDCARD if is_free else domain)
 
         few = pt.interval(INT, 0, 2, True, True)
         k, v = Attribute("k", INT), Attribute("v", INT)

@@ -33,11 +33,11 @@ from tests.oracle.cql.query import (
     UnionAll,
     Window,
 )
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import WILDCARD
+from xmlpunct.expressions.functions import literal as expression
+from xmlpunct.punctuations.pattern import WILDCARD, Range
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute
-from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
+from xmlpunct.types import INT, TIMESTAMP, Type
 
 Named = tuple[str, list[str]]
 """A SELECT, and the names of its columns, which no other SELECT of the query has."""
@@ -45,10 +45,7 @@ Named = tuple[str, list[str]]
 
 def literal(type_: Type, value: Any) -> str:
     """A constant in SQL."""
-    text = type_.format(value)
-    if type_ in (DATE, TIMESTAMP):
-        return f"{type_} '{text}'"
-    return "'" + text.replace("'", "''") + "'" if type_ is STRING else text
+    return str(expression(type_, value))
 
 
 def statement(given: Input, source: str = "-") -> str:
@@ -63,10 +60,10 @@ def statement(given: Input, source: str = "-") -> str:
 
 def _column(a: Attribute) -> str:
     rule = "" if a.nullable else " NOT NULL"
-    domain = pt.bounds(a.domain)
-    if domain is not None:
-        low, high = (literal(a.type, a.type.at(n)) for n in domain)
-        rule += f" CHECK ({a.name} BETWEEN {low} AND {high})"
+    if isinstance(a.domain, Range):
+        ends = ((a.domain.low, ">="), (a.domain.high, "<="))
+        tests = [f"{a.name} {op} {literal(a.type, v)}" for v, op in ends if v is not None]
+        rule += f" CHECK ({' AND '.join(tests)})" if tests else ""
     return f"{a.name} {a.type}{rule}"
 
 
