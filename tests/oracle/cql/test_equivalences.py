@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.oracle import relational
 from tests.oracle.cql.feeds import Input, Time, timestamp
 from tests.oracle.cql.generate import Case, Feeder
 from tests.oracle.cql.meaning import Elements, Meaning
@@ -18,6 +19,7 @@ from tests.oracle.cql.query import (
     Distinct,
     DStream,
     GroupBy,
+    IsNull,
     IStream,
     Join,
     Project,
@@ -181,6 +183,23 @@ def test_a_relation_read_back_from_its_own_changes(relation: Query) -> None:
             ("back", (*e, timestamp(INT, at), n)) for (e, at), n in sorted(changes.items(), key=str)
         ]
         assert Meaning({"back": given}, feed, meaning.time).answer(Relation("back")) == changes
+
+
+def not_in(left: Query, right: Query) -> Query:
+    """NOT IN where nulls can occur (WINDOWS 4), uncorrelated, over the second column of both."""
+    known, unknown = (lambda row: row[1] is not None), IsNull(Column(1))
+    by_value = Join("anti", Select(left, known), Select(right, unknown))
+    return UnionAll(Join("anti", by_value, right, ((1, 1),)), Join("anti", Select(left, unknown), right))
+
+
+def test_not_in_is_built_of_antijoins() -> None:
+    compared = 0
+    for meaning in MEANINGS:
+        for t, _, _ in meaning.changes(not_in(A, R)):
+            left, right = (list(meaning.m_r(q, t).elements()) for q in (A, R))
+            compared += None in [u[1] for u in right]
+            assert meaning.m_r(not_in(A, R), t) == Counter(relational.not_in(1, 1)(left, right))
+    assert compared
 
 
 NOT_EQUIVALENT: dict[str, Callable[[Meaning], tuple[Elements, Elements]]] = {
