@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -30,3 +31,19 @@ def test_what_is_complete_is_final(block: int) -> None:
         except Exception as error:
             error.add_note(f"seed {seed}: {Printer(case.inputs).sql(case.query)}")
             raise
+
+
+def test_the_checker_sees_what_is_lost_or_twice() -> None:
+    seen = 0
+    for seed in range(40):
+        case = Case(seed)
+        checker = Checker(case.query, case.inputs, case.feed, futures=1, rng=case.rng)
+        run = list(reference(checker, case.slices()))
+        for i, output in enumerate(run):
+            if output.tuples:
+                for tuples in (output.tuples[1:], [*output.tuples, output.tuples[0]]):
+                    seen += 1
+                    wrong = [*run[:i], replace(output, tuples=tuples), *run[i + 1 :]]
+                    assert checker.check(wrong) is not None
+                break
+    assert seen
