@@ -91,9 +91,10 @@ class Checker:
     def at(self, position: int) -> tuple[Closed, list[Answer]]:
         """What a prefix closes, and the answers over continuations of it, the feed itself first."""
         if position not in self._known:
+            own = [(name, e) for name, e in self.feed if name in self.inputs]
             before = [(name, e) for name, e in self.feed[:position] if name in self.inputs]
             others = [
-                self.answer([*before, *continuation(self._rng, self.inputs, before, self.time)])
+                self.answer([*before, *continuation(self._rng, self.inputs, before, self.time, own)])
                 for _ in range(self._futures)
             ]
             self._known[position] = Closed(self.inputs, before, self.time), [self.final, *others]

@@ -12,10 +12,15 @@ from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.types import INT
 
 
-def continuation(rng: random.Random, inputs: Inputs, before: Feed, time: Time) -> list[tuple[str, Element]]:
-    """Some tuples that may still come, and the end of all inputs."""
+def continuation(
+    rng: random.Random, inputs: Inputs, before: Feed, time: Time, known: Feed = ()
+) -> list[tuple[str, Element]]:
+    """Some tuples that may still come, and the end of all inputs.
+
+    Their values and instants are near to those of ``known``, the whole feed, or else of the prefix.
+    """
     return [
-        *_Continuation(rng, inputs, before, time).tuples(rng.randint(1, 6)),
+        *_Continuation(rng, inputs, before, known or before, time).tuples(rng.randint(1, 6)),
         *((name, Punctuation.everything(i.schema)) for name, i in inputs.items()),
     ]
 
@@ -23,9 +28,12 @@ def continuation(rng: random.Random, inputs: Inputs, before: Feed, time: Time) -
 class _Continuation:
     """Draws tuples. Half of them have a favourite instant, and favourite values, so that joins find partners."""
 
-    def __init__(self, rng: random.Random, inputs: Inputs, before: Feed, time: Time) -> None:
+    def __init__(self, rng: random.Random, inputs: Inputs, before: Feed, known: Feed, time: Time) -> None:
         self.rng, self.inputs, self.time = rng, inputs, time
-        self.elements = {name: [e for n, e in before if n == name] for name in inputs}
+        self.elements = {name: [e for n, e in known if n == name] for name in inputs}
+        self.said = {
+            name: [p for n, p in before if n == name and isinstance(p, Punctuation)] for name in inputs
+        }
         self.instants = [at for i in inputs.values() for at in self._instants(i)] or [0]
         self.favourite = rng.choice(self.instants) + rng.randint(-1, 2)
         self.favourites: dict[Any, Any] = {}
@@ -34,7 +42,7 @@ class _Continuation:
         found = []
         for _ in range(count):
             given = self.inputs[self.rng.choice(list(self.inputs))]
-            said = [p for p in self.elements[given.name] if isinstance(p, Punctuation)]
+            said = self.said[given.name]
             for _ in range(15):
                 t = self._tuple(given)
                 if t is not None and not any(match(t, p) for p in said):
