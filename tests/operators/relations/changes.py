@@ -1,4 +1,4 @@
-"""Operators over changes run slice by slice, and relations as bags of tuples per instant: what came out so far."""
+"""Operators over changes run slice by slice, and what is true of random changes: plain and slow."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ from hypothesis import strategies as st
 
 from tests.operators.harness import assert_proper, give, restart
 from tests.oracle import is_canonical
-from tests.strategies import Cut, Pool, punctuations_of, tuples_of
+from tests.oracle.values import same
+from tests.strategies import REAL, SMALL, Cut, Pool, Space, Stream, punctuations_of, some_patterns, tuples_of
+from xmlpunct.changes import changes
 from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.types import INT
 
 TAU = Pool("instant", INT, tuple(range(-2, 4)), tuple(range(-4, 6)))
 """Few instants, so that changes of different tuples meet."""
+T = Instants(INT)
+KEY = Pool("key", INT, (1, 2), (0, 1, 2))
+ELEMENTS = (
+    Space.of(k=KEY, n=(SMALL, "[0,1]")),
+    Space.of(x=REAL),
+    Space.of(k=(KEY, "NOT NULL")),
+)
+"""The tuples of relations: nullable and not, with a domain, with NaN."""
+
+RESTARTS = st.sets(st.integers(0, 8))
 
 
 @dataclass
@@ -28,8 +42,6 @@ class Run:
     tuples: list[Tuple] = field(default_factory=list)
     punctuations: list[Punctuation] = field(default_factory=list)
     rejected: int = 0
-    fresh: list[Tuple] = field(default_factory=list)
-    """The tuples that came out of the last slice."""
 
     def says(self, t: Tuple) -> bool:
         """Whether a punctuation that came out matches a tuple."""
@@ -49,10 +61,10 @@ def runs(make: Callable[[], Operator], pieces: Sequence[Cut], restarts: Iterable
         output = give(operator, port, elements)
         so_far.tuples_in[port] += tuples_of(elements)
         so_far.punctuations_in[port] += punctuations_of(elements)
-        so_far.fresh = output.tuples.rows()
-        assert_proper(so_far.fresh, so_far.punctuations)
-        assert all(is_canonical(v) for t in so_far.fresh for v in t)
-        so_far.tuples += so_far.fresh
+        fresh = output.tuples.rows()
+        assert_proper(fresh, so_far.punctuations)
+        assert all(is_canonical(v) for t in fresh for v in t)
+        so_far.tuples += fresh
         so_far.punctuations += output.punctuations
         so_far.rejected += len(operator.rejects)
         operator.rejects.clear()
@@ -61,4 +73,42 @@ def runs(make: Callable[[], Operator], pieces: Sequence[Cut], restarts: Iterable
         yield so_far
 
 
-RESTARTS = st.sets(st.integers(0, 8))
+# Random changes
+
+
+@st.composite
+def change_feeds(draw: st.DrawFn, elements: Space, most: int = 8, ends: bool = True) -> Stream:
+    """Changes of a relation in any order, and prefix punctuations. No tuple ever has less than no copies."""
+    schema, instants = changes(elements.schema, INT), st.sampled_from([T.lo, *TAU.domain])
+    tuples = elements.tuples()
+    feed: Stream = []
+    for _ in range(draw(st.integers(0, most))):
+        e, n = tuples[draw(st.integers(0, len(tuples) - 1))], draw(st.integers(1, 2))
+        first, last = sorted((draw(instants), draw(instants)))
+        feed += [(*e, first, n), (*e, last, -n)][: draw(st.sampled_from([1, 2, 2]))]
+    feed = draw(st.permutations(feed))
+    for _ in range(draw(st.integers(0, most))):
+        kept = draw(st.booleans())
+        q = [WILDCARD if kept else draw(st.just(WILDCARD) | some_patterns(pool)) for pool in elements.pools]
+        bound = draw(st.sampled_from([T.lo, *TAU.domain, T.last]))
+        p = Punctuation(schema, [*q, T.prefix(bound), WILDCARD])
+        matched = [i for i, t in enumerate(feed) if not isinstance(t, Punctuation) and match(t, p)]
+        feed.insert(draw(st.integers(matched[-1] + 1 if matched else 0, len(feed))), p)
+    return [*feed, Punctuation.everything(schema)] if ends else feed
+
+
+def closed_up_to(e: Tuple, punctuations: Sequence[Punctuation]) -> int:
+    """C(e): the last instant up to which prefix punctuations close a tuple."""
+    closed = [T.bound(p.patterns[-2]) for p in punctuations if match((*e, T.lo, 1), p)]
+    return max(closed, default=T.lo - 1)
+
+
+def count_at(feed: Iterable[Tuple | Punctuation], e: Tuple, at: int) -> int:
+    """R(at)(e): how many copies of a tuple its changes leave at an instant."""
+    ts = [t for t in feed if not isinstance(t, Punctuation)]
+    return sum(t[-1] for t in ts if same(t[:-2]) == same(e) and t[-2] <= at)
+
+
+def moments(closed: int) -> list[int]:
+    """The instants up to a bound at which something may change."""
+    return [at for at in (T.lo, *TAU.domain) if at <= closed]

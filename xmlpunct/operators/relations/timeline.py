@@ -218,8 +218,8 @@ class _Growth:
 
     def add(self, q: Punctuation, before: int, last: int) -> None:
         """The prefix of q has grown."""
-        before = min(before, self._grown.get(q, (before, 0))[0])
-        self._grown[q] = before, last
+        known = self._grown.get(q, (before, last))
+        self._grown[q] = min(before, known[0]), max(last, known[1])
 
     def drop(self, q: Punctuation) -> None:
         """Another prefix covers that of q."""
