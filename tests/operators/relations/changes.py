@@ -21,7 +21,7 @@ from xmlpunct.types import INT
 TAU = Pool("instant", INT, tuple(range(-2, 4)), tuple(range(-4, 6)))
 """Few instants, so that changes of different tuples meet."""
 T = Instants(INT)
-KEY = Pool("key", INT, (1, 2), (0, 1, 2))
+KEY = Pool("key", INT, (1, 2), (0, 1, 2, 3))
 ELEMENTS = (
     Space.of(k=KEY, n=(SMALL, "[0,1]")),
     Space.of(x=REAL),
@@ -77,30 +77,35 @@ def runs(make: Callable[[], Operator], pieces: Sequence[Cut], restarts: Iterable
 
 
 @st.composite
-def change_feeds(draw: st.DrawFn, elements: Space, most: int = 8, ends: bool = True) -> Stream:
-    """Changes of a relation in any order, and prefix punctuations. No tuple ever has less than no copies."""
-    schema, instants = changes(elements.schema, INT), st.sampled_from([T.lo, *TAU.domain])
+def change_feeds(
+    draw: st.DrawFn, elements: Space, most: int = 8, t: Instants = T, lasting: bool = True
+) -> Stream:
+    """Changes of a relation in any order, and prefix punctuations. No tuple ever has less than no copies.
+
+    Without ``lasting`` no tuple is there from LO on, and none stays for ever.
+    """
+    schema, instants = changes(elements.schema, INT), st.sampled_from([*[t.lo][:lasting], *TAU.domain])
     tuples = elements.tuples()
     feed: Stream = []
     for _ in range(draw(st.integers(0, most))):
         e, n = tuples[draw(st.integers(0, len(tuples) - 1))], draw(st.integers(1, 2))
         first, last = sorted((draw(instants), draw(instants)))
-        feed += [(*e, first, n), (*e, last, -n)][: draw(st.sampled_from([1, 2, 2]))]
+        feed += [(*e, first, n), (*e, last, -n)][: draw(st.sampled_from([1, 2, 2])) if lasting else 2]
     feed = draw(st.permutations(feed))
     for _ in range(draw(st.integers(0, most))):
         kept = draw(st.booleans())
         q = [WILDCARD if kept else draw(st.just(WILDCARD) | some_patterns(pool)) for pool in elements.pools]
-        bound = draw(st.sampled_from([T.lo, *TAU.domain, T.last]))
-        p = Punctuation(schema, [*q, T.prefix(bound), WILDCARD])
-        matched = [i for i, t in enumerate(feed) if not isinstance(t, Punctuation) and match(t, p)]
+        bound = draw(st.sampled_from([t.lo, *TAU.domain, t.last]))
+        p = Punctuation(schema, [*q, t.prefix(bound), WILDCARD])
+        matched = [i for i, c in enumerate(feed) if not isinstance(c, Punctuation) and match(c, p)]
         feed.insert(draw(st.integers(matched[-1] + 1 if matched else 0, len(feed))), p)
-    return [*feed, Punctuation.everything(schema)] if ends else feed
+    return [*feed, Punctuation.everything(schema)]
 
 
-def closed_up_to(e: Tuple, punctuations: Sequence[Punctuation]) -> int:
+def closed_up_to(e: Tuple, punctuations: Sequence[Punctuation], t: Instants = T) -> int:
     """C(e): the last instant up to which prefix punctuations close a tuple."""
-    closed = [T.bound(p.patterns[-2]) for p in punctuations if match((*e, T.lo, 1), p)]
-    return max(closed, default=T.lo - 1)
+    closed = [t.bound(p.patterns[-2]) for p in punctuations if match((*e, t.lo, 1), p)]
+    return max(closed, default=t.lo - 1)
 
 
 def count_at(feed: Iterable[Tuple | Punctuation], e: Tuple, at: int) -> int:

@@ -74,7 +74,7 @@ class Pointwise(Operator):
         self._alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        self._sweep.add(port, named(tuples, self.schema))
+        self._sweep.later.add(named(tuples, self.schema), port)
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:

@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.frames import Part
 from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.hash_index import ascending
+from xmlpunct.operators.relations.bounds import for_ever
+from xmlpunct.operators.relations.later import Later
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 Counts = NDArray[np.int64]
 """How many copies of each tuple there are, or come and go; shape (n,)."""
-
-ALL = "$all"
-"""Stands for the tuple where it has no attributes, since a data frame without columns has no rows."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Steps:
 
 
 class Sweep:
-    """For each tuple its counts in some inputs where last closed, and all later changes, consolidated.
+    """For each tuple its counts in some inputs where last closed, and all `Later` changes.
 
     ``schema`` is that of changes; they come in under its names.
 
@@ -47,25 +44,19 @@ class Sweep:
     >>> from xmlpunct.types import INT
     >>> s = changes(Schema.parse("x INT"), INT)
     >>> sweep = Sweep(s, 1)
-    >>> sweep.add(0, s.frame([(7, 1, 1), (7, 3, -1), (7, 3, 1), (7, 5, -1)]))
+    >>> sweep.later.add(s.frame([(7, 1, 1), (7, 2, 1), (7, 5, -1)]))
     >>> steps = sweep.close(PunctuationBatch([Punctuation.parse(s, "<*, (,3], *>")]))
-    >>> steps.tuples.rows(), steps.after[0].tolist()
-    ([(7, 1)], [1])
-    >>> sweep.later.frame.rows()
-    [(7, 5, -1)]
+    >>> steps.tuples.rows(), steps.after[0].tolist(), steps.diffs[0].tolist()
+    ([(7, 1), (7, 2)], [1, 2], [1, 1])
     """
 
     def __init__(self, schema: Schema, inputs: int) -> None:
-        self._schema, self._at = schema, schema.index(AT)
-        self._names = [name for name in schema.names if name not in (AT, DIFF)] or [ALL]
-        self._diffs, self._counts = ([f"{kind}{i}" for i in range(inputs)] for kind in ("$diff", "$count"))
-        keys = _keyed(schema.empty()).select(self._names)
-        diffs, counts = (
-            [pl.Series(name, [], pl.Int64()) for name in names] for names in (self._diffs, self._counts)
-        )
-        self.later = Arrangement(keys.hstack([schema.empty()[AT], *diffs]), [*self._names, AT])
+        self._schema = schema
+        self.later = Later(schema, inputs)
         """What is not closed."""
-        self.counts = Arrangement(keys.hstack(counts), self._names)
+        self._counts = [f"$count{i}" for i in range(inputs)]
+        counts = [pl.Series(name, [], pl.Int64()) for name in self._counts]
+        self.counts = Arrangement(self.later.empty.select(self.later.names).hstack(counts), self.later.names)
         """The counts of the tuples that any input has."""
 
     @property
@@ -73,42 +64,24 @@ class Sweep:
         """What is retained, for the state."""
         return {"later": self.later, "counts": self.counts}
 
-    def add(self, port: int, tuples: pl.DataFrame) -> None:
-        """Take changes of an input."""
-        tuples = _keyed(tuples)
-        none = pl.lit(0, dtype=pl.Int64())
-        diffs = [(pl.col(DIFF) if i == port else none).alias(name) for i, name in enumerate(self._diffs)]
-        fresh = self._consolidated(tuples.select(*self._names, AT, *diffs))
-        known = self.later.remove(ascending(self.later.probe(fresh)[1]))
-        self.later.append(self._consolidated(pl.concat([known, fresh])) if known.height else fresh)
-
-    def _consolidated(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """The changes of each tuple at each instant as one."""
-        sums = tuples.group_by(*self._names, AT, maintain_order=True).agg(pl.col(self._diffs).sum())
-        return sums.filter(pl.any_horizontal(pl.col(self._diffs) != 0))
-
     def close(self, closed: PunctuationBatch) -> Steps:
-        """Let the changes go that some punctuations match; the counts move on to there, or go with the tuple's end."""
-        steps = self._steps(self.later.remove(self.later.matching(PunctuationSet(self._schema, closed))))
+        """Let the changes go that some punctuations match; the counts move on to there, or go at the tuple's end."""
+        steps = self._steps(self.later.close(closed))
         if len(self.counts):
-            over = closed if closed.place not in (None, self._at) else self._over(closed)
-            self.counts.remove(self.counts.matching(PunctuationSet(self._schema, over)))
+            self.counts.remove(self.counts.matching(PunctuationSet(self._schema, for_ever(closed))))
         return steps
-
-    def _over(self, closed: PunctuationBatch) -> PunctuationBatch:
-        """Those of some punctuations that close tuples for ever."""
-        return PunctuationBatch(p for p in closed if p.patterns[self._at] is WILDCARD)
 
     def _steps(self, gone: pl.DataFrame) -> Steps:
         """Closed changes, by tuple and by instant; the counts move on."""
-        groups = gone.sort(AT).group_by(self._names, maintain_order=True).agg(AT, *self._diffs)
+        names = self.later.names
+        groups = gone.sort(AT).group_by(names, maintain_order=True).agg(AT, *self.later.diffs)
         lengths = groups[AT].list.len().to_numpy().astype(np.int64)
         ends = np.cumsum(lengths)
-        places, rows = self.counts.probe(groups, self._names)
+        places, rows = self.counts.probe(groups, names)
         order = np.argsort(rows)
         known = self.counts.remove(rows[order])
         after, diffs, left = [], [], []
-        for diff, count in zip(self._diffs, self._counts, strict=True):
+        for diff, count in zip(self.later.diffs, self._counts, strict=True):
             steps = groups[diff].explode().to_numpy()
             totals = np.cumsum(steps)
             before = np.zeros(groups.height, np.int64)
@@ -118,16 +91,12 @@ class Sweep:
             after.append(totals)
             diffs.append(steps)
             left.append(pl.Series(count, totals[ends - 1], pl.Int64()))
-        keys = groups.select(self._names)
+        keys = groups.select(names)
         counts = keys.hstack(left)
         self.counts.append(counts.filter(pl.any_horizontal(pl.col(self._counts) != 0)))
-        tuples = keys[np.repeat(np.arange(groups.height), lengths)].hstack([groups[AT].explode()])
-        return Steps(tuples.drop(ALL) if self._names == [ALL] else tuples, after, diffs)
-
-
-def _keyed(tuples: pl.DataFrame) -> pl.DataFrame:
-    """Changes with something to tell their tuples by."""
-    return tuples if tuples.width > 2 else tuples.with_columns(pl.lit(0).alias(ALL))
+        return Steps(
+            keys[np.repeat(np.arange(groups.height), lengths)].hstack([groups[AT].explode()]), after, diffs
+        )
 
 
 def changes_of(tuples: pl.DataFrame, diffs: Counts, names: Sequence[str]) -> pl.DataFrame:
