@@ -14,6 +14,7 @@ from tests.operators.relations.changes import (
     ELEMENTS,
     RESTARTS,
     TAU,
+    Run,
     T,
     change_feeds,
     closed_up_to,
@@ -22,10 +23,10 @@ from tests.operators.relations.changes import (
     runs,
 )  # fmt: skip
 from tests.oracle import bag
-from tests.strategies import Space, cuts
+from tests.strategies import Space, Stream, cuts
 from xmlpunct.changes import changes
-from xmlpunct.operators.relations.pointwise import Pointwise
-from xmlpunct.punctuations.punctuation import Tuple
+from xmlpunct.operators.relations.pointwise import ALONE, Pointwise
+from xmlpunct.punctuations.punctuation import Tuple, match
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 
@@ -80,21 +81,33 @@ def test_against_its_meaning(name: tuple[str, int], elements: Space, data: st.Da
                     net = count_at(arrived, e, at) - count_at(arrived, e, at - 1)
                     later[at] += (net != 0) << port if at > closed else 0
             waiting += len(+later)
+        for side in ALONE.get(function, []):
+            for p in run.punctuations_in[side]:
+                about = [e for e in elements.tuples() if match((*e, T.lo, 1), p)]
+                until = min([T.bound(p.patterns[-2]), *(empty_until(e, side, run, feeds) for e in about)])
+                owed = [(*e, at, 1) for e in about for at in (T.lo, *TAU.domain, T.last) if at <= until]
+                assert all(map(run.says, owed)), f"nothing is said up to {until} for {p}"
         assert bag(run.tuples) == bag(expected)
         assert run.operator.state.rows == held + waiting
     assert len(run.operator.state) == 0
 
 
-def bounds_beyond(
-    function: str, e: Tuple, closed: int, bounds: list[int], feeds: list[list[Tuple]]
-) -> list[int]:
+def bounds_beyond(function: str, e: Tuple, closed: int, bounds: list[int], feeds: list[Stream]) -> list[int]:
     """How far inputs that hold nothing of a tuple, and have closed it, keep the result from changing."""
-    sides = {"except": [0], "except all": [0], "intersect": [0, 1], "intersect all": [0, 1]}
     found = [closed]
-    for side in sides.get(function, []):
-        holds = [at for at in (closed, *TAU.domain) if at >= closed and count_at(feeds[side], e, at)]
+    for side in ALONE.get(function, []):
+        holds = [at for at in (closed, T.lo, *TAU.domain) if at >= closed and count_at(feeds[side], e, at)]
         found.append(min(bounds[side], max(closed, holds[0] - 1)) if holds else bounds[side])
     return found
+
+
+def empty_until(e: Tuple, side: int, run: Run, feeds: list[Stream]) -> int:
+    """Up to which instant an input has no copy of a tuple, if it has none where both inputs have closed it."""
+    closed = min(closed_up_to(e, ps) for ps in run.punctuations_in)
+    if closed == T.last:
+        return T.last
+    holds = [at for at in (closed, T.lo, *TAU.domain) if at >= closed and count_at(feeds[side], e, at)]
+    return T.last if not holds else T.lo - 1 if holds[0] == closed else holds[0] - 1
 
 
 def test_changes_are_canonical() -> None:
@@ -124,3 +137,18 @@ def test_a_relation_of_tuples_without_attributes() -> None:
     operator = Pointwise([changes(Schema.of([]), INT)], "distinct", T)
     check_table(operator, "1 1; 2 1; 4 -2; P((,3], *) -> 1 1; P((,3], *)")
     check_table(operator, "P(*, *) -> 4 -1; P(*, *)")
+
+
+def test_the_left_input_is_ahead() -> None:
+    """What is empty on the left, up to where the left has closed it, is said at once."""
+    check_table(
+        Pointwise([X, X], "except", T),
+        """
+        1: 7 1 1; 7 9 -1; 8 5 1; P(*, (,3], *) -> P(*, (,0], *)
+        1: P(8, (,6], *)                       -> P(8, (,4], *)
+        1: P(9, *, *)                          -> P(9, *, *)
+        2: P(8, (,7], *)                       -> 8 5 1; P(8, (,3], *); P(8, (,6], *)
+        2: P(7, (,10], *)                      -> 7 1 1; P(7, (,3], *)
+        1: P(7, (,9], *)                       -> 7 9 -1; P(7, (,9], *)
+        """,
+    )

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.merge import merged, named
+from xmlpunct.operators.relations.alone import Alone
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.sweep import Counts, Sweep, changes_of
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 Function = Callable[[Sequence[Counts]], Counts]
@@ -36,6 +38,8 @@ FUNCTIONS: dict[str, Function] = {
     "intersect all": np.minimum.reduce,
 }
 """``changes`` gives the canonical changes of a relation: one for each tuple and instant, and none of 0."""
+ALONE = {"except": [0], "except all": [0], "intersect": [0, 1], "intersect all": [0, 1]}
+"""The inputs without whose tuples there is no result."""
 
 
 class Pointwise(Operator):
@@ -43,7 +47,7 @@ class Pointwise(Operator):
 
     - R(τ)(e) = f(R1(τ)(e), ..., Rn(τ)(e)), for the count of each tuple e at each instant τ
     - cpass   = [<e, t, f(n) - f(m)> | m, n the counts before t and at t, f(n) != f(m), setMatch(<e, t>, ps)]
-    - cprop   = ps = setCombine(ps1, ..., psn)
+    - cprop   = ps = setCombine(ps1, ..., psn), and what an input says `Alone`
     - ckeep   = the counts up to where each tuple is closed, and its later changes
 
     See WINDOWS.md 4, pointwise. Nulls are equal, and so are NaNs.
@@ -67,7 +71,10 @@ class Pointwise(Operator):
         self._f = FUNCTIONS[function]
         self._sweep = Sweep(self.schema, len(inputs))
         self._alignment = Alignment(self.schema, len(inputs))
-        self.state = State(alignment=self._alignment, **self._sweep.parts)
+        sides = ALONE.get(function, [])
+        self._alone = {side: Alone(self.schema, self._sweep, side, instants) for side in sides}
+        alone = {f"alone{side}": alone for side, alone in self._alone.items()}
+        self.state = State(alignment=self._alignment, **alone, **self._sweep.parts)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
@@ -78,13 +85,19 @@ class Pointwise(Operator):
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        closed = batch.rename(self.schema)
-        if len(self.inputs) > 1:
-            closed = self._alignment.update(port, closed)
+        said = batch.rename(self.schema)
+        closed = said if len(self.inputs) == 1 else self._alignment.update(port, said)
         steps = self._sweep.close(closed)  # pass, keep
         before = [after - diff for after, diff in zip(steps.after, steps.diffs, strict=True)]
         passed = changes_of(steps.tuples, self._f(steps.after) - self._f(before), self.schema.names)
-        return passed, closed.unique()  # prop
+        if port in self._alone:
+            self._alone[port].add(said)
+        beyond: list[Punctuation] = []
+        for alone in self._alone.values():
+            alone.lose(steps.tuples)
+            alone.lose(steps.over)
+            beyond += alone.free(closed)
+        return passed, PunctuationBatch.union([closed, beyond])  # prop
 
     def waits(self) -> list[int]:
         rows = len(self._sweep.later)

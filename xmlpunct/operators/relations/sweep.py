@@ -13,8 +13,10 @@ from xmlpunct.changes import AT, DIFF
 from xmlpunct.frames import Part
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.relations.bounds import for_ever
+from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.later import Later
 from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -32,6 +34,8 @@ class Steps:
     """For each input the count of the tuple from that instant on."""
     diffs: list[Counts]
     """For each input the change."""
+    over: pl.DataFrame
+    """The tuples, with their counts, that are closed for ever."""
 
 
 class Sweep:
@@ -66,13 +70,22 @@ class Sweep:
 
     def close(self, closed: PunctuationBatch) -> Steps:
         """Let the changes go that some punctuations match; the counts move on to there, or go at the tuple's end."""
-        steps = self._steps(self.later.close(closed))
-        if len(self.counts):
-            self.counts.remove(self.counts.matching(PunctuationSet(self._schema, for_ever(closed))))
-        return steps
+        tuples, after, diffs = self._move(self.later.close(closed))
+        over = self.counts.matching(PunctuationSet(self._schema, for_ever(closed)))
+        return Steps(tuples, after, diffs, self.counts.remove(over))
 
-    def _steps(self, gone: pl.DataFrame) -> Steps:
-        """Closed changes, by tuple and by instant; the counts move on."""
+    def empty_until(self, side: int, q: Punctuation, instants: Instants) -> int:
+        """Up to which instant an input that has closed q has no tuple that matches it; before all if it has one now."""
+        asked, nothing = PunctuationSet(self._schema, [q]), instants.lo - 1
+        count, diff = self._counts[side], self.later.diffs[side]
+        if (self.counts.take(self.counts.matching(asked), [count])[count] > 0).any():
+            return nothing
+        later = self.later.take(self.later.matching(asked), [AT, diff])
+        first = later.filter(pl.col(diff) != 0)[AT].min()
+        return instants.last if first is None else instants.type.ordinal(first) - 1
+
+    def _move(self, gone: pl.DataFrame) -> tuple[pl.DataFrame, list[Counts], list[Counts]]:
+        """Closed changes, by tuple and by instant, as `Steps` have them; the counts move on."""
         names = self.later.names
         groups = gone.sort(AT).group_by(names, maintain_order=True).agg(AT, *self.later.diffs)
         lengths = groups[AT].list.len().to_numpy().astype(np.int64)
@@ -94,9 +107,8 @@ class Sweep:
         keys = groups.select(names)
         counts = keys.hstack(left)
         self.counts.append(counts.filter(pl.any_horizontal(pl.col(self._counts) != 0)))
-        return Steps(
-            keys[np.repeat(np.arange(groups.height), lengths)].hstack([groups[AT].explode()]), after, diffs
-        )
+        tuples = keys[np.repeat(np.arange(groups.height), lengths)].hstack([groups[AT].explode()])
+        return tuples, after, diffs
 
 
 def changes_of(tuples: pl.DataFrame, diffs: Counts, names: Sequence[str]) -> pl.DataFrame:
