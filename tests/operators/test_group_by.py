@@ -364,3 +364,13 @@ def test_items_that_close_one_by_one_take_one_interval() -> None:
     for item in range(200):
         give(operator, 0, [Punctuation.of(schema, item=item)])
         assert operator.state.held == 1
+
+
+def test_a_sender_that_is_far_ahead_takes_one_punctuation() -> None:
+    """What it has said is retained as its last range, not as every range on the way there."""
+    reports = Schema.parse("sid STRING CHECK (sid IN ('S1', 'S2')), hour INT")
+    operator = GroupBy(reports, ["hour"], [Aggregate("COUNT", None, False, "n")])
+    for hour in range(100):
+        check_table(operator, f"P(S1, (,{hour}]) ->")
+    assert operator.state.held == 1
+    check_table(operator, "S2 7; P(S2, (,50]) -> 7 1; P((,50], *)")
