@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.operators.harness import check_table
-from tests.operators.relations.changes import KEY, RESTARTS, TAU, Run, T, change_feeds, closed_up_to, count_at, runs
+from tests.operators.relations.changes import (
+    KEY,
+    RESTARTS,
+    TAU,
+    Run,
+    T,
+    change_feeds,
+    closed_up_to,
+    count_at,
+    runs,
+)
 from tests.oracle.values import same
 from tests.strategies import REAL, SMALL, Element, Space, Stream, cuts
 from xmlpunct.changes import changes
@@ -29,14 +39,14 @@ SPACES = {
     "not null": (Space.of(k=(KEY, "NOT NULL"), n=SMALL), Space.of(j=(KEY, "NOT NULL")), [("k", "j")]),
     "two attributes": (
         Space.of(k=KEY, n=(SMALL, "[0,1]")),
-        Space.of(j=(KEY, "NOT NULL"), m=SMALL),
+        Space.of(j=(KEY, "NOT NULL"), m=(SMALL, "[0,1]")),
         [("k", "j"), ("n", "m")],
     ),
     "doubles": (Space.of(x=REAL), Space.of(y=REAL, m=(SMALL, "[0,1]")), [("x", "y")]),
     "no attribute": (Space.of(k=KEY), Space.of(m=(SMALL, "[0,1]")), []),
 }
 """Two inputs, and the equalities between them."""
-LESS = call("lt", Column(INT, True, "n"), Column(INT, True, "m"))
+LESS = call("<", Column(INT, True, "n"), Column(INT, True, "m"))
 
 
 def key_of(space: Space, e: Tuple, names: list[str]) -> Tuple | None:
@@ -56,7 +66,9 @@ def pairs_of(spaces: tuple[Space, Space], keys: list[tuple[str, str]]) -> Iterat
 
 def output(join: ChangeJoin, spaces: tuple[Space, Space], e: Tuple, f: Tuple) -> Tuple:
     """The tuple of a pair in a join's output."""
-    values = dict(zip(spaces[1].schema.names, f, strict=True)) | dict(zip(spaces[0].schema.names, e, strict=True))
+    values = dict(zip(spaces[1].schema.names, f, strict=True)) | dict(
+        zip(spaces[0].schema.names, e, strict=True)
+    )
     return tuple(values[name] for name in join.schema.names[:-2])
 
 
@@ -86,7 +98,8 @@ def retained(space: Space, other: Space, names: list[list[str]], run: Run, side:
         closed = closed_key(other, names[1 - side], k, run.punctuations_in[1 - side])
         if closed == T.last:
             continue
-        counts = [count_at(run.tuples_in[side], e, at) for at in MOMENTS if at > closed]
+        moments = sorted({closed + 1, *(at for at in MOMENTS if at > closed)})
+        counts = [count_at(run.tuples_in[side], e, at) for at in moments]
         rows += sum(now != before for before, now in zip([0, *counts], counts, strict=False))
     return rows
 

@@ -200,6 +200,10 @@ class ChangeJoin(Operator):
             closed.rebase(self._key_schema, [*self.keys.places[port], self.inputs[port].index(AT)])
         )
         side = 1 - port
+        if len(prefixes):
+            self._prefixes[port].add(prefixes)
+            if len(self._later[side]):
+                self._settle(side, prefixes)
         if len(ever):
             over = ever.rebase(self.keys.schema, range(len(self.keys.schema)))
             gone = PunctuationSet(self.inputs[side], self.keys.moved(over, self.inputs[side], side))
@@ -207,10 +211,6 @@ class ChangeJoin(Operator):
                 retained.remove(retained.matching(gone))
             self.keys.add(port, over)
             self._prefixes[port].forget(ever)
-        if len(prefixes):
-            self._prefixes[port].add(prefixes)
-            if len(self._later[side]):
-                self._settle(side, prefixes)
         return True
 
     def _settle(self, side: int, prefixes: PunctuationBatch) -> None:
@@ -289,7 +289,7 @@ class ChangeJoin(Operator):
         parts = []
         if len(settled):
             places, rows = settled.probe(constants, names, names)
-            parts.append((self._first_open(1 - side, settled.take(rows, self.keys.names[side])), places))
+            parts.append((self._first_open(1 - side, settled.take(rows)), places))
         if len(later):
             places, rows = later.probe(constants, names, names)
             parts.append((self.instants.ordinals(later.take(rows, [AT])[AT]), places))
