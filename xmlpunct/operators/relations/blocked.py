@@ -10,6 +10,7 @@ from xmlpunct.frames import Snapshot
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.prefixes import with_at, without_at
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 Least = Callable[[Sequence[Punctuation]], Sequence[int]]
@@ -36,6 +37,10 @@ class Blocked:
         self.schema, self.instants = schema, instants
         self._bounds: dict[Punctuation, tuple[int, int]] = {}
         """For each q that is blocked its bound, and how far it has been said."""
+        self._whose = PunctuationSet(schema)
+        """The keys of ``_bounds``."""
+        self._asked = PunctuationSet(schema)
+        """Those of them that may go further since a tuple has gone."""
         self._said: dict[Punctuation, int] = {}
         """For other q, how far they have been said."""
         self._purged = 0
@@ -48,21 +53,43 @@ class Blocked:
         for p in closed:
             q, bound = without_at(p), self.instants.bound(p.patterns[-2])
             before, said = self._bounds.get(q) or (self.instants.lo - 1, self._said_of(q))
-            if bound > max(before, said):
+            if bound > max(before, said) and not q.is_empty:
                 self._said.pop(q, None)
                 self._bounds[q] = bound, said
+                self._whose.add(q)
                 fresh[q] = None
         return self._free(list(fresh), least)
 
-    def freed(self, least: Least) -> list[Punctuation]:
-        """What may be said now of those that were blocked."""
-        return self._free(list(self._bounds), least)
+    def lose(self, tuples: pl.DataFrame) -> None:
+        """Take note that tuples are retained no longer, or from another instant on."""
+        if tuples.height and self._bounds:
+            for group in self._whose.groups():
+                self._asked.update(group.matched(tuples))
+
+    def touch(self, q: Punctuation) -> None:
+        """Take note that tuples which a pattern matches may be retained from another instant on."""
+        self._asked.update(self._whose.overlapping(q))
+
+    def freed(self, least: Least, all_asked: bool = True) -> list[Punctuation]:
+        """What may be said now of those that were blocked, or of those among them that matched what has gone."""
+        asked = list(self._bounds if all_asked else self._asked)
+        self._asked = PunctuationSet(self.schema)
+        return self._free(asked, least)
+
+    def is_blocked(self, p: Punctuation) -> bool:
+        """Whether one is not said wholly."""
+        return without_at(p) in self._bounds
 
     def say(self, closed: Iterable[Punctuation]) -> None:
         """Some that close tuples for ever are said wholly."""
         for q in closed if self._bounds or self._said else ():
-            self._bounds.pop(q, None)
+            self._forget(q)
             self._said.pop(q, None)
+
+    def _forget(self, q: Punctuation) -> None:
+        if self._bounds.pop(q, None) is not None:
+            self._whose.remove(q)
+            self._asked.remove(q)
 
     def _said_of(self, q: Punctuation) -> int:
         least = self.instants.lo - 1
@@ -77,7 +104,7 @@ class Blocked:
                 free.append(with_at(q, self.instants.prefix(reached)))
                 self._bounds[q] = bound, reached
             if reached == bound:
-                del self._bounds[q]
+                self._forget(q)
                 if bound < self.instants.last or q.is_everything:
                     self._said[q] = bound
         self._purge()
@@ -88,7 +115,7 @@ class Blocked:
         if len(self._said) > 2 * self._purged + 64 or self._everything in self._said:
             all_said = self._said_of(self._everything)
             if all_said == self.instants.last:
-                self._bounds = {}
+                self._bounds, self._whose = {}, PunctuationSet(self.schema)
             if len(self._said) > 2 * self._purged + 64 or all_said == self.instants.last:
                 self._said = {
                     q: bound for q, bound in self._said.items() if bound > all_said or q.is_everything
@@ -118,12 +145,13 @@ class Blocked:
         """Take what a snapshot retained."""
         frame = snapshot["prefixes"]
         bounds, said = ([int(text) for text in frame[name]] for name in _ENDS)
-        self._bounds, self._said = {}, {}
+        self._bounds, self._said, self._whose = {}, {}, PunctuationSet(self.schema)
         for q, b, s in zip(from_frame(self.schema, frame.drop(_ENDS)), bounds, said, strict=True):
             if b == s:
                 self._said[q] = s
             else:
                 self._bounds[q] = b, s
+                self._whose.add(q)
 
 
 _ENDS = ["$bound", "$said"]

@@ -92,6 +92,7 @@ class ChangeJoin(Operator):
         """How far each input has closed each k."""
         self._blocked = [Blocked(schema, instants) for schema in inputs]
         self._alignment = Alignment(self.schema, 2)
+        self._at = self.schema.index(AT)
         self._said = Cell[int | None](None)
         """Up to where everything has been said, if anything has."""
         self.state = State(
@@ -184,12 +185,25 @@ class ChangeJoin(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         has_closed = self._close(port, batch)  # keep
-        said = [self._alignment.update(port, batch.rebase(self.schema, self._places[port]))]  # prop
-        said.append(self._unblocked(port, batch).rebase(self.schema, self._places[port]))
+        mine = self._said_of(port, self._unblocked(port, batch))  # prop
+        # what one input has said wholly need not be combined
+        rest = batch if self.ownership else PunctuationBatch(filter(self._blocked[port].is_blocked, batch))
+        before, said = self._said.value, [mine, self._alignment.update(port, self._said_of(port, rest))]
+        self._hear(said)
         if has_closed:
-            free = PunctuationBatch(self._blocked[1 - port].freed(partial(self._least, 1 - port)))
-            said.append(free.rebase(self.schema, self._places[1 - port]))
-        return self.schema.empty(), self._news(PunctuationBatch.union(said))
+            side, floor = 1 - port, self._prefixes[port].floor
+            # what waits for this input alone is said for all tuples, or it is news
+            all_asked = self._said.value is None or self._said.value < floor - 1
+            freed = self._blocked[side].freed(partial(self._least, side), all_asked)
+            said.append(self._said_of(side, PunctuationBatch(freed)))
+            self._hear(said[-1:])
+            if not self.ownership:
+                self._alignment.discard(side, said[-1])
+        return self.schema.empty(), self._news(PunctuationBatch.union(said), before)
+
+    def _said_of(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """Punctuations of an input as ones of the output."""
+        return batch.rebase(self.schema, self._places[side])
 
     def _close(self, port: int, batch: PunctuationBatch) -> bool:
         """Let go, or settle, what punctuations of an input say of the other side; whether they say anything."""
@@ -202,13 +216,12 @@ class ChangeJoin(Operator):
         side = 1 - port
         if len(prefixes):
             self._prefixes[port].add(prefixes)
-            if len(self._later[side]):
-                self._settle(side, prefixes)
+            self._settle(side, prefixes)
         if len(ever):
             over = ever.rebase(self.keys.schema, range(len(self.keys.schema)))
             gone = PunctuationSet(self.inputs[side], self.keys.moved(over, self.inputs[side], side))
             for retained in (self._settled[side], self._later[side]):
-                retained.remove(retained.matching(gone))
+                self._blocked[side].lose(retained.remove(retained.matching(gone)))
             self.keys.add(port, over)
             self._prefixes[port].forget(ever)
         return True
@@ -224,7 +237,9 @@ class ChangeJoin(Operator):
                 upto = Punctuation(p.schema, [*p.patterns[:-1], self.instants.prefix(bound + 1)])
                 reached.add(upto.rebase(schema, places))
         rows = self._later[side].matching(reached)
-        self._settled[side].add(self._later[side].remove(rows).drop(AT))
+        moved = self._later[side].remove(rows)
+        self._blocked[side].lose(moved)
+        self._settled[side].add(moved.drop(AT))
 
     def _unblocked(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """What punctuations of an input say beside what it retains."""
@@ -240,21 +255,27 @@ class ChangeJoin(Operator):
         rest = (p for p in batch if p not in free) if len(said) < len(batch) else ()
         return PunctuationBatch.union([said, blocked.add(rest, partial(self._least, port))])
 
-    def _news(self, said: PunctuationBatch) -> PunctuationBatch:
-        """Without what is implied by how far all has been said."""
-        at, now = self.schema.index(AT), self._said.value
-        if said.place not in (None, at) and (now is None or now < self.instants.last):
+    def _hear(self, said: Sequence[PunctuationBatch]) -> None:
+        """Take note of how far all has been said."""
+        for batch in said:
+            if batch.place in (None, self._at):
+                bounds = [self.instants.bound(p.patterns[self._at]) for p in batch if self._is_of_all(p)]
+                known = [] if self._said.value is None else [self._said.value]
+                self._said.value = max([*known, *bounds], default=None)
+
+    def _is_of_all(self, p: Punctuation) -> bool:
+        return p.constrained in ((), (self._at,))
+
+    def _news(self, said: PunctuationBatch, before: int | None) -> PunctuationBatch:
+        """Without what is implied by how far all has been said, ``before`` this slice or in it."""
+        now = self._said.value
+        if now is None or (said.place not in (None, self._at) and now < self.instants.last):
             return said
-        before = now = self.instants.lo - 1 if now is None else now
-        bounds = {p: self.instants.bound(p.patterns[at]) for p in said}
-        of_all = {p: bound for p, bound in bounds.items() if p.constrained in ((), (at,))}
-        now = max([now, *of_all.values()])
-        if now > before:
-            self._said.value = now
+        bounds = ((p, self.instants.bound(p.patterns[self._at])) for p in said)
         return PunctuationBatch(
             p
-            for p, bound in bounds.items()
-            if bound > now or (p in of_all and before < bound == now) or self.ownership.needs(p)
+            for p, bound in bounds
+            if bound > now or (self._is_of_all(p) and bound == now != before) or self.ownership.needs(p)
         )
 
     # The least instant retained
