@@ -301,7 +301,7 @@ class ChangeJoin(Operator):
         everything = Punctuation.everything(schema)
         if everything in number:
             least[number[everything]] = self._least_of_all(side)
-        return least.tolist()
+        return [int(instant) for instant in least]
 
     def _instants(self, side: int, group: Constants) -> list[tuple[Ordinals, Ordinals]]:
         """The instants of what a group of constants matches, with the place of the constants in the group."""
