@@ -9,6 +9,7 @@ import polars as pl
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.prefixes import with_at, without_at
+from xmlpunct.punctuations.pattern import constant
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -70,6 +71,16 @@ class Blocked:
         """Take note that tuples which a pattern matches may be retained from another instant on."""
         self._asked.update(self._whose.overlapping(q))
 
+    def touch_listed(self, constants: pl.DataFrame) -> None:
+        """`touch` for each row of constants."""
+        for row in constants.rows() if self._bounds else ():
+            patterns = dict(zip(constants.columns, row, strict=True))
+            self.touch(
+                Punctuation.of(
+                    self.schema, **{n: constant(self.schema[n].type, v) for n, v in patterns.items()}
+                )
+            )
+
     def freed(self, least: Least, all_asked: bool = True) -> list[Punctuation]:
         """What may be said now of those that were blocked, or of those among them that matched what has gone."""
         asked = list(self._bounds if all_asked else self._asked)
@@ -92,8 +103,13 @@ class Blocked:
             self._asked.remove(q)
 
     def _said_of(self, q: Punctuation) -> int:
-        least = self.instants.lo - 1
-        return max(self._said.get(q, least), self._said.get(self._everything, least))
+        return max(self._said.get(q, self.instants.lo - 1), self._all_said)
+
+    @property
+    def _all_said(self) -> int:
+        """How far all has been said."""
+        _, said = self._bounds.get(self._everything) or (0, self.instants.lo - 1)
+        return max(said, self._said.get(self._everything, said))
 
     def _free(self, asked: Sequence[Punctuation], least: Least) -> list[Punctuation]:
         free = []
@@ -112,15 +128,14 @@ class Blocked:
 
     def _purge(self) -> None:
         """Forget how far those have been said that all has overtaken."""
-        if len(self._said) > 2 * self._purged + 64 or self._everything in self._said:
-            all_said = self._said_of(self._everything)
-            if all_said == self.instants.last:
-                self._bounds, self._whose = {}, PunctuationSet(self.schema)
-            if len(self._said) > 2 * self._purged + 64 or all_said == self.instants.last:
-                self._said = {
-                    q: bound for q, bound in self._said.items() if bound > all_said or q.is_everything
-                }
-                self._purged = len(self._said)
+        all_said = self._all_said
+        if all_said == self.instants.last:
+            self._bounds, self._whose = {}, PunctuationSet(self.schema)
+        elif len(self._said) <= 2 * self._purged + 64:
+            return
+        known = self._said.items()
+        self._said = {q: bound for q, bound in known if bound > all_said or q.is_everything}
+        self._purged = len(self._said)
 
     @property
     def has_ended(self) -> bool:

@@ -11,13 +11,14 @@ import polars as pl
 from xmlpunct.changes import AT, DIFF, changes, tuple_of
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
+from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.join_keys import LEFT, SIDES, Equalities, JoinKeys
 from xmlpunct.operators.join_output import JoinOutput
 from xmlpunct.operators.relations.blocked import Blocked
 from xmlpunct.operators.relations.counted import Counted, consolidated
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.prefixes import Prefixes, split
+from xmlpunct.operators.relations.prefixes import OPEN, Prefixes, Sorted, split, with_at
 from xmlpunct.operators.state import Cell, State
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -215,8 +216,9 @@ class ChangeJoin(Operator):
         )
         side = 1 - port
         if len(prefixes):
-            self._prefixes[port].add(prefixes)
-            self._settle(side, prefixes)
+            by_form = Sorted(self._key_schema, self.instants, prefixes)
+            self._prefixes[port].add(by_form)
+            self._settle(side, by_form)
         if len(ever):
             over = ever.rebase(self.keys.schema, range(len(self.keys.schema)))
             gone = PunctuationSet(self.inputs[side], self.keys.moved(over, self.inputs[side], side))
@@ -226,20 +228,30 @@ class ChangeJoin(Operator):
             self._prefixes[port].forget(ever)
         return True
 
-    def _settle(self, side: int, prefixes: PunctuationBatch) -> None:
+    def _settle(self, side: int, closed: Sorted) -> None:
         """Settle the later changes of a side that are not behind the first open instant of their k any more."""
-        schema, names = self.inputs[side], self.keys.names[side]
+        schema, names, later = self.inputs[side], self.keys.names[side], self._later[side]
+        reached, rows = PunctuationSet(schema), list[Rows]()
+        everything = Punctuation.everything(self._key_schema)
         places = [names.index(n) if n in names else len(names) if n == AT else None for n in schema.names]
-        reached = PunctuationSet(schema)
-        for p in prefixes:
-            bound = self.instants.bound(p.patterns[-1])
-            if bound >= self.instants.lo - 1:
-                upto = Punctuation(p.schema, [*p.patterns[:-1], self.instants.prefix(bound + 1)])
-                reached.add(upto.rebase(schema, places))
-        rows = self._later[side].matching(reached)
-        moved = self._later[side].remove(rows)
-        self._blocked[side].lose(moved)
-        self._settled[side].add(moved.drop(AT))
+        for q, first in ({everything: closed.floor} | closed.others).items():
+            reached.add(with_at(q, self.instants.prefix(first)).rebase(schema, places))
+            if q is not everything:
+                self._blocked[side].touch(q.rebase(schema, places))
+        if len(later):
+            rows.append(later.matching(reached))
+        for at, constants in closed.listed.items():
+            mine = [names[i] for i in at]
+            columns = constants.drop(OPEN)
+            self._blocked[side].touch_listed(columns.rename(dict(zip(columns.columns, mine, strict=True))))
+            if len(later):
+                hit, found = later.probe(columns, columns.columns, mine)
+                instants = self.instants.ordinals(later.take(found, [AT])[AT])
+                rows.append(found[instants <= constants[OPEN].to_numpy()[hit]])
+        if rows:
+            moved = later.remove(ascending(np.concatenate(rows)))
+            self._blocked[side].lose(moved)
+            self._settled[side].add(moved.drop(AT))
 
     def _unblocked(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """What punctuations of an input say beside what it retains."""
