@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.operators.harness import check_table, give
 from tests.operators.relations.changes import (
     KEY,
     RESTARTS,
@@ -24,9 +26,11 @@ from tests.strategies import REAL, SMALL, Element, Space, Stream, cuts
 from xmlpunct.changes import changes
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call
+from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.join import ChangeJoin
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
-from xmlpunct.types import INT
+from xmlpunct.schema import Schema
+from xmlpunct.types import DATE, INT
 
 MOMENTS = (T.lo, *TAU.domain)
 
@@ -111,9 +115,14 @@ def test_against_every_instant(case: str, residual: bool, data: st.DataObject) -
         return
     feeds = [data.draw(change_feeds(space, 5)) for space in spaces]
 
+    shards = data.draw(st.booleans())  # on one of several, it says more, and nothing that is not true
+
     def make() -> ChangeJoin:
         schemas = (changes(space.schema, INT) for space in spaces)
-        return ChangeJoin(*schemas, keys, T, LESS if residual else None)
+        join = ChangeJoin(*schemas, keys, T, LESS if residual else None)
+        if shards:
+            join.spread([names[0]])
+        return join
 
     pairs = list(pairs_of(spaces, keys))
     for run in runs(make, data.draw(cuts(feeds)), data.draw(RESTARTS)):
@@ -124,7 +133,7 @@ def test_against_every_instant(case: str, residual: bool, data: st.DataObject) -
             check_sums(run, output(run.operator, spaces, e, f), counts, min(bounds))
         sides = [retained(spaces[side], spaces[1 - side], names, run, side) for side in (0, 1)]
         assert run.operator.state.rows == sum(sides)
-    assert len(run.operator.state) == 0
+    assert shards or len(run.operator.state) == 0
 
 
 @given(data=st.data())
@@ -190,3 +199,39 @@ def least_retained(space: Space, run: Run, side: int, closed: int) -> int:
             before = [0, *(counts[at] for at in moments)]
             found += [at for at, n in zip(moments, before, strict=False) if counts[at] != n]
     return min(found)
+
+
+def test_days_between_declared_bounds() -> None:
+    """T's end is oo: what is closed up to there is closed for ever, and forgotten."""
+    days = Instants(DATE, DATE.ordinal(date(2026, 3, 1)), DATE.ordinal(date(2026, 3, 5)))
+    operator = ChangeJoin(
+        *(changes(Schema.parse(columns), DATE) for columns in ("k INT, n INT", "j INT")), [("k", "j")], days
+    )
+    check_table(
+        operator,
+        """
+        1: 7 1 2026-03-01 1; 7 1 2026-03-05 -1 ->
+        1: P(*, *, (,2026-02-28], *)           ->
+        2: 7 2026-03-03 1                      -> 7 1 2026-03-03 1; 7 1 2026-03-05 -1
+        2: P(7, (,2026-03-03], *)              -> P(7, *, (,2026-03-02], *)
+        1: P(*, *, (,2026-03-03], *)           -> P(*, *, (,2026-03-03], *)
+        2: P(7, *, *)                          ->
+        """,
+    )
+    assert operator.state.rows == 1
+    check_table(operator, "1: P(*, *, *, *) -> P(*, *, *, *)")
+    assert len(operator.state) == 0
+
+
+def test_prefixes_of_keys_are_overtaken() -> None:
+    """A key that runs ahead costs something only until all have come as far."""
+    left, right = (changes(space.schema, INT) for space in (LEFT, RIGHT))
+    operator, held = ChangeJoin(left, right, [("k", "j")], T), list[int]()
+    for at in range(300):
+        for port, schema in enumerate((left, right)):
+            said = (f"<*, *, (,{at}], *>", f"<{100 + at % 50}, *, (,{at + 2}], *>")
+            elements = [(1, 0, at, 1), (1, 0, at + 3, -1), *(Punctuation.parse(schema, p) for p in said)]
+            give(operator, port, elements)
+        held.append(operator.state.held)
+    assert max(held) < 200
+    assert operator.state.rows < 10
