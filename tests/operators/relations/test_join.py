@@ -220,7 +220,7 @@ def test_days_between_declared_bounds() -> None:
     )
     assert operator.state.rows == 1
     check_table(operator, "1: P(*, *, *, *) -> P(*, *, *, *)")
-    assert len(operator.state) == 0
+    assert operator.state.rows == 0
 
 
 def test_prefixes_of_keys_are_overtaken() -> None:
