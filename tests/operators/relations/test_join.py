@@ -235,3 +235,17 @@ def test_prefixes_of_keys_are_overtaken() -> None:
         held.append(operator.state.held)
     assert max(held) < 200
     assert operator.state.rows < 10
+
+
+def test_on_several_shards_what_is_owned_is_said_though_implied() -> None:
+    """Other shards may be unable to say as much of all tuples; this one alone speaks of its own."""
+    table = """
+        1: P(*, *, (,5], *) -> P(*, *, *, (,5], *)
+        1: P(1, *, (,5], *) -> P(1, *, *, (,5], *)
+        2: P(1, *, (,4], *) -> P(1, *, *, (,4], *)
+        2: P(*, *, (,3], *) -> P(1, *, *, (,3], *)
+        2: P(2, *, (,3], *) -> P(2, *, *, (,3], *)
+        """
+    operator = ChangeJoin(*(changes(space.schema, INT) for space in (LEFT, RIGHT)), [("k", "j")], T)
+    operator.spread([("k",)])
+    check_table(operator, table)

@@ -120,7 +120,9 @@ class ChangeJoin(Operator):
         for side, joint in enumerate(self._joint):
             mine = [[*map(partial(self._own, side), way)] for way in ways]
             known = [[name for name in way if name] for way in mine if all(way)]
-            joint.spread(Ownership(self.inputs[side], known, self.sifted))
+            ownership = Ownership(self.inputs[side], known, self.sifted)
+            joint.spread(ownership)
+            self._blocked[side].spread(ownership)
 
     def _own(self, side: int, name: str) -> str:
         """An output attribute's name in an input; empty if it is the other's."""
@@ -194,7 +196,7 @@ class ChangeJoin(Operator):
         if has_closed:
             side, floor = 1 - port, self._prefixes[port].floor
             # what waits for this input alone is said for all tuples, or it is news
-            all_asked = self._said.value is None or self._said.value < floor - 1
+            all_asked = bool(self.ownership) or self._said.value is None or self._said.value < floor - 1
             freed = self._blocked[side].freed(partial(self._least, side), all_asked)
             said.append(self._said_of(side, PunctuationBatch(freed)))
             self._hear(said[-1:])
