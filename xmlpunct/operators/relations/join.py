@@ -189,8 +189,10 @@ class ChangeJoin(Operator):
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         has_closed = self._close(port, batch)  # keep
         mine = self._said_of(port, self._unblocked(port, batch))  # prop
-        # what one input has said wholly need not be combined
-        rest = batch if self.ownership else PunctuationBatch(filter(self._blocked[port].is_blocked, batch))
+        rest = batch
+        if not self.ownership:  # what one input has said wholly need not be combined
+            whole = mine.place is not None and len(mine) == len(batch)
+            rest = PunctuationBatch(() if whole else filter(self._blocked[port].is_blocked, batch))
         before, said = self._said.value, [mine, self._alignment.update(port, self._said_of(port, rest))]
         self._hear(said)
         if has_closed:
