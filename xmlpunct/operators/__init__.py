@@ -23,6 +23,7 @@ from xmlpunct.operators.semijoin import SemiJoin
 from xmlpunct.operators.sort import Sort
 from xmlpunct.operators.union import Union
 from xmlpunct.operators.unnest import Unnest
+from xmlpunct.operators.windows.hop import Hop, WindowPromises
 
 __all__ = [
     "Aggregate",
@@ -30,6 +31,7 @@ __all__ = [
     "Difference",
     "DupElim",
     "GroupBy",
+    "Hop",
     "Intersect",
     "Join",
     "LateFilter",
@@ -49,5 +51,6 @@ __all__ = [
     "SortKey",
     "Union",
     "Unnest",
+    "WindowPromises",
     "run",
 ]

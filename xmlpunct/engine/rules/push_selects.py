@@ -6,6 +6,7 @@ from xmlpunct.engine.plan import (
     Difference,
     DupElim,
     GroupBy,
+    Hop,
     Intersect,
     Join,
     Merge,
@@ -16,6 +17,7 @@ from xmlpunct.engine.plan import (
     SemiJoin,
     Union,
     Unnest,
+    WindowPromises,
 )
 from xmlpunct.engine.rules.walk import conjuncts, everywhere, movable, on_side, renamed, select, substitute
 from xmlpunct.expressions.expression import Expression
@@ -28,7 +30,7 @@ def push_selects(root: Node) -> Node:
 
     All of a selection moves below project, merge, union, dupelim, intersect and difference. Conditions on keys move
     below group-by. Conditions on one side move below joins: either side of an inner join, the preserved one of an outer
-    join, the left of a semijoin.
+    join, the left of a semijoin. Conditions on the tuple itself move below what copies it: unnest, tumble and hop.
     """
     return everywhere(root, _push)
 
@@ -43,8 +45,10 @@ def _push(node: Node) -> Node:
         # below, one that can fail would also reject duplicates, and tuples that never come out
         case Select(DupElim() | Union() | Intersect() | Difference() as below, p) if not can_fail(p):
             return _below_all(below, p)
-        case Select(Unnest() as below, p):
-            return _below_unnest(node, below, p)
+        case Select(Unnest() | Hop() as below, p):
+            return _below_copies(node, below, p)
+        case Select(WindowPromises(x) as below, p):
+            return below.over([_push(Select(x, p))])
         # its test of a left tuple cannot fail
         case Select(NotIn(left, right) as below, p):
             return below.over([_push(Select(left, p)), right])
@@ -83,13 +87,13 @@ def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Nod
     return select(join.over(sides), [part for part in conjuncts(predicate) if part not in pushed])
 
 
-def _below_unnest(node: Node, unnest: Unnest, predicate: Expression) -> Node:
-    """Conditions on the tuple alone, unless they can fail: there may be no item to fail on."""
-    parts, own = conjuncts(predicate), set(unnest.input.schema.names)
+def _below_copies(node: Node, below: Unnest | Hop, predicate: Expression) -> Node:
+    """Conditions on the tuple alone, unless they can fail: there may be no item, or window, to fail on."""
+    parts, own = conjuncts(predicate), set(below.input.schema.names)
     lower = [p for p in parts if set(p.columns()) <= own and not can_fail(p)]
     if not lower:
         return node
-    return select(unnest.over([_push(select(unnest.input, lower))]), [p for p in parts if p not in lower])
+    return select(below.over([_push(select(below.input, lower))]), [p for p in parts if p not in lower])
 
 
 def _below_groups(node: Node, group: GroupBy, predicate: Expression) -> Node:

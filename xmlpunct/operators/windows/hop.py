@@ -27,7 +27,7 @@ class Hop(Operator):
     - ckeep(ts, ps)  = []
 
     What punctuations say of the windows, `WindowPromises` tells. ``start`` and ``end`` are the names of the window's
-    columns. A tuple is rejected for each window that begins before the type's least value or ends behind its greatest.
+    columns (None: it is left out). A tuple is rejected for each window that begins before the type's least value or ends behind its greatest.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
@@ -39,11 +39,13 @@ class Hop(Operator):
 
     name = "hop"
 
-    def __init__(self, schema: Schema, timestamp: str, frame: Frame, start: str, end: str) -> None:
-        bounds = (Attribute(name, frame.type, False) for name in (start, end))
+    def __init__(
+        self, schema: Schema, timestamp: str, frame: Frame, start: str | None, end: str | None
+    ) -> None:
+        bounds = [Attribute(name, frame.type, False) for name in (start, end) if name is not None]
         super().__init__((schema,), Schema.of((*schema, *bounds)))
         self.frame, self._timestamp, self._names = frame, timestamp, (start, end)
-        self._places: list[int | None] = [*range(len(schema)), None, None]
+        self._places: list[int | None] = [*range(len(schema)), *[None] * len(bounds)]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         instants = ordinals_of(self.frame.type, tuples[self._timestamp])
@@ -57,7 +59,8 @@ class Hop(Operator):
             tuples = self.reject_failures(tuples, tuples.select(told.alias("reason")).to_series())
             starts, ends = starts[~misfits], ends[~misfits]
         bounds = zip(self._names, (starts, ends), strict=True)
-        return tuples.hstack([values_of(self.frame.type, ordinals, name) for name, ordinals in bounds])
+        columns = [values_of(self.frame.type, at, name) for name, at in bounds if name is not None]
+        return tuples.hstack(columns) if columns else tuples
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         return self.schema.empty(), batch.rebase(self.schema, self._places)
@@ -72,8 +75,8 @@ class WindowPromises(Operator):
 
     for each q and each interval [a, b] of timestamps that ps close for q, as a whole: w1 = up(a) is the first window
     that begins in it, w2 = down(b + 1 - size) the last that ends in it. An interval that reaches an end of the type has
-    no such bound there. `Spans` retains what ps have closed. One that does not ``keep`` the timestamp drops that column,
-    and what is said of it.
+    no such bound there. `Spans` retains what ps have closed. Without ``keeps`` the timestamp's column is dropped, and
+    what is said of it.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
@@ -86,12 +89,18 @@ class WindowPromises(Operator):
     name = "window promises"
 
     def __init__(
-        self, schema: Schema, timestamp: str, frame: Frame, start: str, end: str, keeps: bool = True
+        self,
+        schema: Schema,
+        timestamp: str,
+        frame: Frame,
+        start: str | None,
+        end: str | None,
+        keeps: bool = True,
     ) -> None:
         self._kept = [i for i, a in enumerate(schema) if keeps or a.name != timestamp]
         super().__init__((schema,), Schema.of(schema.attributes[i] for i in self._kept))
         self.frame, self._place, self._keeps = frame, schema.index(timestamp), keeps
-        self._bounds = [self.schema.index(name) if name in self.schema else None for name in (start, end)]
+        self._bounds = [None if name is None else self.schema.index(name) for name in (start, end)]
         self._spans = Spans(schema, timestamp)
         self.state = State(spans=self._spans)
 
