@@ -24,6 +24,7 @@ from xmlpunct.operators.sort import Sort
 from xmlpunct.operators.union import Union
 from xmlpunct.operators.unnest import Unnest
 from xmlpunct.operators.windows.hop import Hop, WindowPromises
+from xmlpunct.operators.windows.session import Session
 
 __all__ = [
     "Aggregate",
@@ -47,6 +48,7 @@ __all__ = [
     "Scan",
     "Select",
     "SemiJoin",
+    "Session",
     "Sort",
     "SortKey",
     "Union",

@@ -1,4 +1,4 @@
-"""Windows as columns of a table: TUMBLE and HOP."""
+"""Windows as columns of a table: TUMBLE, HOP and SESSION."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Unary
-from xmlpunct.engine.plan.words import closed, places
-from xmlpunct.operators.windows.frame import Frame
+from xmlpunct.engine.plan.words import closed, every_stream, places
+from xmlpunct.operators.windows.frame import Frame, length_in_words
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Hop(Unary):
         return [(0, self.timestamp if name in (self.start, self.end) else name)]
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [wanted]
+        return [None if wanted is None else {name for name in wanted if name in self.input.schema}]
 
     def partition_choices(self) -> None:
         return None
@@ -117,8 +117,69 @@ class WindowPromises(Unary):
         return [[name for name in self.input.schema.names if name in used or name == self.timestamp]]
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [None if wanted is None else {*wanted, self.timestamp}]
+        return [None if wanted is None else {*wanted, self.timestamp}]  # by which windows are closed
 
     def partition_choices(self) -> list[Choice]:
         # Not by the timestamp: its values are fused, so each shard has to hear of all of them.
         return [Choice((name,), name) for name in self.schema.names if name != self.timestamp]
+
+
+@dataclass(frozen=True)
+class Session(Unary):
+    """Each tuple with its session among the tuples of its key ``by`` (none: all tuples are of one key)."""
+
+    sifts = True
+
+    timestamp: str
+    gap: int
+    by: tuple[str, ...]
+    start: str | None
+    end: str | None
+
+    def operator(self) -> ops.Operator:
+        return ops.Session(self.input.schema, self.timestamp, self.gap, self.by, self.start, self.end)
+
+    @property
+    def parameters(self) -> str:
+        gap = length_in_words(self.input.schema[self.timestamp].type, self.gap)
+        each = f" of each {', '.join(self.by)}" if self.by else ""
+        return f"{self.timestamp}{each}, gap {gap}"
+
+    @property
+    def unblocked_by(self) -> str:
+        by = places(self.input, [self.timestamp, *self.by])
+        if self.timestamp not in by:
+            end = every_stream(self)
+            return (
+                f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
+            )
+        nulls = [name for name in self.by if self.input.schema[name].nullable]
+        return (
+            f"a session is released once {closed(self.input, by)}, from a gap before it to a gap behind it"
+            + (f"; where {' or '.join(nulls)} is null, with * for that" if nulls else "")
+        )
+
+    @property
+    def can_fail(self) -> bool:
+        return True  # a session may end beyond the type
+
+    @property
+    def distinct_key(self) -> frozenset[str] | None:
+        return self.input.distinct_key
+
+    def narrowed(self, used: Collection[str]) -> Node:
+        start, end = (name if name in used else None for name in (self.start, self.end))
+        return replace(self, start=start, end=end)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        wanted = {*used, *self.by, self.timestamp}
+        return [[name for name in self.input.schema.names if name in wanted]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [] if name in (self.start, self.end) else [(0, name)]
+
+    def follows(self, name: str) -> list[tuple[int, str]]:
+        return [(0, self.timestamp if name in (self.start, self.end) else name)]
+
+    def partition_choices(self) -> list[Choice]:
+        return [Choice((name,), name) for name in self.by]

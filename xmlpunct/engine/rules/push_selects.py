@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xmlpunct.engine.plan import (
     Difference,
     DupElim,
@@ -15,6 +17,7 @@ from xmlpunct.engine.plan import (
     Project,
     Select,
     SemiJoin,
+    Session,
     Union,
     Unnest,
     WindowPromises,
@@ -29,7 +32,7 @@ def push_selects(root: Node) -> Node:
     """Move selections below operators that they do not depend on.
 
     All of a selection moves below project, merge, union, dupelim, intersect and difference. Conditions on keys move
-    below group-by. Conditions on one side move below joins: either side of an inner join, the preserved one of an outer
+    below group-by and session. Conditions on one side move below joins: either side of an inner join, the preserved one of an outer
     join, the left of a semijoin. Conditions on the tuple itself move below what copies it: unnest, tumble and hop.
     """
     return everywhere(root, _push)
@@ -47,6 +50,8 @@ def _push(node: Node) -> Node:
             return _below_all(below, p)
         case Select(Unnest() | Hop() as below, p):
             return _below_copies(node, below, p)
+        case Select(Session() as below, p) if not can_fail(p):
+            return _below_keys(node, below, below.by, p)
         case Select(WindowPromises(x) as below, p):
             return below.over([_push(Select(x, p))])
         # its test of a left tuple cannot fail
@@ -57,7 +62,7 @@ def _push(node: Node) -> Node:
             return _below_join(node, below, p)
         # without keys there is one group, whatever is dropped; one that can fail has to reject the same groups
         case Select(GroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
-            return _below_groups(node, below, p)
+            return _below_keys(node, below, below.keys, p)
     return node
 
 
@@ -96,10 +101,10 @@ def _below_copies(node: Node, below: Unnest | Hop, predicate: Expression) -> Nod
     return select(below.over([_push(select(below.input, lower))]), [p for p in parts if p not in lower])
 
 
-def _below_groups(node: Node, group: GroupBy, predicate: Expression) -> Node:
-    """Push conditions on keys alone, which drop whole groups."""
+def _below_keys(node: Node, below: GroupBy | Session, keys: Sequence[str], predicate: Expression) -> Node:
+    """Push conditions on keys alone, which drop whole groups, or sessions."""
     parts = conjuncts(predicate)
-    lower = [p for p in parts if set(p.columns()) <= set(group.keys)]
+    lower = [p for p in parts if set(p.columns()) <= set(keys)]
     if not lower:
         return node
-    return select(group.over([_push(select(group.input, lower))]), [p for p in parts if p not in lower])
+    return select(below.over([_push(select(below.input, lower))]), [p for p in parts if p not in lower])

@@ -80,5 +80,7 @@ def _interval(type_: Type, node: exp.Interval, what: str) -> int:
         raise ValueError("an INTERVAL is a number and a unit: INTERVAL '10' MINUTE")
     exact = exact / _DAY if type_ is DATE else exact
     if exact != int(exact):
-        raise ValueError(f"{what} over {type_} is a whole number of {'days' if type_ is DATE else 'microseconds'}")
+        raise ValueError(
+            f"{what} over {type_} is a whole number of {'days' if type_ is DATE else 'microseconds'}"
+        )
     return int(exact)

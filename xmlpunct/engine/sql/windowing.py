@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Hop, Node, WindowPromises
+from xmlpunct.engine.plan import Hop, Node, Session, WindowPromises
 from xmlpunct.engine.sql.arguments import take
-from xmlpunct.engine.sql.dialect import at, refuse
+from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.lengths import TIMES, length_of, origin_of
 from xmlpunct.engine.sql.scope import Field, Relation, Unused
 from xmlpunct.engine.sql.window_functions import Watermark, WindowTable
@@ -30,9 +30,15 @@ def windowed(table: WindowTable, data: Relation) -> Relation:
     unused = Unused([*names, *(data.outer.node.schema.names if data.outer else ())])
     prefix = f"{timestamp.table}." if timestamp.table else ""
     start, end = (unused.take(f"{prefix}{name}") for name in (START, END))
-    frame = _frame(table, type_)
-    node: Node = Hop(data.node, timestamp.column, frame, start, end)
-    node = WindowPromises(node, timestamp.column, frame, start, end)
+    if table.args["kind"] == "SESSION":
+        by = tuple(dict.fromkeys(_key(column, data) for column in table.args.get("by") or ()))
+        with at(table.args["gap"]):
+            gap = length_of(type_, table.args["gap"], "the gap between sessions")
+        node: Node = Session(data.node, timestamp.column, gap, by, start, end)
+    else:
+        frame = _frame(table, type_)
+        node = Hop(data.node, timestamp.column, frame, start, end)
+        node = WindowPromises(node, timestamp.column, frame, start, end)
     bounds = ((START, start), (END, end))
     fields = (Field(timestamp.table, name, column, table) for name, column in bounds)
     return Relation(node, (*data.fields, *fields), data.outer)
@@ -55,6 +61,13 @@ def _column(column: exp.Expr, data: Relation) -> Field:
     name, table = take(column, "this", "table")
     field = data.find(name, table, column)
     return field or refuse(f"no column {column.sql()} here: there are {_names(data)}", column)
+
+
+def _key(column: exp.Expr, data: Relation) -> str:
+    """The column that PARTITION BY names."""
+    field = _column(column, data)
+    check_comparable(data.node.schema[field.column].type, "PARTITION BY", column)
+    return field.column
 
 
 def _names(data: Relation) -> str:
@@ -97,5 +110,7 @@ def watermark_order(watermark: Watermark, schema: Schema) -> AccessOrder:
         with at(length):
             slack = length_of(type_, length, "how long a watermark waits", least=0)
     if not isinstance(waited, exp.Column) or waited.name != name or waited.table:
-        refuse(f"a watermark for {name} is {name}, or {name} - how long to wait", watermark.args["expression"])
+        refuse(
+            f"a watermark for {name} is {name}, or {name} - how long to wait", watermark.args["expression"]
+        )
     return AccessOrder(name, slack, watermark=True)
