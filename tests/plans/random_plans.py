@@ -189,7 +189,7 @@ class Grower:
         size = slide if self.coin(0.5) else self.rng.randint(1, 4)
         start, end = self.name(), self.name()
         if self.coin(0.4):
-            comparable = [a.name for a in below.schema if a.type.comparable]
+            comparable = [a.name for a in below.schema if a.type.comparable and a != stamp]
             by = self.rng.sample(comparable, min(len(comparable), self.rng.choice([0, 1, 1, 2])))
             return Session(below, stamp.name, slide * unit, tuple(by), start, end)
         frame = Frame(stamp.type, slide * unit, size * unit, epoch + self.rng.randint(-2, 2))

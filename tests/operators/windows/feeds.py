@@ -76,8 +76,7 @@ def feed(random: Random) -> Feed:
 
 
 def _sql(type_: Type, at: int) -> str:
-    text = type_.sql(type_.at(at))
-    return text
+    return type_.sql(type_.at(at))
 
 
 def _pattern(random: Random, wild: float = 0.5) -> Pattern:
@@ -112,7 +111,7 @@ def step(operator: Operator, given: list[Tuple | Punctuation]) -> tuple[list[Tup
     return out.tuples.rows(), list(out.punctuations)
 
 
-def keys() -> list[tuple[Any, Any]]:
+def values_of_k_and_v() -> list[tuple[Any, Any]]:
     """Values of k and v: named by punctuations, others, and null."""
     return list(product([1, 2, 3, OTHER, None], [1, 2, OTHER]))
 

@@ -79,7 +79,7 @@ def _check_promises(
     size: int,
 ) -> None:
     """A window is said to be closed, by its start and by its end, if and only if no open instant is in it."""
-    for k, v in feeds.keys():
+    for k, v in feeds.values_of_k_and_v():
         around = range(feed.base - 12, feed.base + feeds.WIDTH + 12)
         still = {at for at in around if feeds.known(feed.type, at) and feeds.is_open(feed, seen, k, v, at)}
         for w, within in starts.items():

@@ -95,7 +95,7 @@ def _alike(t: Tuple, places: list[int]) -> list[tuple[Any, Any]]:
     """Values of k and v of which a key's tuples can be; also some that no punctuation names."""
     return [
         kv
-        for kv in [*feeds.keys(), *((k, None) for k in (1, 2, 3, feeds.OTHER, None))]
+        for kv in [*feeds.values_of_k_and_v(), *((k, None) for k in (1, 2, 3, feeds.OTHER, None))]
         if all(kv[i] == t[i] for i in places)
     ]
 
@@ -112,8 +112,8 @@ def _check_promises(
 ) -> None:
     """Once all tuples up to an instant are closed, all sessions that end before or just behind it are."""
     around = [at for at in range(feed.base - 8, feed.base + feeds.WIDTH + 8) if feeds.known(feed.type, at)]
-    everywhere = [at for at in (feed.type.ordinal(feed.type.lowest), *around)]
-    for k, v in feeds.keys():
+    everywhere = [feed.type.ordinal(feed.type.lowest), *around]
+    for k, v in feeds.values_of_k_and_v():
         alike = _alike((k, v), places)
         still = [at for at in everywhere if any(feeds.is_open(feed, seen, a, b, at) for a, b in alike)]
         if not still or still[0] == everywhere[0]:
@@ -125,11 +125,15 @@ def _check_promises(
                 t = (k, v, ts, None, feed.type.at(w))
                 ended = [p for p in said if p.patterns[3] is WILDCARD and p.patterns[2] is WILDCARD]
                 assert any(match(t, p) for p in ended), ("end", str(t), [str(p) for p in said])
-    still = [at for at in everywhere if any(feeds.is_open(feed, seen, k, v, at) for k, v in feeds.keys())]
+    still = [
+        at
+        for at in everywhere
+        if any(feeds.is_open(feed, seen, k, v, at) for k, v in feeds.values_of_k_and_v())
+    ]
     until = min([*still, *map(feed.ordinal, kept)], default=around[-1])
     began = [p for p in said if p.patterns[4] is WILDCARD and p.patterns[2] is WILDCARD]
     for w in around:
         if everywhere[0] < until and w < until:
-            for k, v in feeds.keys():
+            for k, v in feeds.values_of_k_and_v():
                 t = (k, v, feed.type.at(w), feed.type.at(w), None)
                 assert any(match(t, p) for p in began), ("start", str(t), [str(p) for p in said])

@@ -32,8 +32,9 @@ def push_selects(root: Node) -> Node:
     """Move selections below operators that they do not depend on.
 
     All of a selection moves below project, merge, union, dupelim, intersect and difference. Conditions on keys move
-    below group-by and session. Conditions on one side move below joins: either side of an inner join, the preserved one of an outer
-    join, the left of a semijoin. Conditions on the tuple itself move below what copies it: unnest, tumble and hop.
+    below group-by and session. Conditions on one side move below joins: either side of an inner join, the preserved one
+    of an outer join, the left of a semijoin. Conditions on the tuple itself move below what copies it: unnest, tumble
+    and hop. (A tuple that is dropped there is not rejected for a window that is beyond its type.)
     """
     return everywhere(root, _push)
 

@@ -120,10 +120,10 @@ class WindowFunctionParser(XmlParser):
         if name == "TIMECOL":
             if not self._match_text_seq("DESCRIPTOR"):
                 self._fail(f"DESCRIPTOR(ts) names the timestamp: {_FORMS[kind]}")
-            (column, *more) = self._parse_wrapped_csv(self._parse_column) or [None]
-            if not isinstance(column, exp.Column) or more:
+            columns = self._parse_wrapped_csv(self._parse_column)
+            if len(columns) != 1 or not isinstance(columns[0], exp.Column):
                 self._fail("DESCRIPTOR wants one column", start)
-            return column
+            return columns[0]
         length = self._parse_disjunction()
         if length is None:
             self._fail(f"{name} is missing: {_FORMS[kind]}")
@@ -134,7 +134,7 @@ class WindowFunctionParser(XmlParser):
         """TABLE t, or a query in parentheses; and the columns of PARTITION BY."""
         is_table = self._match(TokenType.TABLE)
         if self._curr and self._curr.token_type == TokenType.L_PAREN:
-            data = self._parse_wrapped(self._parse_select_or_union)
+            data: exp.Expr | None = self._parse_wrapped(self._parse_select_or_union)
         elif is_table:
             data = self._parse_table_parts()
         else:
@@ -145,11 +145,12 @@ class WindowFunctionParser(XmlParser):
             if kind != "SESSION":
                 self._fail(f"{kind} has no PARTITION BY: each row has its windows by itself", token)
             by = self._parse_partition_columns()
-        return data, by
+        return data or self._fail("what to read"), by
 
     def _parse_select_or_union(self) -> exp.Expr:
-        query = self._parse_select()
-        return self._parse_set_operations(query) if query else self._fail("a query: TABLE (SELECT ...)")
+        query = self._parse_select() or self._fail("a query: TABLE (SELECT ...)")
+        whole: exp.Expr | None = self._parse_set_operations(query)
+        return whole or query
 
     def _parse_partition_columns(self) -> list[exp.Expr]:
         """The columns of PARTITION BY, up to the next argument."""

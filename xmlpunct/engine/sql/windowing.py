@@ -31,7 +31,7 @@ def windowed(table: WindowTable, data: Relation) -> Relation:
     prefix = f"{timestamp.table}." if timestamp.table else ""
     start, end = (unused.take(f"{prefix}{name}") for name in (START, END))
     if table.args["kind"] == "SESSION":
-        by = tuple(dict.fromkeys(_key(column, data) for column in table.args.get("by") or ()))
+        by = tuple(dict.fromkeys(_key(column, data, timestamp) for column in table.args.get("by") or ()))
         with at(table.args["gap"]):
             gap = length_of(type_, table.args["gap"], "the gap between sessions")
         node: Node = Session(data.node, timestamp.column, gap, by, start, end)
@@ -63,9 +63,11 @@ def _column(column: exp.Expr, data: Relation) -> Field:
     return field or refuse(f"no column {column.sql()} here: there are {_names(data)}", column)
 
 
-def _key(column: exp.Expr, data: Relation) -> str:
+def _key(column: exp.Expr, data: Relation, timestamp: Field) -> str:
     """The column that PARTITION BY names."""
     field = _column(column, data)
+    if field.column == timestamp.column:
+        refuse("sessions are not partitioned by their timestamp: each instant would be one by itself", column)
     check_comparable(data.node.schema[field.column].type, "PARTITION BY", column)
     return field.column
 

@@ -14,7 +14,6 @@ from xmlpunct.punctuations.numbered import Ordinals
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, ordinals
 from xmlpunct.types import DATE, INT, TIMESTAMP, Type
 
-
 _EPOCHS = {INT: 0, DATE: DATE.ordinal(date(1970, 1, 1)), TIMESTAMP: 0}
 _UNITS = {"DAY": 86400 * 10**6, "HOUR": 3600 * 10**6, "MINUTE": 60 * 10**6, "SECOND": 10**6, "MICROSECOND": 1}
 

@@ -27,7 +27,8 @@ class Hop(Operator):
     - ckeep(ts, ps)  = []
 
     What punctuations say of the windows, `WindowPromises` tells. ``start`` and ``end`` are the names of the window's
-    columns (None: it is left out). A tuple is rejected for each window that begins before the type's least value or ends behind its greatest.
+    columns (None: it is left out). A tuple is rejected for each window that begins before the type's least value or
+    ends behind its greatest.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT
