@@ -31,7 +31,7 @@ def expected(rows: list[tuple[Any, Any]], order: AccessOrder) -> tuple[list[int]
             continue
         sender = sid if order.by is not None else None
         top = highest.get(sender)
-        if a is not None and top is not None and a < top - order.slack:
+        if a is not None and top is not None and a < top - order.slack + order.watermark:
             late.append(i)
             continue
         passed.append(i)
@@ -40,11 +40,20 @@ def expected(rows: list[tuple[Any, Any]], order: AccessOrder) -> tuple[list[int]
     return passed, late, highest
 
 
-@given(ROWS, st.sets(st.integers(0, 25)), st.integers(0, 3), st.booleans(), st.sets(st.integers(0, 25)))
+@given(
+    ROWS,
+    st.sets(st.integers(0, 25)),
+    st.integers(0, 3),
+    st.sampled_from(["all", "senders", "watermark"]),
+    st.sets(st.integers(0, 25)),
+)
 def test_against_the_definition(
-    rows: list[tuple[Any, Any]], cuts: set[int], slack: int, by_sender: bool, restarts: set[int]
+    rows: list[tuple[Any, Any]], cuts: set[int], slack: int, kind: str, restarts: set[int]
 ) -> None:
-    order = AccessOrder("a", slack, "sid", ("S1", "S2")) if by_sender else AccessOrder("a", slack)
+    """A watermark includes its bound: over integers its slack is shorter by one."""
+    order, by_sender = AccessOrder("a", slack, watermark=kind == "watermark"), kind == "senders"
+    if by_sender:
+        order = AccessOrder("a", slack, "sid", ("S1", "S2"))
     operator = Punctuate(SCHEMA, order)
     out: list[tuple[Any, ...]] = []
     said = operator.opening()
@@ -69,7 +78,7 @@ def test_against_the_definition(
     for sid in ("S1", "S2", "S9"):
         for a in range(-8, 12):
             sender = sid if by_sender else None
-            closed = sender in highest and a < highest[sender] - slack
+            closed = sender in highest and a < highest[sender] - slack + order.watermark
             absent = by_sender and sid == "S9"
             assert any(match((sid, a), p) for p in said) == (closed or absent)
     if by_sender and len(highest) == 2:
@@ -106,3 +115,15 @@ def test_slack_is_in_the_attributes_own_unit() -> None:
     assert (slack_of(INT, "2"), slack_of(DOUBLE, "0.5"), slack_of(decimal(5, 1), "1.5")) == (2, 0.5, 15)
     with pytest.raises(ValueError, match="0 or more"):
         slack_of(INT, "-1")
+
+
+@pytest.mark.parametrize(
+    ("slack", "value", "promised"),
+    [(5, -(2**63) + 4, []), (5, -(2**63) + 5, [f"{-(2**63)}"]), (0, 2**63 - 1, ["(,)"]), (2, 9, ["(,7]"])],
+)
+def test_a_watermark_at_the_ends_of_a_type(slack: int, value: int, promised: list[str]) -> None:
+    schema = Schema.parse("a INT")
+    result = run(
+        Punctuate(schema, AccessOrder("a", slack, watermark=True)), 0, Slice(schema.frame([(value,)]))
+    )
+    assert [str(p.patterns[0]) for p in result.punctuations] == promised

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from itertools import count
 
 from tests.plans.feeds import MONEY, STREAMS, VALUES
@@ -13,6 +14,7 @@ from xmlpunct.engine.plan import (
     Difference,
     DupElim,
     GroupBy,
+    Hop,
     Intersect,
     Join,
     Limit,
@@ -24,19 +26,24 @@ from xmlpunct.engine.plan import (
     Scan,
     Select,
     SemiJoin,
+    Session,
     Sort,
     Union,
     Unnest,
+    WindowPromises,
     numbered,
 )
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.functions import call, cast, literal
 from xmlpunct.operators import Aggregate, SortKey
 from xmlpunct.operators.join_output import PRESERVED
+from xmlpunct.operators.windows.frame import Frame
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, DecimalType, Type
 
 ARRAYS = [s for s in STREAMS if any(isinstance(a.type, ArrayType) for a in s.schema)]
+_UNITS = {INT: (1, 0), DATE: (1, DATE.ordinal(date(1970, 1, 1))), TIMESTAMP: (6 * 3600 * 10**6, 0)}
+"""Of the types of a timestamp: in what lengths of windows are counted here, and the default origin."""
 Sides = tuple[Node, Node, tuple[tuple[str, str], ...], Expression | None]
 
 
@@ -72,6 +79,7 @@ class Grower:
             return self.scan()
         kinds = [self.select, self.project, self.dupelim, self.group, self.group, self.merge, self.union]
         kinds += [self.join, self.join, self.join, self.semijoin, self.semijoin, self.not_in]
+        kinds += [self.window, self.window]
         return self.rng.choice([*kinds, self.intersect, self.difference])(depth - 1)
 
     def scan(self) -> Node:
@@ -168,6 +176,29 @@ class Grower:
 
     def dupelim(self, depth: int) -> Node:
         return DupElim(self.grow(depth))
+
+    def window(self, depth: int) -> Node:
+        """Windows or sessions over a column that can be a timestamp; often grouped by windows."""
+        below = self.grow(depth)
+        stamps = [a for a in below.schema if a.type in _UNITS and not a.nullable]
+        if not stamps:
+            return below
+        stamp = self.rng.choice(stamps)
+        unit, epoch = _UNITS[stamp.type]
+        slide = self.rng.randint(1, 3)
+        size = slide if self.coin(0.5) else self.rng.randint(1, 4)
+        start, end = self.name(), self.name()
+        if self.coin(0.4):
+            comparable = [a.name for a in below.schema if a.type.comparable and a != stamp]
+            by = self.rng.sample(comparable, min(len(comparable), self.rng.choice([0, 1, 1, 2])))
+            return Session(below, stamp.name, slide * unit, tuple(by), start, end)
+        frame = Frame(stamp.type, slide * unit, size * unit, epoch + self.rng.randint(-2, 2))
+        hop = Hop(below, stamp.name, frame, start, end)
+        windows = WindowPromises(hop, stamp.name, frame, start, end)
+        if self.coin(0.5):
+            return windows
+        keys = [start, end, self.rng.choice(windows.schema.names)][self.rng.choice([0, 1]) :]
+        return GroupBy(windows, tuple(dict.fromkeys(keys)), (Aggregate("COUNT", None, False, self.name()),))
 
     def group(self, depth: int) -> Node:
         """Grouped by columns or expressions; often by what punctuations speak of, the first column."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 
 from xmlpunct.arrays import ArrayType
 from xmlpunct.engine import plan
 from xmlpunct.expressions.expression import Call, Expression, Literal
 from xmlpunct.operators import Aggregate
-from xmlpunct.types import INT, DecimalType
+from xmlpunct.types import DATE, INT, TIMESTAMP, DecimalType
 
 SETS = {plan.Merge: "UNION ALL", plan.Union: "UNION", plan.Intersect: "INTERSECT", plan.Difference: "EXCEPT"}
+
+_OUR_LENGTHS = {INT: "{}", DATE: "INTERVAL '{}' DAY", TIMESTAMP: "INTERVAL '{}' MICROSECOND"}
+_ORDINALS = {INT: "{}", DATE: "datediff('day', DATE '1970-01-01', {})", TIMESTAMP: "epoch_us({})"}
+_INSTANTS = {INT: "({})", DATE: "(DATE '1970-01-01' + CAST({} AS INTEGER))", TIMESTAMP: "make_timestamp({})"}
+"""How lengths are said in our SQL; and to DuckDB instants as numbers, and back."""
 
 
 def quoted(name: str) -> str:
@@ -144,8 +150,59 @@ class Printer:
         joined = f"LEFT JOIN {source} ON TRUE" if node.outer else f"CROSS JOIN {source}"
         return f"SELECT {', '.join([*own, *columns])} FROM {below} {joined}"
 
+    def sessions(self, node: plan.Session) -> str:
+        """Each tuple with its session."""
+        type_, ts = node.input.schema[node.timestamp].type, quoted(node.timestamp)
+        below = f"({self.sql(node.input)}) AS q{node.input.number}"
+        own = [quoted(name) for name in node.input.schema.names]
+        if not self.duck:
+            by = f" PARTITION BY {listed(node.by)}" if node.by else ""
+            gap = _OUR_LENGTHS[type_].format(node.gap)
+            source = f"SESSION(TABLE (SELECT * FROM {below}){by}, DESCRIPTOR({ts}), {gap})"
+            start, end = "window_start", "window_end"
+        else:
+            x, by = _ORDINALS[type_].format(ts), f"PARTITION BY {listed(node.by)}" if node.by else ""
+            step = f"CASE WHEN {x} - LAG({x}) OVER ({by} ORDER BY {ts}) < {node.gap} THEN 0 ELSE 1 END"
+            begins = f"(SELECT *, {step} AS fresh FROM {below}) AS b"
+            source = f"(SELECT *, SUM(fresh) OVER ({by} ORDER BY {ts}) AS number FROM {begins}) AS n"
+            session = f"OVER (PARTITION BY {listed([*node.by, 'number'])})"
+            start = f"MIN({ts}) {session}"
+            end = _INSTANTS[type_].format(f"MAX({x}) {session} + {node.gap}")
+        bounds = [(start, node.start), (end, node.end)]
+        columns = [*own, *(f"{e} AS {quoted(name)}" for e, name in bounds if name is not None)]
+        return f"SELECT {', '.join(columns)} FROM {source}"
+
+    def windows(self, node: plan.WindowPromises) -> str:
+        """The windows of each tuple. To DuckDB a timestamp is a number of days or microseconds since 1970."""
+        hop = node.input
+        assert isinstance(hop, plan.Hop)
+        frame, ts = hop.frame, quoted(hop.timestamp)
+        below = f"({self.sql(hop.input)}) AS q{hop.number}"
+        epoch = DATE.ordinal(date(1970, 1, 1)) if frame.type is DATE else 0
+        if not self.duck:
+            lengths = {"SLIDE": frame.slide, "SIZE": frame.size, "OFFSET": frame.origin - epoch}
+            if frame.slide == frame.size:
+                del lengths["SLIDE"]
+            said = ", ".join(f"{name} => {_OUR_LENGTHS[frame.type].format(n)}" for name, n in lengths.items())
+            kind = "TUMBLE" if frame.slide == frame.size else "HOP"
+            source = f"{kind}(DATA => TABLE (SELECT * FROM {below}), TIMECOL => DESCRIPTOR({ts}), {said})"
+            start, end = "window_start", "window_end"
+        else:
+            x, s, o = _ORDINALS[frame.type].format(ts), frame.slide, frame.origin - epoch
+            first = f"(({x} - {frame.size - 1}) + ((({o} - {x} + {frame.size - 1}) % {s}) + {s}) % {s})"
+            source = f"(SELECT *, unnest(range({first}, {x} + 1, {s})) AS w FROM {below}) AS u"
+            start, end = (_INSTANTS[frame.type].format(f"w + {shift}") for shift in (0, frame.size))
+        own = [quoted(name) for name in hop.input.schema.names if name in node.schema]
+        bounds = [(start, node.start), (end, node.end)]
+        columns = [*own, *(f"{e} AS {quoted(name)}" for e, name in bounds if name is not None)]
+        return f"SELECT {', '.join(columns)} FROM {source}"
+
     def sql(self, node: plan.Node) -> str:
         """A plan as a query."""
+        if isinstance(node, plan.WindowPromises):
+            return self.windows(node)
+        if isinstance(node, plan.Session):
+            return self.sessions(node)
         below = [f"({self.sql(child)}) AS q{child.number}" for child in node.inputs]
         if isinstance(node, plan.Scan):
             named = zip(node.columns, node.names, strict=True)

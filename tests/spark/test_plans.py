@@ -36,7 +36,21 @@ PLANS = {
     "two group-bys on different keys": """
         WITH per AS (SELECT k, MAX(x) AS top FROM (SELECT k, x FROM a UNION ALL SELECT k, y FROM b) GROUP BY k)
         SELECT top, COUNT(*) AS n FROM per GROUP BY top HAVING COUNT(*) > 1""",
+    "windows of sessions": """
+        SELECT window_start AS w, MAX(e) AS e, COUNT(*) AS n
+        FROM HOP(TABLE (SELECT k, window_end AS e FROM SESSION(TABLE b PARTITION BY s, DESCRIPTOR(k), 2)),
+          DESCRIPTOR(k), 2, 4)
+        GROUP BY window_start""",
 }
+IN_DUCKDB = {
+    "windows of sessions": """
+        WITH begun AS (SELECT k, s, k - LAG(k) OVER (PARTITION BY s ORDER BY k) < 2 AS follows FROM b),
+          numbered AS (SELECT k, s, SUM(IF(follows, 0, 1)) OVER (PARTITION BY s ORDER BY k) AS number FROM begun),
+          session AS (SELECT k, MAX(k) OVER (PARTITION BY s, number) + 2 AS e FROM numbered),
+          hop AS (SELECT e, unnest(range(k - 3 + (k % 2 + 3) % 2, k + 1, 2)) AS w FROM session)
+        SELECT w, MAX(e), COUNT(*) FROM hop GROUP BY w""",
+}
+"""What DuckDB says otherwise."""
 
 
 def write(folder: Path) -> None:
@@ -82,7 +96,7 @@ def test_the_same_bag_as_a_database_gives(spark: Any, streams: Path, tmp_path: P
             judge.executemany(
                 f"INSERT INTO {stream.name} VALUES ({', '.join('?' * len(stream.schema))})", tuples
             )
-        expected = judge.execute(PLANS[name]).fetchall()
+        expected = judge.execute(IN_DUCKDB.get(name, PLANS[name])).fetchall()
     assert bag([t for t in found if isinstance(t, tuple)]) == bag(expected)
     said: list[Punctuation] = []
     for element in found:

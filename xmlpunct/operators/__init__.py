@@ -23,6 +23,8 @@ from xmlpunct.operators.semijoin import SemiJoin
 from xmlpunct.operators.sort import Sort
 from xmlpunct.operators.union import Union
 from xmlpunct.operators.unnest import Unnest
+from xmlpunct.operators.windows.hop import Hop, WindowPromises
+from xmlpunct.operators.windows.session import Session
 
 __all__ = [
     "Aggregate",
@@ -30,6 +32,7 @@ __all__ = [
     "Difference",
     "DupElim",
     "GroupBy",
+    "Hop",
     "Intersect",
     "Join",
     "LateFilter",
@@ -45,9 +48,11 @@ __all__ = [
     "Scan",
     "Select",
     "SemiJoin",
+    "Session",
     "Sort",
     "SortKey",
     "Union",
     "Unnest",
+    "WindowPromises",
     "run",
 ]

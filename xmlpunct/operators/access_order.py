@@ -17,22 +17,29 @@ class AccessOrder:
 
     ``slack`` counts the steps of a discrete attribute: days, microseconds, units of the last decimal. Over DOUBLE it
     is a difference. A STRING has none.
+
+    A ``watermark`` is such an order of a discrete attribute which includes its bound: no value comes that is *equal* to
+    the maximum less the slack.
     """
 
     attribute: str
     slack: float = 0
     by: str | None = None
     senders: tuple[Any, ...] = ()
+    watermark: bool = False
 
     def bound(self, type_: Type, value: Any) -> Any:
-        """A maximum less the slack; None where that is below all values."""
+        """A maximum less the slack; None where nothing is to be promised, since no value is below (or at) that."""
         if not type_.discrete:
             return value - self.slack if self.slack else value
         ordinal = type_.ordinal(value) - int(self.slack)
-        return type_.at(ordinal) if ordinal > type_.ordinal(type_.lowest) else None
+        return type_.at(ordinal) if ordinal + self.watermark > type_.ordinal(type_.lowest) else None
 
     def is_late(self, type_: Type, values: pl.Series, earlier: pl.Series) -> pl.Series:
-        """For each value, whether it is below the maximum of ``earlier`` ones (null: there was none) less the slack."""
+        """For each value, whether it is below the maximum of ``earlier`` ones (null: there was none) less the slack.
+
+        If this is a watermark: below or at it.
+        """
         value, limit = pl.col("value"), pl.col("limit")
         if type_.discrete:
             values, earlier = (column.to_physical().cast(pl.Int128) for column in (values, earlier))
@@ -40,7 +47,8 @@ class AccessOrder:
         elif self.slack:
             limit = limit - self.slack
         frame = pl.DataFrame({"value": values, "limit": earlier})
-        return frame.select((value < limit).fill_null(False))["value"]
+        late = value <= limit if self.watermark else value < limit
+        return frame.select(late.fill_null(False))["value"]
 
     def lowest(self, type_: Type, bounds: Mapping[Any, Any]) -> Any:
         """The bound that all senders have reached; None while one has said nothing."""

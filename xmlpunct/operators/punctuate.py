@@ -27,6 +27,9 @@ class Punctuate(Operator):
     about it alone, and what all have promised together is promised of the stream; a tuple of no listed sender
     is rejected, and that none comes is promised from the start.
 
+    A watermark includes its bound: late is a value <= (the maximum of all earlier ones) - slack, and
+    ``(, maximum - slack]`` is promised.
+
     The tuples must come in document order.
 
     - cpass   = [t | t in ts, not late(t)]
@@ -72,7 +75,8 @@ class Punctuate(Operator):
         seen = tuples.select(sender.alias("sender"), pl.col(order.attribute).alias("value"))
         earlier, self._reached.value = advance(self._reached.value, seen)
         late = pl.when(order.is_late(self._type, tuples[order.attribute], earlier))
-        told = late.then(pl.lit(f"late: {order.attribute} is out of order by more than its slack"))
+        why = "not above the watermark" if order.watermark else "out of order by more than its slack"
+        told = late.then(pl.lit(f"late: {order.attribute} is {why}"))
         return self.reject_failures(tuples, pl.select(told).to_series())
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
@@ -105,5 +109,5 @@ class Punctuate(Operator):
         return now is not None and (before is None or self._type.key(before) != self._type.key(now))
 
     def _before(self, bound: Any, **about: Any) -> Punctuation:
-        below = interval(self._type, None, bound, False, False)
+        below = interval(self._type, None, bound, False, self.order.watermark)
         return Punctuation.of(self.schema, **{self.order.attribute: below, **about})

@@ -39,3 +39,6 @@ from xmlpunct.engine.plan.tuples import Project as Project
 from xmlpunct.engine.plan.tuples import Select as Select
 from xmlpunct.engine.plan.tuples import Sort as Sort
 from xmlpunct.engine.plan.tuples import Unnest as Unnest
+from xmlpunct.engine.plan.windows import Hop as Hop
+from xmlpunct.engine.plan.windows import Session as Session
+from xmlpunct.engine.plan.windows import WindowPromises as WindowPromises

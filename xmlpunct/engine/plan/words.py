@@ -23,7 +23,9 @@ def closed(node: Node, by: dict[str, list[Place]], whose: str = "its") -> str:
         attributes = list(dict.fromkeys(attribute for _, attribute in attributes_of))
         one = len(attributes) == 1
         name = attributes[0] if one else " / ".join(f"{s}.{a}" for s, a in attributes_of)
-        named.setdefault(of, []).append(name)
+        names = named.setdefault(of, [])
+        if name not in names:  # both ends of a window follow one timestamp
+            names.append(name)
     how = "closed its {}" if whose == "its" else "closed it by {}"
     ways = [f"{_each(of)} has {how.format(' or '.join(names))}" for of, names in named.items()]
     several = " (or several together)" if len(by) > 1 else ""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xmlpunct.engine.plan import (
     Difference,
     DupElim,
     GroupBy,
+    Hop,
     Intersect,
     Join,
     Merge,
@@ -14,8 +17,10 @@ from xmlpunct.engine.plan import (
     Project,
     Select,
     SemiJoin,
+    Session,
     Union,
     Unnest,
+    WindowPromises,
 )
 from xmlpunct.engine.rules.walk import conjuncts, everywhere, movable, on_side, renamed, select, substitute
 from xmlpunct.expressions.expression import Expression
@@ -27,8 +32,9 @@ def push_selects(root: Node) -> Node:
     """Move selections below operators that they do not depend on.
 
     All of a selection moves below project, merge, union, dupelim, intersect and difference. Conditions on keys move
-    below group-by. Conditions on one side move below joins: either side of an inner join, the preserved one of an outer
-    join, the left of a semijoin.
+    below group-by and session. Conditions on one side move below joins: either side of an inner join, the preserved one
+    of an outer join, the left of a semijoin. Conditions on the tuple itself move below what copies it: unnest, tumble
+    and hop. (A tuple that is dropped there is not rejected for a window that is beyond its type.)
     """
     return everywhere(root, _push)
 
@@ -43,8 +49,12 @@ def _push(node: Node) -> Node:
         # below, one that can fail would also reject duplicates, and tuples that never come out
         case Select(DupElim() | Union() | Intersect() | Difference() as below, p) if not can_fail(p):
             return _below_all(below, p)
-        case Select(Unnest() as below, p):
-            return _below_unnest(node, below, p)
+        case Select(Unnest() | Hop() as below, p):
+            return _below_copies(node, below, p)
+        case Select(Session() as below, p) if not can_fail(p):
+            return _below_keys(node, below, below.by, p)
+        case Select(WindowPromises(x) as below, p):
+            return below.over([_push(Select(x, p))])
         # its test of a left tuple cannot fail
         case Select(NotIn(left, right) as below, p):
             return below.over([_push(Select(left, p)), right])
@@ -53,7 +63,7 @@ def _push(node: Node) -> Node:
             return _below_join(node, below, p)
         # without keys there is one group, whatever is dropped; one that can fail has to reject the same groups
         case Select(GroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
-            return _below_groups(node, below, p)
+            return _below_keys(node, below, below.keys, p)
     return node
 
 
@@ -83,19 +93,19 @@ def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Nod
     return select(join.over(sides), [part for part in conjuncts(predicate) if part not in pushed])
 
 
-def _below_unnest(node: Node, unnest: Unnest, predicate: Expression) -> Node:
-    """Conditions on the tuple alone, unless they can fail: there may be no item to fail on."""
-    parts, own = conjuncts(predicate), set(unnest.input.schema.names)
+def _below_copies(node: Node, below: Unnest | Hop, predicate: Expression) -> Node:
+    """Conditions on the tuple alone, unless they can fail: there may be no item, or window, to fail on."""
+    parts, own = conjuncts(predicate), set(below.input.schema.names)
     lower = [p for p in parts if set(p.columns()) <= own and not can_fail(p)]
     if not lower:
         return node
-    return select(unnest.over([_push(select(unnest.input, lower))]), [p for p in parts if p not in lower])
+    return select(below.over([_push(select(below.input, lower))]), [p for p in parts if p not in lower])
 
 
-def _below_groups(node: Node, group: GroupBy, predicate: Expression) -> Node:
-    """Push conditions on keys alone, which drop whole groups."""
+def _below_keys(node: Node, below: GroupBy | Session, keys: Sequence[str], predicate: Expression) -> Node:
+    """Push conditions on keys alone, which drop whole groups, or sessions."""
     parts = conjuncts(predicate)
-    lower = [p for p in parts if set(p.columns()) <= set(group.keys)]
+    lower = [p for p in parts if set(p.columns()) <= set(keys)]
     if not lower:
         return node
-    return select(group.over([_push(select(group.input, lower))]), [p for p in parts if p not in lower])
+    return select(below.over([_push(select(below.input, lower))]), [p for p in parts if p not in lower])

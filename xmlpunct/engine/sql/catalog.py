@@ -10,6 +10,8 @@ from sqlglot import exp
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.dialect import at, check_comparable, namespaces_of, refuse, schema_of
+from xmlpunct.engine.sql.window_functions import Watermark
+from xmlpunct.engine.sql.windowing import watermark_order
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW, paths_of
 from xmlpunct.firehose.tcp import Address
@@ -123,8 +125,13 @@ def _flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
 
 
 def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
-    """What PUNCTUATE says. The file of senders, read now, has a value of the column's type on each line."""
+    """What PUNCTUATE or WATERMARK says. The file of senders, read now, has a value of its type on each line."""
     parts = statement.meta.get("order")
+    watermarks = [item for item in statement.this.expressions if isinstance(item, Watermark)]
+    if watermarks:
+        if parts is not None or len(watermarks) > 1:
+            refuse("one order per stream: a second WATERMARK, or PUNCTUATE beside it", watermarks[-1])
+        return watermark_order(watermarks[0], schema)
     if parts is None:
         return None
     for part in ("attribute", "by"):

@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from xmlpunct.arrays import ArrayType, array_of, check_path
 from xmlpunct.engine.sql.nesting import check_depth
-from xmlpunct.engine.sql.xml_syntax import XmlParser
+from xmlpunct.engine.sql.window_functions import WindowFunctionParser, without_emit
 from xmlpunct.errors import SchemaError, SqlError
 from xmlpunct.names import is_xml_name
 from xmlpunct.paths import read_path
@@ -38,7 +38,7 @@ class PunctSQL(Dialect):
     # Otherwise ORDER BY without NULLS would mean NULLS FIRST, as in some databases.
     NULL_ORDERING = "nulls_are_last"
 
-    class Parser(XmlParser):
+    class Parser(WindowFunctionParser):
         def _parse_create(self) -> exp.Create | exp.Command:
             start = self._prev
             if not self._match_text_seq("STREAM"):
@@ -98,7 +98,7 @@ class PunctSQL(Dialect):
             return option
 
         def _parse_stream_item(self) -> exp.Expr:
-            return self._parse_namespaces() or self._parse_stream_column()
+            return self._parse_namespaces() or self._parse_watermark() or self._parse_stream_column()
 
         def _parse_stream_column(self) -> exp.Expr:
             token = self._curr
@@ -154,6 +154,7 @@ def parse_statements(sql: str) -> list[exp.Expr]:
         tokens = dialect.tokenize(sql)
         _check_tokens(tokens, sql)
         check_depth(tokens, sql)
+        tokens = without_emit(tokens, sql)
         return [s for s in dialect.parser().parse(tokens, sql) if s is not None]
     except ParseError as error:
         first = error.errors[0]

@@ -16,6 +16,8 @@ from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joi
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Names, Relation
 from xmlpunct.engine.sql.unnesting import unnested
+from xmlpunct.engine.sql.window_functions import WindowTable
+from xmlpunct.engine.sql.windowing import windowed
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.provenance import is_attribute
 
@@ -100,14 +102,23 @@ class Tables:
         table, alias, joins = take(node, "this", "alias", "joins")
         label, columns = take(alias, "this", "columns") if alias else (None, None)
         shown = label.name if label else None
+        named: tuple[Relation, str | None]
         if isinstance(table, exp.Anonymous) and table.name.lower() == READ_XML:
             stream, name = self.context.files.read_xml(table)
             named = _scan(stream, shown or name, table), shown or name
+        elif isinstance(table, WindowTable):
+            named = self._windowed(table, shown)
         elif isinstance(table, exp.Identifier):
             named = self._named(table, shown)
         else:
             refuse("FROM reads a stream, a query of WITH, or a subquery", node)
         return self._chain(relabel(*named, tuple(columns or ())), joins or ())
+
+    def _windowed(self, table: WindowTable, label: str | None) -> tuple[Relation, str | None]:
+        """What a window table function gives, and its name here: that of what it reads."""
+        data = self.table(table.this) if _is_table(table.this) else self._plan(table.this, self.context)
+        relation = windowed(table, data)
+        return relation, label or next(iter(relation.tables), None)
 
     def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
         """A stream or a query of WITH, and its name here."""

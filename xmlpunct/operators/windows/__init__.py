@@ -1,0 +1,1 @@
+"""Windows as columns of a table: TUMBLE, HOP and SESSION."""
