@@ -12,6 +12,9 @@ from xmlpunct.operators.late_filter import LateFilter
 from xmlpunct.operators.limit import Limit
 from xmlpunct.operators.merge import Merge
 from xmlpunct.operators.not_in import NotIn
+from xmlpunct.operators.over import Call as OverCall
+from xmlpunct.operators.over import Frame as OverFrame
+from xmlpunct.operators.over import Over
 from xmlpunct.operators.partial_dupelim import PartialDupElim
 from xmlpunct.operators.partial_group_by import PartialGroupBy
 from xmlpunct.operators.prefix import SortKey
@@ -37,6 +40,9 @@ __all__ = [
     "Merge",
     "NotIn",
     "Operator",
+    "Over",
+    "OverCall",
+    "OverFrame",
     "PartialDupElim",
     "PartialGroupBy",
     "Pipeline",

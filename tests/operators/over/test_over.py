@@ -1,0 +1,149 @@
+"""over: what is final is out at every prefix, and what is promised is true."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.operators.harness import FEWER, assert_proper, check_table, give, restart
+from tests.oracle import bag
+from tests.oracle.cql.feeds import Input, Time
+from tests.oracle.cql.generate import MONEY, UNIT, Feeder
+from tests.oracle.over import Over as Expected
+from tests.oracle.over import released
+from tests.oracle.values import Row
+from xmlpunct.operators import Operator, Over, OverCall, OverFrame, SortKey
+from xmlpunct.operators.over.calls import AGGREGATES, FRAMED, FUNCTIONS
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
+
+BIDS = Schema.parse("k STRING, v INT, ts INT NOT NULL")
+NUMBERS = (INT, DOUBLE, MONEY)
+
+
+class Cased:
+    """A random stream, calls of one release over it, and what they are in the oracle."""
+
+    def __init__(self, seed: int, numeric_only: bool = False) -> None:
+        self.rng = rng = random.Random(seed)
+        type_ = rng.choice([INT, INT, DATE, TIMESTAMP])
+        self.unit = UNIT[type_]
+        high = rng.random() < 0.15
+        ts = Schema.parse(f"ts {type_} NOT NULL" + (" CHECK (ts <= 6)" if high and type_ is INT else ""))["ts"]
+        k = Schema.parse("k INT CHECK (k BETWEEN 0 AND 2)")["k"] if rng.random() < 0.2 else Attribute("k", INT)
+        others = [k, Attribute("v", rng.choice(NUMBERS)), Attribute("w", rng.choice([STRING, DOUBLE, INT]))]
+        attributes = [*others, ts]
+        rng.shuffle(attributes)
+        self.schema = Schema.of(attributes)
+        self.input = Input("s", self.schema, "ts")
+        self.by = rng.choice([(), ("k",), ("k",), ("k",), ("k", "w"), ("w",)])
+        more = rng.sample(["v", "w", "k"], rng.choice([0, 0, 0, 1, 2]))
+        self.order = [SortKey("ts"), *(SortKey(n, rng.random() < 0.5, rng.random() < 0.5) for n in more)]
+        first = self.call(0)
+        self.calls = [first]
+        for i in range(1, 40):
+            call = self.call(i)
+            if call.release == first.release and len(self.calls) < 3:
+                self.calls.append(call)
+
+    def call(self, number: int) -> OverCall:
+        rng, unit = self.rng, self.rng.choice(["ROWS", "RANGE"])
+        function = rng.choice(FUNCTIONS)
+        start, end = rng.choice([None, None, -3, -2, -1, 0]), rng.choice([None, 0, 0, 0, -1, 1, 2])
+        if rng.random() < 0.1:
+            start, end = rng.choice([(1, 2), (1, 1), (2, None), (-1, -2)])
+        if unit == "RANGE":
+            if len(self.order) > 1:
+                start, end = (None if x is None else 0 for x in (start, end))
+            start, end = (None if x is None else x * self.unit for x in (start, end))
+        names = [a.name for a in self.schema if a.type in NUMBERS or function not in ("SUM", "AVG")]
+        names = [n for n in names if n != "ts"] if function in ("SUM", "AVG") else names
+        argument: str | None = rng.choice(names)
+        if function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK", "NTILE"):
+            argument = None
+        if function == "COUNT" and rng.random() < 0.3:
+            argument = None
+        count = rng.choice([1, 1, 2, 3])
+        return OverCall(function, f"r{number}", argument, count, None, OverFrame(unit, start, end))
+
+    def make(self) -> Operator:
+        return Over(self.schema, self.by, self.order, self.calls)
+
+    def expected(self, call: OverCall) -> Expected:
+        place, frame = self.schema.index, call.frame
+        order = tuple((place(k.column), k.descending, k.nulls_first) for k in self.order)
+        argument = None if call.argument is None else place(call.argument)
+        by = tuple(map(place, self.by))
+        return Expected(call.function, order, by, argument, call.count, frame.unit, frame.start, frame.end)
+
+
+def without(some: Iterable[Row], others: Iterable[Row]) -> list[Row]:
+    """The difference of two bags."""
+    left, rest = bag(others), []
+    for t in some:
+        (same,) = bag([t])
+        if left[same]:
+            left[same] -= 1
+        else:
+            rest.append(t)
+    return rest
+
+
+def check(seed: int) -> Counter[str]:
+    """One case, in two slicings."""
+    case = Cased(seed)
+    rng, width = case.rng, len(case.schema)
+    feeder = Feeder(rng, {"s": case.input}, Time.of([case.input]), 0, case.unit)
+    elements = [e for _, e in feeder.feed(5, 26)]
+    happened: Counter[str] = Counter()
+    for _ in range(2):
+        operator = case.make()
+        out: list[Tuple] = []
+        said: list[Punctuation] = []
+        at = 0
+        while at < len(elements):
+            size = rng.choice([1, 1, 2, 5])
+            output = give(operator, 0, elements[at : at + size])
+            at += size
+            assert_proper(output.tuples.rows(), said)
+            out += output.tuples.rows()
+            said += output.punctuations
+            feed = [("s", e) for e in elements[:at]]
+            for i, call in enumerate(case.calls):
+                given_ = bag((*t[:width], t[width + i]) for t in out)
+                wanted = bag(released(case.expected(call), case.input, feed).elements())
+                assert given_ == wanted, f"{seed}: {call} {call.frame} {case.order} BY {case.by} after {at}"
+            waiting = without((t for _, t in feed if not isinstance(t, Punctuation)), [t[:width] for t in out])
+            for p in [e for _, e in feed if isinstance(e, Punctuation)]:
+                free = not any(match(t, p) for t in waiting)
+                assert free is any(q.patterns[:width] == p.patterns for q in said), f"{seed}: {p} after {at}"
+            if at < len(elements):
+                happened["early"] += bool(output.tuples.height)
+            if rng.random() < 0.3:
+                operator = restart(case.make, operator)
+            assert not operator.rejects
+        if elements and isinstance(elements[-1], Punctuation) and elements[-1].is_everything:
+            assert (operator.state.rows, operator.state.held) == (0, 0), seed
+            happened["ended"] += 1
+    return happened
+
+
+@FEWER
+@given(st.integers(0, 10**9))
+def test_what_is_final_is_out(seed: int) -> None:
+    check(seed)
+
+
+def test_the_cases_say_something() -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(25):
+        happened += check(seed)
+    assert happened["early"] > 40
+    assert happened["ended"] > 25
