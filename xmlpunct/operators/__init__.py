@@ -15,6 +15,7 @@ from xmlpunct.operators.not_in import NotIn
 from xmlpunct.operators.over import Call as OverCall
 from xmlpunct.operators.over import Frame as OverFrame
 from xmlpunct.operators.over import Over
+from xmlpunct.operators.over import Release as OverRelease
 from xmlpunct.operators.partial_dupelim import PartialDupElim
 from xmlpunct.operators.partial_group_by import PartialGroupBy
 from xmlpunct.operators.prefix import SortKey
@@ -43,6 +44,7 @@ __all__ = [
     "Over",
     "OverCall",
     "OverFrame",
+    "OverRelease",
     "PartialDupElim",
     "PartialGroupBy",
     "Pipeline",

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable
-from decimal import Decimal
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.harness import FEWER, assert_proper, check_table, give, restart
+from tests.operators.harness import FEWER, assert_proper, give, restart
 from tests.oracle import bag
-from tests.oracle.cql.feeds import Input, Time
+from tests.oracle.cql.feeds import Feed, Input, Time
 from tests.oracle.cql.generate import MONEY, UNIT, Feeder
 from tests.oracle.over import Over as Expected
-from tests.oracle.over import released
+from tests.oracle.over import partitions
 from tests.oracle.values import Row
+from tests.oracle.windows import ends, key, leaf
 from xmlpunct.operators import Operator, Over, OverCall, OverFrame, SortKey
-from xmlpunct.operators.over.calls import AGGREGATES, FRAMED, FUNCTIONS
+from xmlpunct.operators.over.calls import FUNCTIONS
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
+from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP
 
 BIDS = Schema.parse("k STRING, v INT, ts INT NOT NULL")
 NUMBERS = (INT, DOUBLE, MONEY)
@@ -36,8 +36,14 @@ class Cased:
         type_ = rng.choice([INT, INT, DATE, TIMESTAMP])
         self.unit = UNIT[type_]
         high = rng.random() < 0.15
-        ts = Schema.parse(f"ts {type_} NOT NULL" + (" CHECK (ts <= 6)" if high and type_ is INT else ""))["ts"]
-        k = Schema.parse("k INT CHECK (k BETWEEN 0 AND 2)")["k"] if rng.random() < 0.2 else Attribute("k", INT)
+        ts = Schema.parse(f"ts {type_} NOT NULL" + (" CHECK (ts <= 6)" if high and type_ is INT else ""))[
+            "ts"
+        ]
+        k = (
+            Schema.parse("k INT CHECK (k BETWEEN 0 AND 2)")["k"]
+            if rng.random() < 0.2
+            else Attribute("k", INT)
+        )
         others = [k, Attribute("v", rng.choice(NUMBERS)), Attribute("w", rng.choice([STRING, DOUBLE, INT]))]
         attributes = [*others, ts]
         rng.shuffle(attributes)
@@ -84,6 +90,21 @@ class Cased:
         return Expected(call.function, order, by, argument, call.count, frame.unit, frame.start, frame.end)
 
 
+def released(op: Expected, given: Input, feed: Feed) -> Counter[Row]:
+    """What must be out: `tests.oracle.over.released`, but closed is what all punctuations together close."""
+    closes, tuples = leaf(given, feed)
+    first, last = ends(given.type)
+    found: Counter[Row] = Counter()
+    for k, part in partitions(op, tuples).items():
+        spans = closes.spans(key(given, tuple(given.places.index(i) for i in op.by), k))
+        bound = spans[0][1] if spans and spans[0][0] == first else first - 1
+        closed = math.inf if bound == last else bound
+        values = op.values(given, part)
+        count = sum(ts <= closed for _, _, _, ts in values)
+        found.update((*row, value) for row, value, i, ts in values if op.is_out(i, ts, closed, count))
+    return found
+
+
 def without(some: Iterable[Row], others: Iterable[Row]) -> list[Row]:
     """The difference of two bags."""
     left, rest = bag(others), []
@@ -120,7 +141,9 @@ def check(seed: int) -> Counter[str]:
                 given_ = bag((*t[:width], t[width + i]) for t in out)
                 wanted = bag(released(case.expected(call), case.input, feed).elements())
                 assert given_ == wanted, f"{seed}: {call} {call.frame} {case.order} BY {case.by} after {at}"
-            waiting = without((t for _, t in feed if not isinstance(t, Punctuation)), [t[:width] for t in out])
+            waiting = without(
+                (t for _, t in feed if not isinstance(t, Punctuation)), [t[:width] for t in out]
+            )
             for p in [e for _, e in feed if isinstance(e, Punctuation)]:
                 free = not any(match(t, p) for t in waiting)
                 assert free is any(q.patterns[:width] == p.patterns for q in said), f"{seed}: {p} after {at}"

@@ -11,6 +11,7 @@ from xmlpunct.engine.plan import (
     Merge,
     Node,
     NotIn,
+    Over,
     Project,
     Select,
     SemiJoin,
@@ -27,8 +28,8 @@ def push_selects(root: Node) -> Node:
     """Move selections below operators that they do not depend on.
 
     All of a selection moves below project, merge, union, dupelim, intersect and difference. Conditions on keys move
-    below group-by. Conditions on one side move below joins: either side of an inner join, the preserved one of an outer
-    join, the left of a semijoin.
+    below group-by and over. Conditions on one side move below joins: either side of an inner join, the preserved one of
+    an outer join, the left of a semijoin.
     """
     return everywhere(root, _push)
 
@@ -53,6 +54,9 @@ def _push(node: Node) -> Node:
             return _below_join(node, below, p)
         # without keys there is one group, whatever is dropped; one that can fail has to reject the same groups
         case Select(GroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
+            return _below_groups(node, below, p)
+        # a condition on keys drops whole partitions
+        case Select(Over() as below, p) if below.keys and not below.can_fail and not can_fail(p):
             return _below_groups(node, below, p)
     return node
 
@@ -92,7 +96,7 @@ def _below_unnest(node: Node, unnest: Unnest, predicate: Expression) -> Node:
     return select(unnest.over([_push(select(unnest.input, lower))]), [p for p in parts if p not in lower])
 
 
-def _below_groups(node: Node, group: GroupBy, predicate: Expression) -> Node:
+def _below_groups(node: Node, group: GroupBy | Over, predicate: Expression) -> Node:
     """Push conditions on keys alone, which drop whole groups."""
     parts = conjuncts(predicate)
     lower = [p for p in parts if set(p.columns()) <= set(group.keys)]

@@ -21,11 +21,11 @@ FUNCTIONS = (*FRAMED, *OFFSETS, *RANKS, *SHARES)
 
 
 class Release(NamedTuple):
-    """When a row is final: once it is closed (``closed``), and ``count`` closed rows are behind it (``rows``), or the
-    ``count`` instants behind it are closed too (``range``); or once its partition is closed for ever (``end``)."""
+    """When a row is final: once it is closed (``closed``), and ``ahead`` closed rows are behind it (``rows``), or the
+    ``ahead`` instants behind it are closed too (``range``); or once its partition is closed for ever (``end``)."""
 
     kind: str
-    count: int = 0
+    ahead: int = 0
 
 
 CLOSED, END = Release("closed"), Release("end")
@@ -79,7 +79,7 @@ class Call:
     @property
     def is_running(self) -> bool:
         """Whether its frame begins with the partition, so that it needs a summary of the rows that are forgotten."""
-        return self.function in FRAMED and self.frame.start is None and self.function != "LAST_VALUE"
+        return self.function in FRAMED and self.frame.start is None
 
     @property
     def goes_by_ties(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import Flags, integers
+from xmlpunct.arrow import Flags, booleans, integers
 from xmlpunct.frames import join
 from xmlpunct.operators.arrangement import Arrangement, distinct
 from xmlpunct.operators.groups import ALL
@@ -60,7 +60,9 @@ class Over(Operator):
         self._values = [Values(call, i, schema) for i, call in enumerate(calls)]
         self._rows_before = max(call.rows_before for call in calls)
         instants = max(call.instants_before for call in calls)
-        self._instants_before = instants + self._release.count * (self._release.kind == "range") if instants else 0
+        self._instants_before = (
+            instants + self._release.ahead * (self._release.kind == "range") if instants else 0
+        )
         summary = {name: column for values in self._values for name, column in values.summary.items()}
         self._none = {name: value for name, (_, value) in summary.items()}
         empty = schema.empty() if keys else schema.empty().with_columns(pl.lit(0).alias(ALL))
@@ -94,7 +96,9 @@ class Over(Operator):
         ends = self._closed.ends(closed)
         final = self._closed.older(ends if self._release == END else closed, 0)
         waiting = self._waiting.matching(final)
-        tail = self._tail.matching(self._closed.older(ends if self._instants_before == 0 else closed, self._instants_before))
+        tail = self._tail.matching(
+            self._closed.older(ends if self._instants_before == 0 else closed, self._instants_before)
+        )
         keys = distinct(pl.concat([self._waiting.take(waiting, self._by), self._tail.take(tail, self._by)]))
         passed = self.schema.empty()
         if keys.height:
@@ -112,7 +116,14 @@ class Over(Operator):
             integers("$is_new", np.repeat([0, 1], [len(tail), len(waiting)])),
         )
         numbers = integers(GROUP, np.arange(keys.height))
-        group = join(rows.select(self._by), keys.with_columns(numbers), self._by, "left", nulls_equal=True, order="left")
+        group = join(
+            rows.select(self._by),
+            keys.with_columns(numbers),
+            self._by,
+            "left",
+            nulls_equal=True,
+            order="left",
+        )
         segment = Segment(
             rows.with_columns(group[GROUP]), keys.height, self._order, self._ties, self._closed.instants.type
         )
@@ -155,7 +166,8 @@ class Over(Operator):
         number = np.full(keys.height, len(rows))
         number[places] = np.arange(len(rows))
         none = self._summary.empty.clear(1).with_columns(
-            pl.lit(value).cast(self._summary.empty.schema[name]).alias(name) for name, value in self._none.items()
+            pl.lit(value).cast(self._summary.empty.schema[name]).alias(name)
+            for name, value in self._none.items()
         )
         known = pl.concat([self._summary.take(rows), none])[number]
         return known.with_columns(keys[name] for name in self._by)
@@ -167,11 +179,11 @@ class Over(Operator):
         results, reasons = [], pl.Series([None], dtype=pl.String).new_from_index(0, len(rows))
         for attribute, values in zip(self.schema.attributes[len(given) :], self._values, strict=True):
             column, failed = values.of(segment, kept, known, rows)
-            results.append(column.alias(attribute.name))
+            results.append(column.alias(attribute.name).cast(attribute.type.dtype))
             if failed is not None and failed.any():
                 told = pl.Series([f"{attribute.name} does not fit {attribute.type}"])
                 reasons = told.zip_with(failed & reasons.is_null(), reasons)
-        passed = columns.hstack(results).cast(self.schema.dtypes)
+        passed = columns.hstack(results)
         return self.reject_failures(passed, reasons) if reasons.null_count() < len(reasons) else passed
 
     def _forget(
@@ -209,4 +221,4 @@ class Over(Operator):
         for values in self._values:
             columns |= {c.name: c for c in values.summarized(segment, kept, segment.starts, left)}
         summary = kept.with_columns(column.alias(name) for name, column in columns.items())
-        self._summary.append(summary.filter(pl.Series(~for_ever)).select(self._summary.empty.columns))
+        self._summary.append(summary.filter(booleans(~for_ever)).select(self._summary.empty.columns))

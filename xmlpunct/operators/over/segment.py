@@ -73,7 +73,9 @@ class Segment:
                 if frame.start == 0
                 else self._at(rows, frame.start, "left")
             )
-            high = ends if frame.end is None else last if frame.end == 0 else self._at(rows, frame.end, "right")
+            high = (
+                ends if frame.end is None else last if frame.end == 0 else self._at(rows, frame.end, "right")
+            )
         return low, np.maximum(low, high)
 
     def _at(self, rows: Places, offset: int, side: Side) -> Places:
@@ -89,7 +91,8 @@ class Segment:
             found = np.where(steps <= room, np.searchsorted(known, moved, side), beyond)
         width = len(known) + 1
         whole = self.group * width + np.searchsorted(known, self.instants)
-        return np.searchsorted(whole, self.group[rows] * width + found)
+        places: Places = np.searchsorted(whole, self.group[rows] * width + found)
+        return places
 
 
 def _near(offset: int) -> int:

@@ -44,7 +44,8 @@ class Sums:
     def over(self, low: Places, high: Places, before: Before | None) -> tuple[pl.DataFrame, Exact | None]:
         """The partial columns of some frames, and the exact sums."""
         sums = pl.DataFrame(
-            [c.gather(high) - c.gather(low) for c in self._running.iter_columns()], schema=self._running.schema
+            [c.gather(high) - c.gather(low) for c in self._running.iter_columns()],
+            schema=self._running.schema,
         )
         exact = None if self._exact is None else self._exact[high] - self._exact[low]
         if before is not None:
@@ -99,7 +100,10 @@ def _terms(a: Accumulator) -> list[pl.Expr]:
         return [count]
     if a.type is DOUBLE:
         special = {"nan": value.is_nan(), "above": value == float("inf"), "below": value == -float("inf")}
-        return [count, *(e.fill_null(False).cast(pl.Int64).alias(f"{a.prefix}.{n}") for n, e in special.items())]
+        return [
+            count,
+            *(e.fill_null(False).cast(pl.Int64).alias(f"{a.prefix}.{n}") for n, e in special.items()),
+        ]
     if isinstance(a.type, DecimalType):
         digits = unscaled(value)
         parts = {"high": digits // HALF, "low": digits % HALF}
@@ -124,6 +128,7 @@ def _rounded(sums: Exact, counts: Exact | int) -> NDArray[np.float64]:
     beyond = np.abs(sums) >= _BEYOND * counts
     infinite = np.where(sums > 0, np.inf, -np.inf)
     finite = np.where(beyond, 0, sums)
-    found: NDArray[np.float64] = np.where(beyond, infinite, np.true_divide(finite, counts * _UNIT).astype(float))
+    found: NDArray[np.float64] = np.where(
+        beyond, infinite, np.true_divide(finite, counts * _UNIT).astype(float)
+    )
     return found
-

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import floats, integers
+from xmlpunct.arrow import booleans, floats, integers
 from xmlpunct.operators.aggregate import Accumulator
 from xmlpunct.operators.over.calls import OFFSETS, RANKS, SHARES, VALUES, Call
 from xmlpunct.operators.over.segment import Places, Segment
@@ -43,7 +43,9 @@ class Values:
         if call.function in VALUES:
             return {ROWS: (pl.Int64(), 0), self._name: (self._type.dtype, None)}
         if is_exact(self._a):
-            dtypes = {k: pl.String() if isinstance(v, str) else pl.Int64() for k, v in nothing(self._a).items()}
+            dtypes = {
+                k: pl.String() if isinstance(v, str) else pl.Int64() for k, v in nothing(self._a).items()
+            }
             return {name: (dtypes[name], value) for name, value in nothing(self._a).items()}
         partials = empty.select(self._a.partials()).schema
         return {name: (dtype, nothing(self._a)[name]) for name, dtype in partials.items()}
@@ -69,7 +71,7 @@ class Values:
             if call.default is None:
                 return found, None
             defaults = segment.rows[call.default].gather(rows)
-            return found.zip_with(pl.Series(there), defaults), None
+            return found.zip_with(booleans(there), defaults), None
         low, high = segment.frames(call.frame, rows)
         before = (kept, group) if call.is_running else None
         if call.function in VALUES:
@@ -80,7 +82,9 @@ class Values:
         sums = Sums(self._a, segment.rows)
         return sums.finish(*sums.over(low, high, before))
 
-    def summarized(self, segment: Segment, kept: pl.DataFrame, low: Places, high: Places) -> Iterable[pl.Series]:
+    def summarized(
+        self, segment: Segment, kept: pl.DataFrame, low: Places, high: Places
+    ) -> Iterable[pl.Series]:
         """The summary of each partition once its rows from ``low`` to ``high`` are forgotten too."""
         if not self.call.is_running:
             return []
@@ -95,7 +99,10 @@ class Values:
     def _picked(self, column: pl.Series, low: Places, high: Places, before: Before | None) -> pl.Series:
         """FIRST_VALUE, LAST_VALUE, NTH_VALUE."""
         if self.call.function == "LAST_VALUE":
-            return _gathered(column, high - 1, high > low)
+            found, there = _gathered(column, high - 1, high > low), high > low
+            if before is None or there.all():
+                return found
+            return found.zip_with(booleans(there), before[0][self._name].gather(before[1]))
         place = 0 if self.call.function == "FIRST_VALUE" else min(self.call.count, 2**62) - 1
         if before is None:
             return _gathered(column, low + place, low + place < high)
@@ -103,7 +110,7 @@ class Values:
         forgotten = kept[ROWS].to_numpy()[group]
         at = low + place - forgotten
         found = _gathered(column, at, (at >= low) & (at < high))
-        return found.zip_with(pl.Series(forgotten <= place), kept[self._name].gather(group))
+        return found.zip_with(booleans(forgotten <= place), kept[self._name].gather(group))
 
     def _rank(self, segment: Segment, kept: pl.DataFrame, released: Places, rows: Places) -> pl.Series:
         """ROW_NUMBER, RANK, DENSE_RANK."""
@@ -168,4 +175,4 @@ def _gathered(column: pl.Series, at: Places, there: NDArray[np.bool_]) -> pl.Ser
     if not len(column):
         return column.clear(len(at))
     found = column.gather(np.where(there, at, 0))
-    return found if there.all() else found.zip_with(pl.Series(there), found.clear(1))
+    return found if there.all() else found.zip_with(booleans(there), found.clear(1))
