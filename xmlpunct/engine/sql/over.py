@@ -65,6 +65,7 @@ class Overs:
         self._windows = {only(w, "this", tuple(w.args)).name: w for w in windows}
         if len(self._windows) < len(windows):
             refuse("two windows have one name", windows[-1])
+        self._used = set[str]()
         self._names = Unused(relation.node.schema.names)
         self._inputs: dict[Expression, str] = {}
         self._calls: dict[tuple[Specification, ops.OverCall], tuple[Column, exp.Expr]] = {}
@@ -87,22 +88,39 @@ class Overs:
             self._calls[known] = Column(attribute.type, attribute.nullable, name), node
         return self._calls[known][0]
 
+    @property
+    def first(self) -> exp.Expr:
+        """The first call."""
+        return next(iter(self._calls.values()))[1]
+
+    def check(self) -> None:
+        """Refuse a WINDOW that no call refers to, for nothing else would read it."""
+        for name, window in self._windows.items():
+            if name not in self._used:
+                refuse(f"no call goes OVER {name}", window)
+
     def plan(self) -> Node:
         """What the query reads, with the columns of results."""
         below = self._relation.node
         computed = tuple((name, e) for e, name in self._inputs.items() if name not in below.schema)
         if computed:
             below = Project(below, (*plain(below, below.schema.names), *computed))
-        nodes: dict[tuple[Specification, ops.OverRelease], list[ops.OverCall]] = {}
+        by_spec: dict[Specification, dict[ops.OverRelease, list[ops.OverCall]]] = {}
         for (spec, call), (column, origin) in self._calls.items():
             if call.goes_by_ties and any(isinstance(a.type, ArrayType) for a in below.schema):
                 refuse(
                     "rows may tie that differ in an array alone: SELECT the other columns in a subquery",
                     origin,
                 )
-            nodes.setdefault((spec, call.release), []).append(replace(call, name=column.name))
-        for (spec, _), calls in nodes.items():
-            below = Over(below, spec.keys, spec.order, tuple(calls))
+            by_spec.setdefault(spec, {}).setdefault(call.release, []).append(replace(call, name=column.name))
+        for spec, nodes in by_spec.items():
+            if (
+                len(nodes) > 1
+            ):  # equal rows have to stand in one order in all of them, which their numbers say
+                place = ops.OverCall("ROW_NUMBER", self._names.take("ROW_NUMBER() OVER"))
+                nodes = {place.release: [place, *nodes.pop(place.release, [])], **nodes}
+            for calls in nodes.values():
+                below = Over(below, spec.keys, spec.order, tuple(calls))
         return below
 
     def _input(self, expression: Expression) -> str:
@@ -124,7 +142,8 @@ class Overs:
             if not places or name in seen:
                 refuse(f"no window {name} here: WINDOW {name} AS (...) makes it", alias)
             seen.add(name)
-            base = list(self._windows.values())[places[0]]
+            known, base = list(self._windows.items())[places[0]]
+            self._used.add(known)
             its, its_order, its_frame, alias = take(
                 base, "partition_by", "order", "spec", "alias", unread=("this", "over")
             )

@@ -122,20 +122,19 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
         qualified = Scalars(relation, "QUALIFY", over=overs.add).condition(
             from_aliases(only(qualify, "this"), listed, relation)
         )
-        if not any(qualify.find_all(exp.Window)) and not overs:
+        if not overs:
             refuse("QUALIFY is about results of OVER: say WHERE", qualify)
+    overs.check()
     below: Node = relation.node
-    if grouping.keys or grouping.aggregates or group is not None or having is not None:
+    is_grouped = bool(grouping.keys or grouping.aggregates or group is not None or having is not None)
+    if is_grouped and overs:
+        refuse("OVER and GROUP BY in one SELECT: put the GROUP BY in a subquery", overs.first)
+    if is_grouped:
         below = grouping.plan()
         columns = [grouping.above(column, scalars.places) for column in columns]
         hidden = [grouping.above(column, keys.places) for column in hidden]
         if condition is not None:
             below = Select(below, grouping.above(condition, tests.places))
-        if overs or qualified is not None:
-            refuse(
-                "OVER and GROUP BY in one SELECT: put the GROUP BY in a subquery",
-                node.find(exp.Window) or node,
-            )
     elif overs:
         below = overs.plan()
     if qualified is not None:
