@@ -37,6 +37,9 @@ class _Down:
     def __init__(self, key: Any) -> None:
         self.key = key
 
+    def __repr__(self) -> str:
+        return f"down {self.key!r}"  # tests/oracle/over.py counts different ones by their texts
+
     def __lt__(self, other: _Down) -> bool:
         return bool(other.key < self.key)
 

@@ -21,6 +21,7 @@ from xmlpunct.engine.plan import (
     Merge,
     Node,
     NotIn,
+    Over,
     Project,
     Punctuate,
     Scan,
@@ -35,8 +36,9 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.functions import call, cast, literal
-from xmlpunct.operators import Aggregate, SortKey
+from xmlpunct.operators import Aggregate, OverCall, OverFrame, SortKey
 from xmlpunct.operators.join_output import PRESERVED
+from xmlpunct.operators.over.calls import FUNCTIONS
 from xmlpunct.operators.windows.frame import Frame
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, DecimalType, Type
@@ -44,6 +46,8 @@ from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, XML, D
 ARRAYS = [s for s in STREAMS if any(isinstance(a.type, ArrayType) for a in s.schema)]
 _UNITS = {INT: (1, 0), DATE: (1, DATE.ordinal(date(1970, 1, 1))), TIMESTAMP: (6 * 3600 * 10**6, 0)}
 """Of the types of a timestamp: in what lengths of windows are counted here, and the default origin."""
+INSTANTS: dict[Type, int] = {INT: 1, DATE: 1, TIMESTAMP: 3600 * 10**6}
+"""Types of timestamps, with steps of frames."""
 Sides = tuple[Node, Node, tuple[tuple[str, str], ...], Expression | None]
 
 
@@ -78,7 +82,7 @@ class Grower:
         if depth == 0 or self.coin(0.1):
             return self.scan()
         kinds = [self.select, self.project, self.dupelim, self.group, self.group, self.merge, self.union]
-        kinds += [self.join, self.join, self.join, self.semijoin, self.semijoin, self.not_in]
+        kinds += [self.join, self.join, self.join, self.semijoin, self.semijoin, self.not_in, self.over]
         kinds += [self.window, self.window]
         return self.rng.choice([*kinds, self.intersect, self.difference])(depth - 1)
 
@@ -216,6 +220,47 @@ class Grower:
             functions += ["SUM", "AVG"] if type_ in (INT, DOUBLE) else []
             found.append(Aggregate(self.rng.choice(functions), name, self.coin(0.3), self.name()))
         return GroupBy(below, tuple(keys), tuple(found[self.rng.choice([0, 1]) :] or found))
+
+    def over(self, depth: int) -> Node:
+        """Calls with OVER, in the order of a column that is not null, or made so."""
+        below = self.grow(depth)
+        firsts = [a.name for a in below.schema if not a.nullable and a.type in INSTANTS]
+        if not firsts:
+            kept = [(name, column(below.schema, name)) for name in below.schema.names]
+            made: Expression = self.one(INT)
+            if ages := [a for a in below.schema if a.type in INSTANTS]:
+                a = self.rng.choice(ages)
+                made = call("COALESCE", column(below.schema, a.name), self.one(a.type))
+            firsts = [self.name()]
+            below = Project(below, (*kept, (firsts[0], made)))
+        first = self.rng.choice(firsts)
+        others = [name for name in below.schema.names if name != first]
+        keys = self.rng.sample(others, min(len(others), self.rng.choice([0, 1, 1, 1, 2])))
+        more = self.rng.sample(others, min(len(others), self.rng.choice([0, 0, 1])))
+        order = [SortKey(first), *(SortKey(n, self.coin(0.5), self.coin(0.5)) for n in more)]
+        calls = [self.windowed(below.schema, order) for _ in range(4)]
+        alike = [c for c in calls if c.release == calls[0].release]
+        return Over(below, tuple(keys), tuple(order), tuple(alike))
+
+    def windowed(self, schema: Schema, order: Sequence[SortKey]) -> OverCall:
+        """A call whose value DuckDB says too: in RANGE it does not say which peer is the first."""
+        argument = self.rng.choice(schema.names)
+        type_ = schema[argument].type
+        sums = ("SUM",) * (isinstance(type_, DecimalType) or type_ in (INT, DOUBLE)) + ("AVG",) * (
+            type_ is INT
+        )
+        function = self.rng.choice([f for f in FUNCTIONS if f not in ("SUM", "AVG") or f in sums])
+        picks = function in ("FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
+        unit = "ROWS" if picks else self.rng.choice(["ROWS", "RANGE"])
+        start, end = self.rng.choice([None, -2, -1, 0]), self.rng.choice([None, 0, 0, 1, 2])
+        if unit == "RANGE":
+            step = INSTANTS[schema[order[0].column].type] if len(order) == 1 else 0
+            start, end = (None if x is None else x * step for x in (start, end))
+        without = function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK", "NTILE")
+        given = None if without or (function == "COUNT" and self.coin(0.3)) else argument
+        count = self.rng.choice([1, 1, 2, 3])
+        default = argument if function in ("LAG", "LEAD") and self.coin(0.3) else None
+        return OverCall(function, self.name(), given, count, default, OverFrame(unit, start, end))
 
     # Several inputs
 

@@ -8,8 +8,9 @@ from datetime import date
 from xmlpunct.arrays import ArrayType
 from xmlpunct.engine import plan
 from xmlpunct.expressions.expression import Call, Expression, Literal
-from xmlpunct.operators import Aggregate
-from xmlpunct.types import DATE, INT, TIMESTAMP, DecimalType
+from xmlpunct.operators import Aggregate, OverCall
+from xmlpunct.operators.over.calls import FRAMED
+from xmlpunct.types import DATE, INT, TIMESTAMP, DecimalType, Type
 
 SETS = {plan.Merge: "UNION ALL", plan.Union: "UNION", plan.Intersect: "INTERSECT", plan.Difference: "EXCEPT"}
 
@@ -135,6 +136,44 @@ class Printer:
         rest = [f"{quoted(n)} NULLS LAST" for n in node.schema.names if n not in named]
         return ", ".join(items + (rest if self.duck else []))
 
+    def over(self, node: plan.Over, below: str) -> str:
+        """Calls with OVER. To DuckDB ties are said where they matter: they go by all other columns."""
+        by = f"PARTITION BY {listed(node.keys)} " if node.keys else ""
+        order = [
+            f"{quoted(k.column)}{' DESC' * k.descending} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
+            for k in node.order
+        ]
+        named = [k.column for k in node.order]
+        ties = [f"{quoted(n)} NULLS LAST" for n in node.input.schema.names if n not in named]
+        type_ = node.input.schema[named[0]].type
+        calls = []
+        for c in node.calls:
+            arguments = [quoted(c.argument)] if c.argument else ["*"] if c.function == "COUNT" else []
+            arguments += [str(c.count)] if c.function in ("LAG", "LEAD", "NTH_VALUE", "NTILE") else []
+            arguments += [] if c.default is None else [quoted(c.default)]
+            frame = ""
+            if c.function in FRAMED:
+                ends = (
+                    self.bound(c.frame.start, "PRECEDING", c, type_),
+                    self.bound(c.frame.end, "FOLLOWING", c, type_),
+                )
+                frame = f" {c.frame.unit} BETWEEN {ends[0]} AND {ends[1]}"
+            said = ", ".join([*order, *(ties if self.duck and c.goes_by_ties else [])])
+            calls.append(
+                f"{c.function}({', '.join(arguments)}) OVER ({by}ORDER BY {said}{frame}) AS {quoted(c.name)}"
+            )
+        return f"SELECT *, {', '.join(calls)} FROM {below}"
+
+    def bound(self, offset: int | None, unbounded: str, call: OverCall, type_: Type) -> str:
+        if offset is None or offset == 0:
+            return f"UNBOUNDED {unbounded}" if offset is None else "CURRENT ROW"
+        length = str(abs(offset))
+        if call.frame.unit == "RANGE" and type_ is DATE:
+            length = f"INTERVAL '{length}' DAY"
+        if call.frame.unit == "RANGE" and type_ is TIMESTAMP:
+            length = f"INTERVAL '{abs(offset) // 1_000_000}' SECOND"
+        return f"{length} {'PRECEDING' if offset < 0 else 'FOLLOWING'}"
+
     def unnest(self, node: plan.Unnest, below: str) -> str:
         """The items of an array. DuckDB has each as one value."""
         type_ = node.input.schema[node.array].type
@@ -217,6 +256,8 @@ class Printer:
             return f"SELECT {columns} FROM {below[0]}"
         if isinstance(node, plan.Unnest):
             return self.unnest(node, below[0])
+        if isinstance(node, plan.Over):
+            return self.over(node, below[0])
         if isinstance(node, plan.DupElim):
             return f"SELECT DISTINCT * FROM {below[0]}"
         if isinstance(node, plan.GroupBy):

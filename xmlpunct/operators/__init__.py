@@ -12,6 +12,10 @@ from xmlpunct.operators.late_filter import LateFilter
 from xmlpunct.operators.limit import Limit
 from xmlpunct.operators.merge import Merge
 from xmlpunct.operators.not_in import NotIn
+from xmlpunct.operators.over import Call as OverCall
+from xmlpunct.operators.over import Frame as OverFrame
+from xmlpunct.operators.over import Over
+from xmlpunct.operators.over import Release as OverRelease
 from xmlpunct.operators.partial_dupelim import PartialDupElim
 from xmlpunct.operators.partial_group_by import PartialGroupBy
 from xmlpunct.operators.prefix import SortKey
@@ -40,6 +44,10 @@ __all__ = [
     "Merge",
     "NotIn",
     "Operator",
+    "Over",
+    "OverCall",
+    "OverFrame",
+    "OverRelease",
     "PartialDupElim",
     "PartialGroupBy",
     "Pipeline",

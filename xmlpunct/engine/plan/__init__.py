@@ -22,6 +22,7 @@ from xmlpunct.engine.plan.node import Unary as Unary
 from xmlpunct.engine.plan.node import column as column
 from xmlpunct.engine.plan.node import fresh as fresh
 from xmlpunct.engine.plan.node import plain as plain
+from xmlpunct.engine.plan.over import Over as Over
 from xmlpunct.engine.plan.query import Opened as Opened
 from xmlpunct.engine.plan.query import Query as Query
 from xmlpunct.engine.plan.query import numbered as numbered

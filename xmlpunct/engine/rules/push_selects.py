@@ -14,6 +14,7 @@ from xmlpunct.engine.plan import (
     Merge,
     Node,
     NotIn,
+    Over,
     Project,
     Select,
     SemiJoin,
@@ -32,9 +33,9 @@ def push_selects(root: Node) -> Node:
     """Move selections below operators that they do not depend on.
 
     All of a selection moves below project, merge, union, dupelim, intersect and difference. Conditions on keys move
-    below group-by and session. Conditions on one side move below joins: either side of an inner join, the preserved one
-    of an outer join, the left of a semijoin. Conditions on the tuple itself move below what copies it: unnest, tumble
-    and hop. (A tuple that is dropped there is not rejected for a window that is beyond its type.)
+    below group-by, over and session. Conditions on one side move below joins: either side of an inner join, the
+    preserved one of an outer join, the left of a semijoin. Conditions on the tuple itself move below what copies it:
+    unnest, tumble and hop. (A tuple that is dropped there is not rejected for a window that is beyond its type.)
     """
     return everywhere(root, _push)
 
@@ -63,6 +64,9 @@ def _push(node: Node) -> Node:
             return _below_join(node, below, p)
         # without keys there is one group, whatever is dropped; one that can fail has to reject the same groups
         case Select(GroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
+            return _below_keys(node, below, below.keys, p)
+        # a condition on keys drops whole partitions
+        case Select(Over() as below, p) if below.keys and not below.can_fail and not can_fail(p):
             return _below_keys(node, below, below.keys, p)
     return node
 
@@ -102,8 +106,10 @@ def _below_copies(node: Node, below: Unnest | Hop, predicate: Expression) -> Nod
     return select(below.over([_push(select(below.input, lower))]), [p for p in parts if p not in lower])
 
 
-def _below_keys(node: Node, below: GroupBy | Session, keys: Sequence[str], predicate: Expression) -> Node:
-    """Push conditions on keys alone, which drop whole groups, or sessions."""
+def _below_keys(
+    node: Node, below: GroupBy | Over | Session, keys: Sequence[str], predicate: Expression
+) -> Node:
+    """Push conditions on keys alone, which drop whole groups, partitions or sessions."""
     parts = conjuncts(predicate)
     lower = [p for p in parts if set(p.columns()) <= set(keys)]
     if not lower:

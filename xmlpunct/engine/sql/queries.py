@@ -13,6 +13,7 @@ from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.grouping import Grouping
 from xmlpunct.engine.sql.joins import conditions
 from xmlpunct.engine.sql.ordering import Ordering, arranged
+from xmlpunct.engine.sql.over import Overs, from_aliases
 from xmlpunct.engine.sql.scalars import AGGREGATES, FIELD, Scalars
 from xmlpunct.engine.sql.scope import Field, Names, Relation, unique
 from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
@@ -99,27 +100,45 @@ def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
 
 def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> Relation:
     """One SELECT. What ``ordering`` needs and SELECT does not list becomes columns without fields."""
-    items, group, having, distinct, with_ = take(
-        node, "expressions", "group", "having", "distinct", "with_", unread=("from_", "joins", "where")
+    items, group, having, distinct, with_, windows, qualify = take(
+        node,
+        *("expressions", "group", "having", "distinct", "with_", "windows", "qualify"),
+        unread=("from_", "joins", "where"),
     )
     relation, _ = _read(node, _with(with_, context), False)
     listed = _expand(items, relation)
     grouping = Grouping(relation)
     for key in _keys(group, listed, relation):
         grouping.add_key(key)
-    scalars = Scalars(relation, "SELECT", grouping.add_aggregate)
+    overs = Overs(relation, windows or ())
+    scalars = Scalars(relation, "SELECT", grouping.add_aggregate, over=overs.add)
     columns = [scalars.read(item) for _, item in listed]
-    keys = Scalars(relation, "ORDER BY", grouping.add_aggregate)
+    keys = Scalars(relation, "ORDER BY", grouping.add_aggregate, over=overs.add)
     hidden = ordering.resolve(listed, columns, keys) if ordering is not None else []
     tests = Scalars(relation, "HAVING", grouping.add_aggregate)
     condition = tests.condition(only(having, "this")) if having is not None else None
+    qualified = None
+    if qualify is not None:
+        qualified = Scalars(relation, "QUALIFY", over=overs.add).condition(
+            from_aliases(only(qualify, "this"), listed, relation)
+        )
+        if not overs:
+            refuse("QUALIFY is about results of OVER: say WHERE", qualify)
+    overs.check()
     below: Node = relation.node
-    if grouping.keys or grouping.aggregates or group is not None or having is not None:
+    is_grouped = bool(grouping.keys or grouping.aggregates or group is not None or having is not None)
+    if is_grouped and overs:
+        refuse("OVER and GROUP BY in one SELECT: put the GROUP BY in a subquery", overs.first)
+    if is_grouped:
         below = grouping.plan()
         columns = [grouping.above(column, scalars.places) for column in columns]
         hidden = [grouping.above(column, keys.places) for column in hidden]
         if condition is not None:
             below = Select(below, grouping.above(condition, tests.places))
+    elif overs:
+        below = overs.plan()
+    if qualified is not None:
+        below = Select(below, qualified)
     names = unique([*(name for name, _ in listed), *(f"({column})" for column in hidden)])
     planned: Node = Project(below, tuple(zip(names, [*columns, *hidden], strict=True)))
     if distinct is not None:
@@ -199,7 +218,7 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> tuple[Relatio
         "from_",
         "joins",
         "where",
-        unread=("group", "having", "distinct", "with_"),
+        unread=("group", "having", "distinct", "with_", "windows", "qualify"),
     )
     if not items:
         refuse("SELECT wants columns", node)
@@ -246,8 +265,8 @@ def plan_inner(node: exp.Expr, context: Context) -> Inner:
 
 
 def _is_grouped(node: exp.Select) -> bool:
-    """Whether a query groups or aggregates."""
-    if node.args.get("group") or node.args.get("having"):
+    """Whether a query groups or aggregates, or has OVER."""
+    if node.args.get("group") or node.args.get("having") or node.args.get("qualify"):
         return True
     parts = (n for e in node.expressions for n in e.walk(prune=lambda n: isinstance(n, exp.Query)))
-    return any(type(n) in AGGREGATES for n in parts)
+    return any(type(n) in AGGREGATES or isinstance(n, exp.Window) for n in parts)

@@ -30,6 +30,12 @@ AGGREGATES: dict[type[exp.Expr], str] = {
     XmlAgg: "XMLAGG",
 }
 
+OVER_ONLY: tuple[type[exp.Expr], ...] = (
+    *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.CumeDist, exp.PercentRank, exp.Ntile),
+    *(exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
+)
+"""Functions that make no sense without OVER."""
+
 SUBQUERY = "a subquery can stand in FROM, and as IN (...) or EXISTS (...) joined to the rest of WHERE by AND"
 
 FIELD = "field"
@@ -41,7 +47,8 @@ AggregateHandler = Callable[[exp.Expr], Column]
 class Scalars:
     """Reads expressions over one relation.
 
-    ``aggregate`` reads an aggregate; without it aggregates are refused, and ``where`` names the clause. ``outer``: a
+    ``aggregate`` reads an aggregate, ``over`` one with OVER; without them these are refused, and ``where`` names the
+    clause. ``outer``: a
     column that the relation does not have may be one of the query around. ``places`` has the syntax that first read
     each column, for errors that show later.
     """
@@ -52,8 +59,9 @@ class Scalars:
         where: str,
         aggregate: AggregateHandler | None = None,
         outer: bool = False,
+        over: AggregateHandler | None = None,
     ) -> None:
-        self.relation, self.where, self.aggregate = relation, where, aggregate
+        self.relation, self.where, self.aggregate, self.over = relation, where, aggregate, over
         self._outer = relation.outer if outer else None
         self.places: dict[str, exp.Expr] = {}
 
@@ -69,6 +77,13 @@ class Scalars:
             if self.aggregate is None:
                 refuse(f"an aggregate cannot stand in {self.where}", node)
             return self.aggregate(node)
+        if kind is exp.Window:
+            if self.over is None:
+                refuse(
+                    f"OVER cannot stand in {self.where}: put it in a subquery, or its condition in QUALIFY",
+                    node,
+                )
+            return self.over(node)
         if kind in _LEAVES:
             return _LEAVES[kind](self, node)
         if kind in _READERS:
@@ -190,8 +205,8 @@ def _unknown(node: exp.Expr) -> str:
         return "XMLATTRIBUTES stands in XMLELEMENT"
     if isinstance(node, exp.Anonymous):
         return f"there is no function {node.name}"
-    if isinstance(node, exp.Window):
-        return "OVER (window functions) is not supported"
+    if isinstance(node, OVER_ONLY):
+        return f"{node.sql().partition('(')[0]} goes with OVER (... ORDER BY ...)"
     if isinstance(node, exp.Query | exp.Exists | exp.SubqueryPredicate):
         return SUBQUERY
     if isinstance(node, exp.Func):

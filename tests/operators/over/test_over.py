@@ -1,0 +1,257 @@
+"""over: what is final is out at every prefix, and what is promised is true."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.harness import FEWER, assert_proper, check_table, give, restart
+from tests.oracle import bag
+from tests.oracle.cql.feeds import Feed, Input, Time
+from tests.oracle.cql.generate import MONEY, UNIT, Feeder
+from tests.oracle.cql.meaning import exact
+from tests.oracle.over import Over as Expected
+from tests.oracle.over import partitions
+from tests.oracle.values import Row
+from tests.oracle.windows import ends, key, leaf
+from xmlpunct.operators import Operator, Over, OverCall, OverFrame, SortKey
+from xmlpunct.operators.over.calls import FUNCTIONS
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP
+
+BIDS = Schema.parse("k STRING, v INT, ts INT NOT NULL")
+NUMBERS = (INT, DOUBLE, MONEY)
+
+
+class Cased:
+    """A random stream, calls of one release over it, and what they are in the oracle."""
+
+    def __init__(self, seed: int, numeric_only: bool = False) -> None:
+        self.rng = rng = random.Random(seed)
+        type_ = rng.choice([INT, INT, DATE, TIMESTAMP])
+        self.unit = UNIT[type_]
+        high = rng.random() < 0.15
+        ts = Schema.parse(f"ts {type_} NOT NULL" + (" CHECK (ts <= 6)" if high and type_ is INT else ""))[
+            "ts"
+        ]
+        k = (
+            Schema.parse("k INT CHECK (k BETWEEN 0 AND 2)")["k"]
+            if rng.random() < 0.2
+            else Attribute("k", INT)
+        )
+        others = [k, Attribute("v", rng.choice(NUMBERS)), Attribute("w", rng.choice([STRING, DOUBLE, INT]))]
+        attributes = [*others, ts]
+        rng.shuffle(attributes)
+        self.schema = Schema.of(attributes)
+        self.input = Input("s", self.schema, "ts")
+        self.by = rng.choice([(), ("k",), ("k",), ("k",), ("k", "w"), ("w",)])
+        more = rng.sample(["v", "w", "k"], rng.choice([0, 0, 0, 1, 2]))
+        self.order = [SortKey("ts"), *(SortKey(n, rng.random() < 0.5, rng.random() < 0.5) for n in more)]
+        first = self.call(0)
+        self.calls = [first]
+        for i in range(1, 40):
+            call = self.call(i)
+            if call.release == first.release and len(self.calls) < 3:
+                self.calls.append(call)
+
+    def call(self, number: int) -> OverCall:
+        rng, unit = self.rng, self.rng.choice(["ROWS", "RANGE"])
+        function = rng.choice(FUNCTIONS)
+        start, end = rng.choice([None, None, -3, -2, -1, 0]), rng.choice([None, 0, 0, 0, -1, 1, 2])
+        if rng.random() < 0.1:
+            start, end = rng.choice([(1, 2), (1, 1), (2, None), (-1, -2)])
+        if unit == "RANGE":
+            if len(self.order) > 1:
+                start, end = (None if x is None else 0 for x in (start, end))
+            start, end = (None if x is None else x * self.unit for x in (start, end))
+        names = [a.name for a in self.schema if a.type in NUMBERS or function not in ("SUM", "AVG")]
+        names = [n for n in names if n != "ts"] if function in ("SUM", "AVG") else names
+        argument: str | None = rng.choice(names)
+        if function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK", "NTILE"):
+            argument = None
+        if function == "COUNT" and rng.random() < 0.3:
+            argument = None
+        count = rng.choice([1, 1, 2, 3])
+        return OverCall(function, f"r{number}", argument, count, None, OverFrame(unit, start, end))
+
+    def make(self) -> Operator:
+        return Over(self.schema, self.by, self.order, self.calls)
+
+    def expected(self, call: OverCall) -> Expected:
+        place, frame = self.schema.index, call.frame
+        order = tuple((place(k.column), k.descending, k.nulls_first) for k in self.order)
+        argument = None if call.argument is None else place(call.argument)
+        by = tuple(map(place, self.by))
+        return Expected(call.function, order, by, argument, call.count, frame.unit, frame.start, frame.end)
+
+
+def released(op: Expected, given: Input, feed: Feed) -> Counter[Row]:
+    """What must be out: `tests.oracle.over.released`, but closed is what all punctuations together close."""
+    closes, tuples = leaf(given, feed)
+    first, last = ends(given.type)
+    found: Counter[Row] = Counter()
+    for k, part in partitions(op, tuples).items():
+        spans = closes.spans(key(given, tuple(given.places.index(i) for i in op.by), k))
+        bound = spans[0][1] if spans and spans[0][0] == first else first - 1
+        closed = math.inf if bound == last else bound
+        values = op.values(given, part)
+        count = sum(ts <= closed for _, _, _, ts in values)
+        found.update((*row, value) for row, value, i, ts in values if op.is_out(i, ts, closed, count))
+    return found
+
+
+def without(some: Iterable[Row], others: Iterable[Row]) -> list[Row]:
+    """The difference of two bags."""
+    left, rest = bag(others), []
+    for t in some:
+        (same,) = bag([t])
+        if left[same]:
+            left[same] -= 1
+        else:
+            rest.append(t)
+    return rest
+
+
+def check(seed: int) -> Counter[str]:
+    """One case, in two slicings."""
+    case = Cased(seed)
+    rng, width = case.rng, len(case.schema)
+    feeder = Feeder(rng, {"s": case.input}, Time.of([case.input]), 0, case.unit)
+    elements = [e for _, e in feeder.feed(5, 26)]
+    happened: Counter[str] = Counter()
+    for _ in range(2):
+        operator = case.make()
+        out: list[Tuple] = []
+        said: list[Punctuation] = []
+        at = 0
+        while at < len(elements):
+            size = rng.choice([1, 1, 2, 5])
+            output = give(operator, 0, elements[at : at + size])
+            at += size
+            assert_proper(output.tuples.rows(), said)
+            out += output.tuples.rows()
+            said += output.punctuations
+            feed = [("s", e) for e in elements[:at]]
+            for i, call in enumerate(case.calls):
+                given_ = bag((*t[:width], t[width + i]) for t in out)
+                wanted = bag(released(case.expected(call), case.input, feed).elements())
+                assert given_ == wanted, f"{seed}: {call} {call.frame} {case.order} BY {case.by} after {at}"
+            waiting = without(
+                (t for _, t in feed if not isinstance(t, Punctuation)), [t[:width] for t in out]
+            )
+            for p in [e for _, e in feed if isinstance(e, Punctuation)]:
+                free = not any(match(t, p) for t in waiting)
+                assert free is any(q.patterns[:width] == p.patterns for q in said), f"{seed}: {p} after {at}"
+            if at < len(elements):
+                happened["early"] += bool(output.tuples.height)
+            if rng.random() < 0.3:
+                operator = restart(case.make, operator)
+            assert not operator.rejects
+        if elements and isinstance(elements[-1], Punctuation) and elements[-1].is_everything:
+            assert (operator.state.rows, operator.state.held) == (0, 0), seed
+            happened["ended"] += 1
+    return happened
+
+
+@FEWER
+@given(st.integers(0, 10**9))
+def test_what_is_final_is_out(seed: int) -> None:
+    check(seed)
+
+
+def test_the_cases_say_something() -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(25):
+        happened += check(seed)
+    assert happened["early"] > 15
+    assert happened["ended"] > 25
+
+
+def bids(*calls: OverCall, by: Sequence[str] = ("k",)) -> Operator:
+    return Over(BIDS, by, [SortKey("ts")], calls)
+
+
+def rows_kept(call: OverCall) -> tuple[int, int]:
+    """How many rows, and summaries, of k = A are kept behind 20 rows of which 18 are closed."""
+    operator = bids(call)
+    give(operator, 0, [("A", i, i) for i in range(20)])
+    give(operator, 0, [Punctuation.parse(BIDS, "<A, *, (,17]>")])
+    sizes = {name: len(part) for name, part in operator.state.parts.items()}
+    return sizes["waiting"] + sizes["tail"], sizes["summary"]
+
+
+@pytest.mark.parametrize(
+    ("call", "rows", "summaries"),
+    [
+        (OverCall("LAG", "r", "v", 3), 2 + 3, 0),
+        (OverCall("SUM", "r", "v", frame=OverFrame("ROWS", -2, 0)), 2 + 2, 0),
+        (OverCall("SUM", "r", "v", frame=OverFrame("RANGE", -4, 0)), 2 + 4, 0),
+        (OverCall("SUM", "r", "v"), 2, 1),
+        (OverCall("FIRST_VALUE", "r", "v"), 2, 1),
+        (OverCall("DENSE_RANK", "r"), 2, 1),
+        (OverCall("LEAD", "r", "v", 2), 2 + 2, 0),
+        (OverCall("SUM", "r", "v", frame=OverFrame("ROWS", -3, 1)), 2 + 1 + 3, 0),
+        (OverCall("SUM", "r", "v", frame=OverFrame("RANGE", -3, 2)), 2 + 2 + 3, 0),
+        (OverCall("SUM", "r", "v", frame=OverFrame("ROWS", -3, None)), 20, 0),
+        (OverCall("NTILE", "r", count=4), 20, 0),
+    ],
+    ids=str,
+)
+def test_what_is_kept(call: OverCall, rows: int, summaries: int) -> None:
+    assert rows_kept(call) == (rows, summaries)
+
+
+def test_a_sum_that_does_not_fit_rejects_its_row_alone() -> None:
+    big = 2**63 - 1
+    operator = bids(OverCall("SUM", "r", "v", frame=OverFrame("ROWS", -1, 0)))
+    output = give(operator, 0, [("A", big, 1), ("A", 1, 2), ("A", 2, 3), Punctuation.everything(BIDS)])
+    assert output.tuples.rows() == [("A", big, 1, big), ("A", 2, 3, 3)]
+    (reject,) = operator.rejects
+    assert reject.reason == "r does not fit INT"
+
+
+def test_sums_of_doubles_do_not_drift() -> None:
+    schema = Schema.parse("x DOUBLE, ts INT NOT NULL")
+    values = [1e300, 0.1, 0.2, math.inf, 0.3, -1e300, 5e-324, 1.7e308, 1.7e308, -0.0]
+    for function in ("SUM", "AVG"):
+        call = OverCall(function, "r", "x", frame=OverFrame("ROWS", -1, 0))
+        operator = Over(schema, [], [SortKey("ts")], [call])
+        found = []
+        for i, value in enumerate(values):
+            output = give(operator, 0, [(value, i), Punctuation.parse(schema, f"<*, (,{i}]>")])
+            found += output.tuples["r"].to_list()
+        pairs = [values[max(i - 1, 0) : i + 1] for i in range(len(values))]
+        assert found == [exact(function, pair) for pair in pairs]
+
+
+def test_ends_of_the_type_are_no_wall() -> None:
+    """Neither of the timestamp's type, nor of 64 bits: frames reach beyond both."""
+    low, high = -(2**63), 2**63 - 1
+    frames = [OverFrame("RANGE", -high, 0), OverFrame("RANGE", -1, high), OverFrame("RANGE", high, None)]
+    wanted = [{low: 1, 0: 1, high: 2}, {low: 1, 0: 2, high: 1}, {low: 2, 0: 1, high: 0}]
+    for frame, counts in zip(frames, wanted, strict=True):
+        operator = bids(OverCall("COUNT", "n", frame=frame))
+        give(operator, 0, [("A", 0, low), ("A", 0, 0), ("A", 0, high)])
+        output = give(operator, 0, [Punctuation.everything(BIDS)])
+        assert {row[2]: row[3] for row in output.tuples.rows()} == counts, frame
+
+
+def test_a_partition_leaves_ahead_of_the_others() -> None:
+    check_table(
+        bids(OverCall("ROW_NUMBER", "n")),
+        """
+        A 1 1; B 1 1; A 2 1    ->
+        P(A, *, (,1])          -> A 1 1 1; A 2 1 2; P(A, *, (,1], *)
+        A 9 5; null 3 2        ->
+        P(A, *, *)             -> A 9 5 3; P(A, *, *, *)
+        P(*, *, [1,3])         ->
+        P(*, *, (,0])          -> B 1 1 1; null 3 2 1; P(*, *, (,0], *); P(*, *, [1,3], *)
+        """,
+    )
