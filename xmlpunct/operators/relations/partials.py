@@ -13,6 +13,9 @@ from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 
+SORTED_ROWS = UNINDEXED_ROWS
+"""So many rows are summed by sorting places: several times as fast."""
+
 
 class Partials(Arrangement):
     """A row for each key, with sums of what came. Sums of nothing but 0 are not retained.
@@ -42,7 +45,8 @@ class Partials(Arrangement):
     def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The sums by key, in the order of the last column of the key."""
         *rest, last = self.key
-        if not rest or tuples[last].dtype != pl.Int64() or tuples.height < UNINDEXED_ROWS:
+        tuples = tuples.select(self.empty.columns)
+        if not rest or tuples[last].dtype != pl.Int64() or tuples.height < SORTED_ROWS:
             return tuples.group_by(self.key, maintain_order=True).agg(pl.col(self.sums).sum())
         number, _ = numbered(tuples.select(rest))
         minor = tuples[last].to_numpy()
