@@ -29,6 +29,7 @@ from tests.oracle.values import same
 from tests.strategies import FLAG, LETTER, MONEY, REAL, SMALL, Pool, Space, Stream, cuts
 from xmlpunct.changes import changes
 from xmlpunct.operators.aggregate import Aggregate
+from xmlpunct.operators.relations import doubles
 from xmlpunct.operators.relations.change_group_by import ChangeGroupBy
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
@@ -227,3 +228,12 @@ def test_counts_of_more_copies_than_32_bits() -> None:
     total = n * Fraction(0.1) + Fraction(0.3)
     exact = (total / (n + 1), Fraction(0.1) + Fraction(0.3), Fraction(3 * n + 2**62, n + 1))
     assert (row, diff) == ([float(number) for number in exact], 1)
+
+
+@pytest.mark.parametrize("name", ["real", "wide"])
+@given(data=st.data())
+def test_sums_of_doubles_in_blocks(name: str, data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doubles, "BLOCK_ROWS", 2)
+        named = [Aggregate("SUM", "n", False, "s"), Aggregate("AVG", "n", True, "a")]
+        check(data, SPACES[name], ["k"], named)

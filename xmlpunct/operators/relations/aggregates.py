@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from xmlpunct.arrow import floats
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.frames import Part
 from xmlpunct.operators.aggregate import Accumulator
 from xmlpunct.operators.groups import ALL
 from xmlpunct.operators.relations.doubles import ExactSums
-from xmlpunct.operators.relations.exact import rounded
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.ordered import VALUE
 from xmlpunct.operators.relations.partials import Partials, withdraw
@@ -156,10 +156,8 @@ class Retracted:
                 at = gone[SLOT].to_numpy()
             else:
                 at, gone = pieces[a]
-            digits, unit = sums.advance(slots, at, gone)
             counts = states[f"{a.prefix}.count"].to_numpy() if a.aggregate.function == "AVG" else None
-            found = rounded(digits, unit, None if counts is None else np.maximum(counts, 1))
-            columns.append(pl.Series(f"{a.prefix}.sum", found, pl.Float64()))
+            columns.append(floats(f"{a.prefix}.sum", sums.advance(slots, at, gone, counts)))
         return columns
 
     def forget(self, closed: PunctuationSet) -> None:

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from xmlpunct.arrow import integers
 from xmlpunct.changes import AT, DIFF
-from xmlpunct.operators.relations.exact import UNIT, Digits, digits_of, spread
+from xmlpunct.operators.relations.exact import UNIT, Digits, digits_of, rounded, spread
 from xmlpunct.operators.relations.ordered import VALUE
 from xmlpunct.operators.relations.partials import Partials, withdraw
 from xmlpunct.operators.relations.slots import Numbers, Slots, sums_fit
 
 PLACE, SUM = "$place", "$sum"
+
+BLOCK_ROWS = 2**14
+"""The digits of so many sums are in memory at once."""
 
 
 class ExactSums:
@@ -37,30 +41,49 @@ class ExactSums:
         amounts *= tuples[DIFF][owner].cast(pl.Int128())
         return tuples.drop(VALUE, DIFF)[owner].hstack([integers(PLACE, place[owner] + which), amounts])
 
-    def advance(self, slots: Slots, at: Numbers, gone: pl.DataFrame) -> tuple[Digits, int]:
-        """Closed digits at their slots: the digits of the sum in each slot, and the exponent of their unit."""
+    def advance(
+        self, slots: Slots, at: Numbers, gone: pl.DataFrame, counts: Numbers | None
+    ) -> NDArray[np.float64]:
+        """Closed digits at their slots: the sum in each slot, or the average of ``counts``, rounded once."""
         places, known = withdraw(self.now, slots.groups)
         slot = np.concatenate((slots.bases[places], at))
+        digits = _small(pl.concat([known[SUM], gone[SUM]]))
         place = np.concatenate((known[PLACE].to_numpy(), gone[PLACE].to_numpy()))
-        amounts = pl.concat([known[SUM], gone[SUM]])
         lowest = int(place.min()) if len(place) else 0
-        height = int(place.max()) - lowest + 1 if len(place) else 1
-        totals = np.zeros((height + 3, len(slots)), np.int64)
-        for i, digit in enumerate(_small(amounts)):
-            np.add.at(totals, (place - lowest + i, slot), digit)
-        changes = totals.copy()
-        np.cumsum(totals, axis=1, out=totals)
-        totals -= (totals - changes)[:, slots.bases][:, slots.of]
-        self._keep(slots, totals[:, slots.ends - 1], lowest)
-        return totals, 32 * lowest + UNIT
+        height = int(place.max()) - lowest + len(digits) if len(place) else 1
+        order = np.argsort(slot, kind="stable")
+        slot, place, digits = slot[order], place[order] - lowest, digits[:, order]
+        before = np.zeros(height, np.int64)
+        """The sum in the slot before a block."""
+        results = []
+        for low in range(0, len(slots), BLOCK_ROWS):
+            high = min(low + BLOCK_ROWS, len(slots))
+            rows = slice(*np.searchsorted(slot, (low, high)))
+            totals = np.zeros((height, high - low), np.int64)
+            for i, digit in enumerate(digits):
+                np.add.at(totals, (place[rows] + i, slot[rows] - low), digit[rows])
+            totals = _running(totals, before, slots.bases[slots.of[low:high]] - low)
+            before = totals[:, -1]
+            ends = slots.ends[(slots.ends > low) & (slots.ends <= high)] - 1
+            self._keep(slots.groups[slots.of[ends]], totals[:, ends - low], lowest)
+            some = None if counts is None else np.maximum(counts[low:high], 1)
+            results.append(rounded(totals, 32 * lowest + UNIT, some))
+        return np.concatenate(results)
 
-    def _keep(self, slots: Slots, totals: Digits, lowest: int) -> None:
+    def _keep(self, groups: pl.DataFrame, totals: Digits, lowest: int) -> None:
+        """Retain the digits of groups' sums that are not 0."""
         place, group = np.nonzero(totals)
-        columns = [
-            pl.Series(PLACE, place + lowest, pl.Int64()),
-            pl.Series(SUM, totals[place, group], pl.Int64()).cast(pl.Int128()),
-        ]
-        self.now.keep(slots.groups[group].hstack(columns))
+        amounts = pl.Series(SUM, totals[place, group], pl.Int64()).cast(pl.Int128())
+        self.now.keep(groups[group].hstack([integers(PLACE, place + lowest), amounts]))
+
+
+def _running(changes: Digits, before: Numbers, bases: Numbers) -> Digits:
+    """The sums in some slots, each from its group's base on, or from ``before`` where that is before these slots."""
+    totals = np.cumsum(changes, axis=1)
+    begun = bases < 0
+    totals[:, begun] += before[:, None]
+    totals[:, ~begun] -= (totals - changes)[:, bases[~begun]]
+    return totals
 
 
 def _small(amounts: pl.Series) -> Digits:
