@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 
 from tests.oracle.values import same
 from xmlpunct.changes import AT
+from xmlpunct.operators.aggregate import Accumulator, Aggregate
 from xmlpunct.operators.relations import ordered, partials
 from xmlpunct.operators.relations.exact import UNIT, digits_of, rounded, spread
 from xmlpunct.operators.relations.ordered import VALUE, Ordered
 from xmlpunct.operators.relations.partials import Partials
 from xmlpunct.operators.relations.slots import Slots
 from xmlpunct.operators.relations.spans import least_over
-from xmlpunct.types import NAN
+from xmlpunct.operators.relations.weights import finished
+from xmlpunct.types import NAN, decimal
 
 WIDE = st.integers(-(2**100), 2**100) | st.sampled_from([-(2**120), 2**120, 0, 1])
 KEYS = st.sampled_from([None, 0.0, NAN, 1.5, -math.inf])
@@ -120,3 +122,22 @@ def test_the_least_and_the_greatest_value_of_a_group(steps: int, data: st.DataOb
                 extremes = {k: best(vs) for k, vs in by_group.items()}
                 assert extremes == {k: best(v for g, v in there if g == k) for k in {g for g, _ in there}}
                 assert all((k, v) in there for k, vs in by_group.items() for v in vs)
+
+
+PARTS = st.integers(-(2**20), 2**20) | st.integers(-(2**70), 2**70)
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVG"])
+@given(rows=st.lists(st.tuples(PARTS, PARTS, st.integers(0, 7)), min_size=1))
+def test_sums_of_decimals_are_as_those_made_one_by_one(
+    function: str, rows: list[tuple[int, int, int]]
+) -> None:
+    type_ = decimal(30, 2)
+    a = Accumulator(Aggregate(function, "x", False, "y"), type_, "$0")
+    rows = [row if row[2] else (0, 0, 0) for row in rows]
+    schema = {"$0.high": pl.Int128(), "$0.low": pl.Int128(), "$0.count": pl.Int64()}
+    for some in ([row] for row in rows):
+        states = pl.DataFrame(some, schema=schema, orient="row")
+        assert finished(a, states).to_list() == a.finish(states).to_list()
+    states = pl.DataFrame(rows, schema=schema, orient="row")
+    assert finished(a, states).equals(a.finish(states))

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.changes import DIFF
-from xmlpunct.expressions.int128 import unscaled
+from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
 from xmlpunct.operators.aggregate import HALF, Accumulator
 from xmlpunct.operators.relations.exact import rounded, spread
-from xmlpunct.types import DOUBLE, INT, DecimalType
+from xmlpunct.types import DOUBLE, INT, DecimalType, decimal
 
 COUNT = "$rows"
 """How many tuples a group has."""
@@ -73,6 +73,8 @@ def finished(a: Accumulator, states: pl.DataFrame) -> pl.Series:
             .otherwise(pl.col(f"{prefix}.sum"))
         )
         return states.select(found.alias("result"))["result"]
+    if isinstance(a.type, DecimalType) and a.aggregate.function in ("SUM", "AVG"):
+        return _decimals(a, a.type, states)
     result = a.finish(states)
     if a.aggregate.function == "AVG" and a.type is INT:
         sums, counts = states[f"{prefix}.sum"], states[f"{prefix}.count"]
@@ -81,3 +83,21 @@ def finished(a: Accumulator, states: pl.DataFrame) -> pl.Series:
             quotients = rounded(spread(sums[large].cast(pl.Int128())), 0, counts[large].to_numpy())
             result = result.scatter(large, quotients)
     return result
+
+
+def _decimals(a: Accumulator, type_: DecimalType, states: pl.DataFrame) -> pl.Series:
+    """SUM and AVG over DECIMAL, rounded half away from zero, as `Accumulator.finish` gives them one by one."""
+    names = [f"{a.prefix}.{part}" for part in ("high", "low", "count")]
+    high, low, count = (pl.col(name).cast(pl.Int128()) for name in names)
+    places = 4 if a.aggregate.function == "AVG" else 0
+    room = 2**127 // (4 * 10**places * HALF) - 1  # so that no product overflows
+    if not states.select((high.abs().max() <= room) & (low.abs().max() <= HALF * (room // 2))).item():
+        return a.finish(states)
+    total = high * HALF + low
+    if places:
+        twice = 2 * count.clip(1)
+        magnitude = (total.abs() * (2 * 10**places) + count) // twice
+        total = pl.when(total < 0).then(minus(magnitude)).otherwise(magnitude)
+    fits = (count > 0) & (total.abs() < int128(10**38))
+    result = to_decimal(pl.when(fits).then(total).otherwise(int128(0)), decimal(38, type_.scale + places))
+    return states.select(pl.when(fits).then(result).alias("result"))["result"]
