@@ -21,7 +21,7 @@ from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Cut
 from xmlpunct.punctuations.fused import Fused, Part, Past, Row
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Range
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
@@ -108,7 +108,7 @@ class JointCover:
     """What punctuations say about the other attributes once, alone or together, they close all ``dropped`` ones.
 
     ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` together close hour 5 once they cover the domain of sid. A punctuation
-    is retained until what is closed covers all that it could still contribute to.
+    is retained until what is closed covers all that it could still contribute to, or until a larger range is said.
 
     On several shards (`spread`) what is closed, and every shard has to say, is remembered, fused. When a punctuation
     names this shard's values, what is closed about them is said again, since other shards may not get so far.
@@ -149,12 +149,26 @@ class JointCover:
                 continue  # it is about no tuple that can come
             else:
                 row = self._open.add(lifted, open_places[0])
+                self._overtake(row, lifted)
                 fresh = [c for c in self._closures(row) if c not in self._closed]
             known.update(dict.fromkeys(fresh))
             if self._ownership:
                 known.update(dict.fromkeys(self._recall(p, fresh)))
             self._forget(fresh)
         return PunctuationBatch(known)
+
+    def _overtake(self, new: Row, p: Punctuation) -> None:
+        """Retain no longer what ``p`` says again of a larger range: (,5] once (,6] is said of the same values."""
+        place, patterns = new
+        if not any(isinstance(pattern, Range) for pattern in patterns):
+            return
+        outline = self._open.outline(new)
+        for row in list(self._open):
+            if row[0] == place and row != new and covers(outline, self._open.outline(row)):
+                values = self._open.values(row)
+                values.remove(p.patterns[place])
+                if not len(values):
+                    self._open.discard([row])
 
     def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
         """What the past says about the values that ``p`` names, and what is new about values named before."""

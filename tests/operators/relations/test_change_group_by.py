@@ -237,3 +237,12 @@ def test_sums_of_doubles_in_blocks(name: str, data: st.DataObject) -> None:
         patch.setattr(doubles, "BLOCK_ROWS", 2)
         named = [Aggregate("SUM", "n", False, "s"), Aggregate("AVG", "n", True, "a")]
         check(data, SPACES[name], ["k"], named)
+
+
+def test_one_sender_is_far_ahead() -> None:
+    """Of what one sender has said, the last prefix is retained."""
+    operator = ChangeGroupBy(changes(Schema.parse("k INT, s INT CHECK (s IN (1, 2))"), INT), ["k"], [], T)
+    for at in range(50):
+        check_table(operator, f"P(*, 1, (,{at}], *) ->")
+    assert operator.state.held == 1
+    check_table(operator, "P(*, 2, (,20], *) -> P(*, (,20], *)")
