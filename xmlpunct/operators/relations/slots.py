@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +15,8 @@ from xmlpunct.punctuations.numbered import Ordinals
 
 Numbers = NDArray[np.int64]
 """Groups, slots or places in a frame; shape (n,)."""
-_SEED = 0x5EED
+_SEED = secrets.randbits(63)
+"""The seed of the hashes: nobody can choose keys that collide."""
 
 
 def numbered(keys: pl.DataFrame) -> tuple[Numbers, Rows]:
