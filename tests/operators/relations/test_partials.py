@@ -1,0 +1,143 @@
+"""Sums by key, the values by group, and what they are made with: against plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.oracle.values import same
+from xmlpunct.changes import AT
+from xmlpunct.operators.aggregate import Accumulator, Aggregate
+from xmlpunct.operators.relations import ordered, partials
+from xmlpunct.operators.relations.exact import UNIT, digits_of, rounded, spread
+from xmlpunct.operators.relations.ordered import VALUE, Ordered
+from xmlpunct.operators.relations.partials import Partials
+from xmlpunct.operators.relations.slots import Slots
+from xmlpunct.operators.relations.spans import least_over
+from xmlpunct.operators.relations.weights import finished
+from xmlpunct.types import NAN, decimal
+
+WIDE = st.integers(-(2**100), 2**100) | st.sampled_from([-(2**120), 2**120, 0, 1])
+KEYS = st.sampled_from([None, 0.0, NAN, 1.5, -math.inf])
+ROWS = st.lists(st.tuples(KEYS, st.integers(-2, 2), st.integers(-3, 3), WIDE), max_size=12)
+SCHEMA = {"k": pl.Float64(), AT: pl.Int64(), "n": pl.Int64(), "sum": pl.Int128()}
+
+
+@pytest.mark.parametrize("sorted_rows", [1, 1000])
+@given(slices=st.lists(ROWS, max_size=4))
+def test_rows_of_one_key_are_summed(slices: list[list[tuple[object, ...]]], sorted_rows: int) -> None:
+    expected: Counter[tuple[object, int]] = Counter()
+    sums: Counter[tuple[object, int]] = Counter()
+    kept = Partials(pl.DataFrame(schema=SCHEMA), ["k", AT])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partials, "SORTED_ROWS", sorted_rows)
+        for rows in slices:
+            kept.add(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+            for k, at, n, total in rows:
+                expected[same(k), at] += n
+                sums[same(k), at] += total
+    found = {(same(k), at): (n, total) for k, at, n, total in kept.frame.iter_rows()}
+    assert len(found) == len(kept)
+    assert found == {key: (n, sums[key]) for key, n in expected.items() if n or sums[key]}
+
+
+@given(rows=st.lists(st.tuples(KEYS, st.integers(-3, 3), WIDE | st.integers(-9, 9)), min_size=1, max_size=12))
+def test_totals_in_slots(rows: list[tuple[float | None, int, int]]) -> None:
+    rows = list({(same(k), at): (k, at, n) for k, at, n in rows}.values())
+    keys, ats, numbers = zip(*rows, strict=True)
+    slots = Slots(pl.DataFrame({"k": pl.Series(keys, dtype=pl.Float64)}), np.array(ats))
+    piece = pl.DataFrame({"n": pl.Series(numbers, dtype=pl.Int128)})
+    (totals,) = slots.totals([(slots.row_slots, piece)], piece.clear()).iter_columns()
+    for (k, at, _), slot in zip(rows, slots.row_slots.tolist(), strict=True):
+        total = sum(n for other, earlier, n in rows if same(other) == same(k) and earlier <= at)
+        assert (totals[slot], int(slots.at[slot])) == ((total + 2**127) % 2**128 - 2**127, at)
+        assert same(slots.groups["k"][int(slots.of[slot])]) == same(k)
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+LIKELY = FINITE | st.sampled_from([0.1, 5e-324, -5e-324, 2.0**53, 1.0, 1e308, 2.2250738585072014e-308, -0.5])
+
+
+@given(values=st.lists(st.tuples(LIKELY, st.integers(1, 5)), min_size=1, max_size=8), divided=st.booleans())
+def test_sums_of_doubles_are_exact_and_rounded_once(values: list[tuple[float, int]], divided: bool) -> None:
+    place, digits = digits_of(np.array([value for value, _ in values]))
+    total = np.zeros((int(place.max()) + 4, 1), np.int64)
+    for i, digit in enumerate(digits):
+        np.add.at(total, (place + i, 0), digit * np.array([n for _, n in values]))
+    count = sum(n for _, n in values)
+    exact = sum(n * Fraction(value) for value, n in values) / (count if divided else 1)
+    try:
+        expected = float(exact) + 0.0
+    except OverflowError:
+        expected = math.inf if exact > 0 else -math.inf
+    found = rounded(total, UNIT, np.array([count]) if divided else None)
+    assert repr(found.tolist()) == repr([expected])
+
+
+@given(numbers=st.lists(st.integers(-(2**127), 2**127 - 1), min_size=1), counts=st.integers(1, 2**40))
+def test_averages_of_integers_are_rounded_once(numbers: list[int], counts: int) -> None:
+    found = rounded(spread(pl.Series(numbers, dtype=pl.Int128)), 0, np.full(len(numbers), counts))
+    assert found.tolist() == [float(Fraction(number, counts)) for number in numbers]
+
+
+@given(spans=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 5)), max_size=8))
+def test_the_least_number_of_the_spans_over_a_place(spans: list[tuple[int, int, int]]) -> None:
+    spans = [(start, min(start + length, 12), number) for start, length, number in spans]
+    starts, ends, numbers = np.array(spans, np.int64).reshape(-1, 3).T
+    expected = [min((n for a, b, n in spans if a <= at < b), default=99) for at in range(12)]
+    assert least_over(starts, ends, numbers, 12, 99).tolist() == expected
+
+
+@pytest.mark.parametrize("steps", [0, 8])
+@given(data=st.data())
+def test_the_least_and_the_greatest_value_of_a_group(steps: int, data: st.DataObject) -> None:
+    values = st.lists(st.tuples(st.integers(0, 2), st.integers(-20, 20)), max_size=30)
+    schema = {"k": pl.Int64, VALUE: pl.Int64, "n": pl.Int64}
+    kept = Ordered(pl.DataFrame(schema=schema), ["k"])
+    there: set[tuple[int, int]] = set()
+    groups = pl.DataFrame({"k": [2, 0, 7, 1]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordered, "_STEPS", steps)
+        for _ in range(data.draw(st.integers(1, 5))):
+            fresh = [v for v in dict.fromkeys(data.draw(values)) if v not in there]
+            kept.keep(pl.DataFrame([(*v, 1) for v in fresh], schema=schema, orient="row"))
+            there |= set(fresh)
+            gone = data.draw(st.sets(st.sampled_from(sorted(there)))) if there else set()
+            if gone:
+                keys = pl.DataFrame(sorted(gone), schema={"k": pl.Int64, VALUE: pl.Int64}, orient="row")
+                kept.remove(np.sort(kept.probe(keys)[1]))
+            there -= gone
+            for greatest, best in ((False, min), (True, max)):
+                places, found = kept.extremes(groups, greatest)
+                by_group: dict[int, list[int]] = {}
+                for place, value in zip(places.tolist(), found.to_list(), strict=True):
+                    by_group.setdefault(groups["k"][place], []).append(value)
+                extremes = {k: best(vs) for k, vs in by_group.items()}
+                assert extremes == {k: best(v for g, v in there if g == k) for k in {g for g, _ in there}}
+                assert all((k, v) in there for k, vs in by_group.items() for v in vs)
+
+
+PARTS = st.integers(-(2**20), 2**20) | st.integers(-(2**70), 2**70)
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVG"])
+@given(rows=st.lists(st.tuples(PARTS, PARTS, st.integers(0, 7)), min_size=1))
+def test_sums_of_decimals_are_as_those_made_one_by_one(
+    function: str, rows: list[tuple[int, int, int]]
+) -> None:
+    type_ = decimal(30, 2)
+    a = Accumulator(Aggregate(function, "x", False, "y"), type_, "$0")
+    rows = [row if row[2] else (0, 0, 0) for row in rows]
+    schema = {"$0.high": pl.Int128(), "$0.low": pl.Int128(), "$0.count": pl.Int64()}
+    for some in ([row] for row in rows):
+        states = pl.DataFrame(some, schema=schema, orient="row")
+        assert finished(a, states).to_list() == a.finish(states).to_list()
+    states = pl.DataFrame(rows, schema=schema, orient="row")
+    assert finished(a, states).equals(a.finish(states))

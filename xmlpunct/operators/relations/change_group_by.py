@@ -1,0 +1,140 @@
+"""group-by over changes: a relation with one tuple per group, with aggregates over the group's tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.arrow import Flags, integers
+from xmlpunct.changes import AT, DIFF, changes
+from xmlpunct.operators.aggregate import Aggregate, accumulators
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.operators.relations.aggregates import Retracted
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.relations.slots import Numbers, Slots
+from xmlpunct.operators.relations.weights import COUNT, finished
+from xmlpunct.operators.state import Cell, State
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.pattern import WILDCARD
+from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.schema import Schema
+
+
+class ChangeGroupBy(Operator):
+    """Groups the tuples of each instant by ``keys``; gives the changes of a group's tuple once the group is closed.
+
+    - R(τ)    = {γ(g) | g a group of R1(τ)}; without keys the one group is there from LO on
+    - cpass   = [<γ(g) before t, t, -1>, <γ(g) at t, t, +1> | γ(g) changes at t, setMatch(<g, t>, groupPs(ps))]
+    - cprop   = groupPs(ps), with ``*`` for the aggregates
+    - ckeep   = the partial aggregates of each group up to where it is closed, and its later changes
+
+    groupPs are the prefix punctuations on grouping attributes alone. A tuple that goes is retracted: COUNT, SUM and AVG
+    are of sums; MIN, MAX and the DISTINCT forms retain how many there are of each value. A group whose aggregate
+    does not fit its type is rejected at that instant, and has no tuple until it changes. See WINDOWS.md 4, group-by.
+
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.types import INT
+    >>> sales = changes(Schema.parse("shop STRING, price INT"), INT)
+    >>> it = ChangeGroupBy(sales, ["shop"], [Aggregate("SUM", "price", False, "total")], Instants(INT))
+    >>> show(it, "a 5 1 1; a 7 3 1; a 5 4 -1", "P(*, *, (,3], *)", "P(a, *, *, *)")
+    a 5 1 1; a 7 3 1; a 5 4 -1 ->
+    P(*, *, (,3], *)           -> a 5 1 1; a 5 3 -1; a 12 3 1; P(*, *, (,3], *)
+    P(a, *, *, *)              -> a 12 4 -1; a 7 4 1; P(a, *, *, *)
+    """
+
+    name = "group-by"
+
+    def __init__(
+        self, schema: Schema, keys: Sequence[str], aggregates: Sequence[Aggregate], instants: Instants
+    ) -> None:
+        by = [schema[key] for key in keys]
+        results = [a.attribute(schema, bool(keys)) for a in aggregates]
+        super().__init__((schema,), changes(Schema.of([*by, *results]), instants.type))
+        self.instants, self._has_keys = instants, bool(keys)
+        self._closing = Schema.of([*by, schema[AT]])
+        self._places = [schema.index(a.name) for a in self._closing]
+        self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
+        self._accumulators = accumulators(schema, aggregates)
+        self._groups = Retracted(schema, keys, self._accumulators)
+        self._begun = Cell(
+            False
+        )  # whether LO is closed, from which on the one group without keys has a tuple
+        self.state = State(**self._groups.parts, joint=self._joint, begun=self._begun)
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self._joint.spread(Ownership(self.inputs[0], ways, self.sifted))
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        self._groups.add(tuples)
+        return self.schema.empty()
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        closed = PunctuationSet(self._closing, self._joint.add(batch).rebase(self._closing, self._places))
+        passed = self._advance(closed) if len(closed) else self.schema.empty()  # pass, keep
+        keys = range(len(self._closing) - 1)
+        places = [*keys, *[None] * len(self._accumulators), len(keys), None]
+        return passed, closed.all().rebase(self.schema, places)  # prop
+
+    def waits(self) -> list[int]:
+        return [self._groups.waiting]
+
+    def _advance(self, closed: PunctuationSet) -> pl.DataFrame:
+        """The groups move on to where they are closed now; the changes of their tuples."""
+        begun = self._has_keys or self._begun.value
+        begins = not begun and any(self.instants.bound(p.patterns[-1]) >= self.instants.lo for p in closed)
+        self._begun.value |= begins
+        slots, states = self._groups.advance(closed, self.instants, self.instants.lo if begins else None)
+        over = PunctuationSet(self._closing, (p for p in closed if p.patterns[-1] is WILDCARD))
+        if len(over):
+            self._groups.forget(over)
+        if not len(slots):
+            return self.schema.empty()
+        exists = states[COUNT].to_numpy() > 0 if self._has_keys else slots.is_step | begun
+        return self._changes(slots, states, exists)
+
+    # Results
+
+    def _changes(self, slots: Slots, states: pl.DataFrame, exists: Flags) -> pl.DataFrame:
+        """How the groups' tuples change, given the partial aggregates in each slot and where there is a group."""
+        results, fits = self._results(slots, states, exists)
+        is_there, differs = exists & fits, np.zeros(len(slots), np.bool_)
+        for column in results:
+            differs[1:] |= column[1:].ne_missing(column[:-1]).to_numpy()
+        # Each slot has a change that takes the tuple before away, and one that brings the new one.
+        both = np.zeros((len(slots), 2), np.bool_)
+        changed = slots.is_step[1:] & (differs[1:] | (is_there[1:] != is_there[:-1]))
+        both[1:, 0] = changed & is_there[:-1]
+        both[1:, 1] = changed & is_there[1:]
+        found = np.flatnonzero(both)
+        slot, comes = found >> 1, found & 1
+        rows = pl.Series(slot - 1 + comes, dtype=pl.get_index_type())
+        columns = list(slots.groups[slots.of[slot]].iter_columns()) if self._has_keys else []
+        columns += [column.gather(rows) for column in results]
+        columns += [self.instants.column(AT, slots.at[slot]), integers(DIFF, 2 * comes - 1)]
+        return pl.DataFrame(columns, schema=self.schema.dtypes)
+
+    def _results(self, slots: Slots, states: pl.DataFrame, exists: Flags) -> tuple[list[pl.Series], Flags]:
+        """The aggregates in each slot, and where all fit; groups are rejected where one does not."""
+        results, fits = [], np.ones(len(slots), np.bool_)
+        for a in self._accumulators:
+            result = finished(a, states)
+            results.append(result.alias(a.aggregate.name))
+            bad = a.failed(states, result).to_numpy() & exists
+            if bad.any():
+                self._reject(slots, np.flatnonzero(bad & fits & slots.is_step), a.aggregate.name)
+                fits &= ~bad
+        return results, fits
+
+    def _reject(self, slots: Slots, which: Numbers, name: str) -> None:
+        """Reject groups at some slots, where an aggregate does not fit its type."""
+        type_ = self.instants.type
+        rows = slots.groups[slots.of[which]].iter_rows(named=True)
+        for row, at in zip(rows, slots.at[which].tolist(), strict=True):
+            key = {key: value for key, value in row.items() if self._has_keys}
+            instant = type_.format(type_.at(at))
+            self.reject(key, f"{name} does not fit {self.schema[name].type} at {instant}")
