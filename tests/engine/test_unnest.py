@@ -92,6 +92,13 @@ def test_ordinality_counts_the_items_of_a_tuple() -> None:
     assert rows(named, data) == [(1, 2), (3, 1)]
 
 
+def test_an_unnest_of_which_no_column_is_read_counts() -> None:
+    """Not even after a first rule has left it only the tuple's own columns, and a second one has left out these."""
+    lines = "SELECT c, u.qty AS d FROM (SELECT id AS c, line AS l FROM orders) AS o LEFT JOIN UNNEST(l) AS u ON TRUE"
+    query = f"SELECT id FROM orders WHERE NOT EXISTS (SELECT 1 AS one FROM ({lines}) AS o WHERE TRUE)"
+    assert list(xmlpunct.query(STREAM + query, orders=document([(1, []), (2, [("a", 1, [])])]))) == []
+
+
 def test_punctuations_go_through_on_the_outer_columns() -> None:
     data = document([(1, [("a", 1, [])]), (2, [("b", 1, [])])], said=[1, 2])
     found = list(

@@ -79,9 +79,12 @@ class Unnest(Unary):
     def narrowed(self, used: Collection[str]) -> Node:
         fields = tuple(field for field in self.fields if field[0] in used)
         number = self.number_column if self.number_column in used else None
-        if not any(name in used for name in (*self.schema.names,)) or not used:
-            fields = fields or self.fields[:1]
-        return replace(self, fields=fields, number_column=number, keeps=self.keeps and self.array in used)
+        keeps = self.keeps and self.array in used
+        has_own = any(name in used for name in self.input.schema.names if name != self.array)
+        if not (has_own or fields or number or keeps):  # tuples without columns could not be counted
+            fields = self.fields[:1]
+            keeps = not fields
+        return replace(self, fields=fields, number_column=number, keeps=keeps)
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return [[*(name for name in self.input.schema.names if name in used or name == self.array)]]
