@@ -81,3 +81,17 @@ def test_what_a_thousand_inputs_say_is_looked_up_a_few_times_each() -> None:
                 sys.setprofile(before)
             assert said == [p]
             assert calls < 500 * 1000
+
+
+def test_a_range_goes_once_the_same_input_has_said_a_larger_one() -> None:
+    """An input far ahead whose bound moves on and on takes one punctuation, and what it says is combined once."""
+    s = Schema.parse("sid STRING, hour INT")
+    alignment = Alignment(s, 2)
+    for hour in range(100):
+        said = [Punctuation.of(s, hour=f"(,{hour}]"), Punctuation.of(s, sid="S1", hour=f"(,{hour + 1}]")]
+        assert not alignment.update(0, said)
+        assert len(alignment) == 2
+    assert alignment.update(1, [Punctuation.of(s, hour="(,50]")]) == [
+        Punctuation.of(s, hour="(,50]"),
+        Punctuation.of(s, sid="S1", hour="(,50]"),
+    ]

@@ -240,16 +240,20 @@ class Arrangement:
 
     # Finding
 
-    def probe(self, tuples: pl.DataFrame, on: Sequence[str] | None = None) -> tuple[Rows, Rows]:
+    def probe(
+        self, tuples: pl.DataFrame, on: Sequence[str] | None = None, key: Sequence[str] | None = None
+    ) -> tuple[Rows, Rows]:
         """All pairs of a place in ``tuples`` and a row with the same key, by place, then by row.
 
-        ``tuples`` have the columns ``on`` (the key's own names unless given) in the key's order.
+        ``tuples`` have the columns ``on`` (the key's own names unless given) in the key's order. ``key`` names other
+        columns than the arrangement's own key.
         """
-        names = list(self.key if on is None else on)
+        key = self.key if key is None else tuple(key)
+        names = list(key if on is None else on)
         keys = tuples if tuples.columns == names or not names else tuples.select(names)
-        if names != list(self.key):
-            keys = keys.rename(dict(zip(names, self.key, strict=True)))
-        return self._equal(keys, self._index(self.key))
+        if names != list(key):
+            keys = keys.rename(dict(zip(names, key, strict=True)))
+        return self._equal(keys, self._index(key))
 
     def has(self, tuples: pl.DataFrame, on: Sequence[str] | None = None) -> pl.Series:
         """For each tuple, whether one of the same key is retained."""
@@ -325,6 +329,13 @@ class Arrangement:
                     for tuples, _ in page.near(group):
                         blocked.update(group.matched(tuples))
         return blocked
+
+    def blocks(self) -> Iterator[pl.DataFrame]:
+        """All tuples, in pieces that cost little."""
+        for page in self._pages:
+            frame = page.alive
+            for at in range(0, frame.height, BLOCK_ROWS):
+                yield frame[at : at + BLOCK_ROWS]
 
     def _index_of(self, group: Constants) -> Index | None:
         """The index of the attributes that a group of constants constrains, made if it is worth it."""

@@ -60,9 +60,9 @@ class Alignment:
     """setCombine over several inputs' punctuations of one schema, as they come.
 
     The combinations cover a retained punctuation sooner or later. It then says nothing new, combined with whatever
-    may still come, and goes. A combination is remembered while it overlaps a retained punctuation. An input's end
-    stays until all inputs have ended, for those who wait for the end wait for that punctuation itself. After that
-    there is nothing to say.
+    may still come, and goes. So does a range once the same input has said a larger one. A combination is remembered
+    while it overlaps a retained punctuation. An input's end stays until all inputs have ended, for those who wait for
+    the end wait for that punctuation itself. After that there is nothing to say.
 
     On several shards (`spread`) a combination about this shard's values has to be said even if another one covers
     it, since other shards may be unable to say that one. So what is covered is remembered, fused, unless it is owned
@@ -116,6 +116,8 @@ class Alignment:
             return []
         if tally is not None:
             tally.add(port, p)
+        if p.form is not None and p.form[0] == 1:
+            self._overtake(port, p)
         heard = near is None or reduce(or_, near.values(), 1 << port) == self._every
         combined = self._combine(port, p) if heard else []
         fresh = [c for c in (*combined, *self._recall(port, p)) if c not in self._met]
@@ -124,6 +126,12 @@ class Alignment:
         elif len(self._met) and self._is_covered(self._met.overlapping(p), p):
             self._drop(port, p)
         return fresh
+
+    def _overtake(self, port: int, p: Punctuation) -> None:
+        """Retain no longer the ranges that a new one of the same input covers: (,5] once (,6] is said."""
+        for h in self.inputs[port].overlapping(p):
+            if h.form == p.form and h != p and covers(p, h):
+                self._drop(port, h)
 
     def _agree(self, port: int, p: Punctuation) -> bool:
         """Whether all other inputs retain ``p``, and nothing else that is retained overlaps it."""

@@ -21,7 +21,7 @@ from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Cut
 from xmlpunct.punctuations.fused import Fused, Part, Past, Row
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, Range
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
@@ -108,7 +108,7 @@ class JointCover:
     """What punctuations say about the other attributes once, alone or together, they close all ``dropped`` ones.
 
     ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` together close hour 5 once they cover the domain of sid. A punctuation
-    is retained until what is closed covers all that it could still contribute to.
+    is retained until what is closed, or another punctuation, covers all that it could still contribute to.
 
     On several shards (`spread`) what is closed, and every shard has to say, is remembered, fused. When a punctuation
     names this shard's values, what is closed about them is said again, since other shards may not get so far.
@@ -149,12 +149,27 @@ class JointCover:
                 continue  # it is about no tuple that can come
             else:
                 row = self._open.add(lifted, open_places[0])
+                self._overtake(row, lifted.patterns[row[0]])
                 fresh = [c for c in self._closures(row) if c not in self._closed]
             known.update(dict.fromkeys(fresh))
             if self._ownership:
                 known.update(dict.fromkeys(self._recall(p, fresh)))
             self._forget(fresh)
         return PunctuationBatch(known)
+
+    def _overtake(self, new: Row, values: Pattern) -> None:
+        """Retain no longer what a new range covers: <S1, (,5]> once <S1, (,6]> is said."""
+        outline = self._open.outline(new)
+        if not any(isinstance(q, Range) for q in outline.patterns):
+            return
+        others = [row for row in self._open if row != new and row[0] == new[0]]
+        for row in others:
+            other = self._open.outline(row)
+            if covers(outline, other) and not self._ownership.needs(self._lifted(other)):
+                known = self._open.values(row)
+                known.remove(values)
+                if not len(known):
+                    self._open.discard([row])
 
     def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
         """What the past says about the values that ``p`` names, and what is new about values named before."""

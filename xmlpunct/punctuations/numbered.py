@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import integers
+from xmlpunct.arrow import Flags, integers
 from xmlpunct.types import DATE, DecimalType, Type
 
 Ordinals = NDArray[np.int64]
@@ -49,14 +49,8 @@ def range_columns(type_: Type, firsts: Ordinals, lasts: Ordinals, name: str) -> 
     """
     bounds = []
     for ordinals, end in ((firsts, type_.ordinal(type_.lowest)), (lasts, type_.ordinal(type_.highest))):
-        if isinstance(type_, DecimalType):
-            known = [None if i == end else type_.at(i) for i in ordinals.tolist()]
-            bounds.append(pl.Series(name, known, dtype=type_.dtype))
-            continue
-        numbers = integers(name, ordinals - _EPOCH if type_ is DATE else ordinals)
-        if (beyond := ordinals == end).any():
-            numbers = numbers.scatter(np.flatnonzero(beyond), None)
-        bounds.append((numbers.cast(pl.Int32) if type_ is DATE else numbers).cast(type_.dtype))
+        beyond = ordinals == end
+        bounds.append(values_of(type_, ordinals, name, beyond if beyond.any() else None))
     return bounds[0], bounds[1]
 
 
@@ -65,3 +59,17 @@ def ordinals_of(type_: Type, column: pl.Series) -> Ordinals:
     numbers = column if column.dtype == pl.Int64 else column.to_physical().cast(pl.Int64)
     values: Ordinals = (numbers.fill_null(0) if numbers.null_count() else numbers).to_numpy()
     return values + _EPOCH if type_ is DATE else values
+
+
+def values_of(type_: Type, ordinals: Ordinals, name: str, null: Flags | None = None) -> pl.Series:
+    """The inverse of `ordinals_of`: a column of the values of a numbered type, null where ``null`` says so.
+
+    >>> values_of(DATE, np.array([1, 3652059]), "day").to_list()
+    [datetime.date(1, 1, 1), datetime.date(9999, 12, 31)]
+    """
+    if isinstance(type_, DecimalType):
+        missing = np.zeros(len(ordinals), np.bool_) if null is None else null
+        known = [None if m else type_.at(i) for i, m in zip(ordinals.tolist(), missing, strict=True)]
+        return pl.Series(name, known, dtype=type_.dtype)
+    numbers = integers(name, ordinals - _EPOCH if type_ is DATE else ordinals, null)
+    return (numbers.cast(pl.Int32) if type_ is DATE else numbers).cast(type_.dtype)

@@ -1,0 +1,154 @@
+"""pointwise: counts that are a function of the inputs' counts, said when they are closed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.harness import check_table
+from tests.operators.relations.changes import (
+    ELEMENTS,
+    RESTARTS,
+    TAU,
+    Run,
+    T,
+    change_feeds,
+    closed_up_to,
+    count_at,
+    moments,
+    runs,
+)  # fmt: skip
+from tests.oracle import bag
+from tests.strategies import Space, Stream, cuts
+from xmlpunct.changes import changes
+from xmlpunct.operators.relations.pointwise import ALONE, Pointwise
+from xmlpunct.punctuations.punctuation import Tuple, match
+from xmlpunct.schema import Schema
+from xmlpunct.types import INT
+
+X = changes(Schema.parse("x INT"), INT)
+
+MEANING: dict[tuple[str, int], Callable[..., int]] = {
+    ("changes", 1): lambda n: n,
+    ("distinct", 1): lambda n: min(n, 1),
+    ("union", 2): lambda n, m: min(n + m, 1),
+    ("union", 3): lambda n, m, k: min(n + m + k, 1),
+    ("except", 2): lambda n, m: int(n > 0 and m == 0),
+    ("except all", 2): lambda n, m: max(n - m, 0),
+    ("intersect", 2): lambda n, m: int(n > 0 and m > 0),
+    ("intersect all", 2): min,
+}
+
+
+@pytest.mark.parametrize("elements", ELEMENTS, ids=str)
+@pytest.mark.parametrize("name", MEANING, ids=str)
+@given(data=st.data())
+def test_against_its_meaning(name: tuple[str, int], elements: Space, data: st.DataObject) -> None:
+    function, ports = name
+    schema = changes(elements.schema, INT)
+    feeds = [data.draw(change_feeds(elements, 10 // ports)) for _ in range(ports)]
+
+    def make() -> Pointwise:
+        return Pointwise([schema] * ports, function, T)
+
+    def result(e: Tuple, at: int) -> int:
+        return MEANING[name](*(count_at(feed, e, at) for feed in feeds))
+
+    for run in runs(make, data.draw(cuts(feeds)), data.draw(RESTARTS)):
+        expected: list[Tuple] = []
+        held, waiting = 0, 0
+        for e in elements.tuples():
+            bounds = [closed_up_to(e, ps) for ps in run.punctuations_in]
+            closed = min(bounds)
+            before = 0
+            for at in moments(closed):
+                now = result(e, at)
+                expected += [(*e, at, now - before)] if now != before else []
+                before = now
+            beyond = max(closed, *(b for b in bounds_beyond(function, e, closed, bounds, feeds)))
+            for at in (T.lo, *TAU.domain, T.last):
+                promised = run.says((*e, at, 1))
+                assert promised or at > closed, (e, at)
+                assert not promised or at <= beyond, (e, at)
+            held += closed < T.last and any(count_at(feed, e, closed) for feed in feeds)
+            later = Counter[int]()
+            for port, arrived in enumerate(run.tuples_in):
+                for at in (T.lo, *TAU.domain):
+                    net = count_at(arrived, e, at) - count_at(arrived, e, at - 1)
+                    later[at] += (net != 0) << port if at > closed else 0
+            waiting += len(+later)
+        for side in ALONE.get(function, []):
+            for p in run.punctuations_in[side]:
+                about = [e for e in elements.tuples() if match((*e, T.lo, 1), p)]
+                until = min([T.bound(p.patterns[-2]), *(empty_until(e, side, run, feeds) for e in about)])
+                owed = [(*e, at, 1) for e in about for at in (T.lo, *TAU.domain, T.last) if at <= until]
+                assert all(map(run.says, owed)), f"nothing is said up to {until} for {p}"
+        assert bag(run.tuples) == bag(expected)
+        assert run.operator.state.rows == held + waiting
+    assert len(run.operator.state) == 0
+
+
+def bounds_beyond(function: str, e: Tuple, closed: int, bounds: list[int], feeds: list[Stream]) -> list[int]:
+    """How far inputs that hold nothing of a tuple, and have closed it, keep the result from changing."""
+    found = [closed]
+    for side in ALONE.get(function, []):
+        holds = [at for at in (closed, T.lo, *TAU.domain) if at >= closed and count_at(feeds[side], e, at)]
+        found.append(min(bounds[side], max(closed, holds[0] - 1)) if holds else bounds[side])
+    return found
+
+
+def empty_until(e: Tuple, side: int, run: Run, feeds: list[Stream]) -> int:
+    """Up to which instant an input has no copy of a tuple, if it has none where both inputs have closed it."""
+    closed = min(closed_up_to(e, ps) for ps in run.punctuations_in)
+    if closed == T.last:
+        return T.last
+    holds = [at for at in (closed, T.lo, *TAU.domain) if at >= closed and count_at(feeds[side], e, at)]
+    return T.last if not holds else T.lo - 1 if holds[0] == closed else holds[0] - 1
+
+
+def test_changes_are_canonical() -> None:
+    operator = Pointwise([X], "changes", T)
+    check_table(
+        operator,
+        """
+        7 3 1; 7 3 1; 8 3 1; 8 3 -1; 7 1 1  ->
+        P(*, (,2], *)                       -> 7 1 1; P(*, (,2], *)
+        P(7, *, *)                          -> 7 3 2; P(7, *, *)
+        P(*, *, *)                          -> P(*, *, *)
+        """,
+    )
+    assert len(operator.state) == 0
+
+
+def test_one_input_is_far_ahead() -> None:
+    """Of what one input has said, the last prefix is retained."""
+    operator = Pointwise([X, X], "union", T)
+    for at in range(100):
+        check_table(operator, f"1: P(*, (,{at}], *) ->")
+    assert operator.state.held == 1
+    check_table(operator, "2: P(*, (,50], *) -> P(*, (,50], *)")
+
+
+def test_a_relation_of_tuples_without_attributes() -> None:
+    operator = Pointwise([changes(Schema.of([]), INT)], "distinct", T)
+    check_table(operator, "1 1; 2 1; 4 -2; P((,3], *) -> 1 1; P((,3], *)")
+    check_table(operator, "P(*, *) -> 4 -1; P(*, *)")
+
+
+def test_the_left_input_is_ahead() -> None:
+    """What is empty on the left, up to where the left has closed it, is said at once."""
+    check_table(
+        Pointwise([X, X], "except", T),
+        """
+        1: 7 1 1; 7 9 -1; 8 5 1; P(*, (,3], *) -> P(*, (,0], *)
+        1: P(8, (,6], *)                       -> P(8, (,4], *)
+        1: P(9, *, *)                          -> P(9, *, *)
+        2: P(8, (,7], *)                       -> 8 5 1; P(8, (,3], *); P(8, (,6], *)
+        2: P(7, (,10], *)                      -> 7 1 1; P(7, (,3], *)
+        1: P(7, (,9], *)                       -> 7 9 -1; P(7, (,9], *)
+        """,
+    )

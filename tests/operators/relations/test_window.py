@@ -1,0 +1,151 @@
+"""window: each element of a stream comes, and goes when it is too old."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.harness import check_table
+from tests.operators.relations.changes import RESTARTS, TAU, runs
+from tests.strategies import BOTTOM, DISCRETE, FLAG, TOP, Pool, Space, cuts, streams
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.relations.window import Window
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.schema import Schema
+from xmlpunct.types import DATE, INT, TIMESTAMP
+
+PACKET = Schema.parse("src INT, ts INT NOT NULL")
+POOLS = {str(pool): pool for pool in DISCRETE}
+K = Pool("key", INT, (1, 2), (0, 1, 2, 3))
+
+
+def space(ts: Pool, rule: str = "NOT NULL") -> Space:
+    """Elements with a nullable and a bounded attribute, and a timestamp between them."""
+    return Space.of(k=K, ts=(ts, rule), l=(FLAG, "NOT NULL"))
+
+
+CASES = {
+    "T is the type": (space(TAU), Instants(INT)),
+    "bounds that not all inputs declare": (space(TAU, "[-1,2]"), Instants(INT)),
+    "a list": (space(TAU, "{-1,0,2}"), Instants(INT)),
+    "declared below": (space(TAU, "[-2,)"), Instants(INT, -2)),
+    "declared above": (space(TAU, "(,3]"), Instants(INT, None, 3)),
+    "declared": (space(TAU, "[-2,3]"), Instants(INT, -2, 3)),
+    "at its highest": (space(POOLS["int at its highest"]), Instants(INT)),
+    "at its lowest": (space(POOLS["int at its lowest"]), Instants(INT)),
+    "declared at its lowest": (space(POOLS["int at its lowest"]), Instants(INT, BOTTOM)),
+    "days": (space(POOLS["date"]), Instants(DATE)),
+    "the last days": (space(POOLS["date at its highest"]), Instants(DATE)),
+    "moments": (space(POOLS["timestamp"]), Instants(TIMESTAMP)),
+}
+LENGTHS = st.integers(0, 4) | st.sampled_from([None, TOP, 2**64])
+SLIDES = st.none() | st.integers(1, 5) | st.sampled_from([TOP])
+ORIGINS = st.integers(-3, 3) | st.sampled_from([BOTTOM, TOP])
+
+
+def seen_at(at: int, slide: int | None, origin: int) -> int:
+    """d(at): the end of the window at an instant."""
+    return at if slide is None else origin + (at - origin) // slide * slide
+
+
+def closed_up_to(e: Tuple, place: int, case: Space, instants: Instants, ps: list[Punctuation]) -> int:
+    """C(e), the closed prefix: all instants up to there that an element e can have are closed."""
+    type_, last = case.schema.attributes[place].type, instants.first - 1
+    for value in case.pools[place].domain:
+        at = type_.ordinal(value)
+        never = not case.schema.attributes[place].domain.matches(value) or at < instants.first
+        t = (*e[:place], value, *e[place:])
+        if not never and not any(match(t, p) for p in ps):
+            return last if value == case.pools[place].domain[0] else max(last, at - 1)
+        last = max(last, at)
+    return instants.last
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(data=st.data(), length=LENGTHS, slide=SLIDES, origin=ORIGINS)
+def test_against_its_meaning(
+    name: str, data: st.DataObject, length: int | None, slide: int | None, origin: int
+) -> None:
+    case, instants = CASES[name]
+    type_, place = instants.type, 1
+
+    def make() -> Window:
+        return Window(case.schema, "ts", instants, length, slide, origin)
+
+    feed = data.draw(streams(case, ends=True, closing=["ts"]))
+    moments = [type_.ordinal(v) for v in case.pools[place].domain]
+    near = sorted({m + i for m in moments for i in range(-6, 7)} | {instants.lo, instants.last})
+    probes = [m for m in near if instants.lo <= m <= instants.last]
+    elements = [(k, flag) for k in case.values(0) for flag in case.values(2)]
+    for run in runs(make, data.draw(cuts([feed])), data.draw(RESTARTS)):
+        arrived = [(t[0], t[2], type_.ordinal(t[1])) for t in run.tuples_in[0]]
+        valid = [(k, flag, t) for k, flag, t in arrived if instants.first <= t]
+        assert run.rejected == len(arrived) - len(valid)
+        changed = [(k, flag, type_.ordinal(at), diff) for k, flag, at, diff in run.tuples]
+        assert all(instants.first <= at <= instants.last for *_, at, _ in changed)
+        assert all(diff in (1, -1) for *_, diff in changed)
+        assert len(changed) <= 2 * len(valid)
+        for at in probes:
+            d = seen_at(at, slide, origin)
+            held = Counter(
+                (k, flag) for k, flag, t in valid if t <= d and (length is None or t >= d - length)
+            )
+            got = Counter[Tuple]()
+            for k, flag, t, diff in changed:
+                got[k, flag] += diff if t <= at else 0
+            assert +got == held, at
+            assert all(n >= 0 for n in got.values())
+        for e in elements:
+            closed = closed_up_to(e, place, case, instants, run.punctuations_in[0])
+            # what changes at d or before comes from an element up to d
+            for at in probes:
+                promised = run.says((*e, type_.at(at), 1))
+                last = seen_at(at, slide, origin)
+                assert promised == (closed >= instants.last or last <= closed), (e, at, closed)
+    assert len(run.operator.state) == 0
+
+
+def test_a_gap_before_an_island_of_closed_instants() -> None:
+    check_table(
+        Window(PACKET, "ts", Instants(INT), 2),
+        """
+        P(*, [0,5])         ->
+        P(*, (,-1])         -> P(*, (,5], *)
+        P(*, {7,8})         ->
+        P(1, 6)             -> P(1, (,8], *)
+        P(*, [10,))         ->
+        P(*, [0,6])         -> P(*, (,8], *)
+        P(*, 9)             -> P(*, *, *)
+        """,
+    )
+
+
+def test_only_what_is_new_is_said() -> None:
+    operator = Window(PACKET, "ts", Instants(INT), 0, 60)
+    assert [str(p) for p in operator.opening()] == [f"<*, (,{-(2**63) + 7}], *>"]
+    check_table(operator, "7 59; 8 60; P(*, (,58])  -> 8 60 1; 8 120 -1; P(*, (,59], *)")
+    check_table(operator, "P(*, (,59]) ->")
+    check_table(operator, "P(*, (,60]) -> P(*, (,119], *)")
+
+
+def test_an_element_is_not_of_the_least_instant() -> None:
+    operator = Window(PACKET, "ts", Instants(INT), 0)
+    check_table(operator, f"1 {BOTTOM}; 2 5 -> 2 5 1; 2 6 -1")
+    (reject,) = operator.rejects
+    assert reject.reason == f"ts is no instant from {BOTTOM + 1} to {TOP}"
+
+
+def test_many_keys_are_forgotten_when_all_are_as_far() -> None:
+    operator = Window(PACKET, "ts", Instants(INT), 5)
+    for ts in range(100):
+        said = [f"({k}, (,{ts}])" for k in range(20)]
+        seen = [f"({k}, (,{ts}], *)" for k in range(20)]
+        check_table(operator, f"P{'; P'.join(said)} -> P{'; P'.join(seen)}")
+    assert len(operator.state) == 20
+    check_table(operator, "P(*, (,98]) -> P(*, (,98], *)")
+    assert len(operator.state) == 21
+    check_table(operator, "P(*, (,99]) -> P(*, (,99], *)")
+    assert len(operator.state) == 1

@@ -1,0 +1,49 @@
+"""Counted: rows that count copies, one for each key."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.changes import DIFF
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.hash_index import ascending
+
+
+class Counted(Arrangement):
+    """An arrangement whose key is all columns but ``$diff``: of each key it retains the sum, unless it is 0.
+
+    >>> from xmlpunct.schema import Schema
+    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.types import INT
+    >>> s = changes(Schema.parse("x INT"), INT)
+    >>> counted = Counted(s.empty())
+    >>> counted.add(s.frame([(7, 1, 1), (7, 1, 2), (7, 3, 1)]))
+    >>> counted.add(s.frame([(7, 3, -1)]))
+    >>> counted.frame.rows()
+    [(7, 1, 3)]
+    """
+
+    def __init__(self, empty: pl.DataFrame) -> None:
+        super().__init__(empty, [name for name in empty.columns if name != DIFF])
+
+    def add(self, changes: pl.DataFrame) -> None:
+        """Count some more copies."""
+        fresh = consolidated(changes.select(self.empty.columns))
+        if len(self) and fresh.height:
+            known = self.remove(ascending(self.probe(fresh)[1]))
+            fresh = consolidated(pl.concat([known, fresh])) if known.height else fresh
+        self.append(fresh)
+
+
+def consolidated(changes: pl.DataFrame) -> pl.DataFrame:
+    """Changes that differ in ``$diff`` alone as one with their sum, or none if that is 0. NaN equals itself.
+
+    >>> consolidated(pl.DataFrame({"x": [7, 8, 7], DIFF: [1, 1, -1]})).rows()
+    [(8, 1)]
+    """
+    key = [name for name in changes.columns if name != DIFF]
+    if changes.height > 1:
+        total = pl.col(DIFF).sum()
+        sums = changes.group_by(key, maintain_order=True).agg(total) if key else changes.select(total)
+        changes = sums.select(changes.columns)
+    return changes.filter(pl.col(DIFF) != 0)

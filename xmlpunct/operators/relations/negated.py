@@ -1,0 +1,38 @@
+"""negated: what comes goes, and what goes comes."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.changes import DIFF
+from xmlpunct.operators.iterator import Operator, Outcome
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.schema import Schema
+
+
+class Negated(Operator):
+    """Takes the tuples of a relation away from another one, with which it is merged.
+
+    - cpass(ts, ps)  = [<e, t, -diff> | <e, t, diff> in ts]
+    - cprop(ts, ps)  = ps
+    - ckeep(ts, ps)  = []
+
+    An antijoin is its left input merged with the negated semijoin (WINDOWS.md 4).
+
+    >>> from xmlpunct.changes import changes
+    >>> from xmlpunct.operators.notation import show
+    >>> from xmlpunct.types import INT
+    >>> show(Negated(changes(Schema.parse("x INT"), INT)), "7 1 2; 7 4 -1; P(*, (,4], *)")
+    7 1 2; 7 4 -1; P(*, (,4], *) -> 7 1 -2; 7 4 1; P(*, (,4], *)
+    """
+
+    name = "negated"
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__((schema,), schema)
+
+    def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        return tuples.with_columns(-pl.col(DIFF))
+
+    def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        return self.schema.empty(), batch

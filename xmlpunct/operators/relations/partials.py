@@ -1,0 +1,52 @@
+"""Partials: sums by key, to which changes are added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.hash_index import ascending
+from xmlpunct.operators.relations.slots import Numbers
+from xmlpunct.punctuations.set import PunctuationSet
+
+
+class Partials(Arrangement):
+    """A row for each key, with sums of what came. Sums of nothing but 0 are not retained.
+
+    >>> sums = Partials(pl.DataFrame(schema={"k": pl.Int64, "n": pl.Int64}), ["k"])
+    >>> sums.add(pl.DataFrame({"k": [1, 1, 2], "n": [1, 2, 5]}))
+    >>> sums.add(pl.DataFrame({"k": [2, 3], "n": [-5, 1]}))
+    >>> sums.frame.rows()
+    [(1, 3), (3, 1)]
+    """
+
+    def __init__(self, empty: pl.DataFrame, key: Sequence[str]) -> None:
+        super().__init__(empty, key)
+        self.sums = [name for name in empty.columns if name not in key]
+
+    def add(self, tuples: pl.DataFrame) -> None:
+        """Add what came, summed by key or not."""
+        fresh = self._summed(tuples)
+        known = self.remove(ascending(self.probe(fresh)[1])) if len(self) else self.empty
+        self.keep(self._summed(pl.concat([known, fresh])) if known.height else fresh)
+
+    def keep(self, rows: pl.DataFrame) -> None:
+        """Retain rows that are summed, and whose keys are not retained."""
+        self.append(rows.filter(pl.any_horizontal(pl.col(self.sums) != 0)))
+
+    def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        return tuples.group_by(self.key, maintain_order=True).agg(pl.col(self.sums).sum())
+
+    def close(self, closed: PunctuationSet) -> pl.DataFrame:
+        """Let the rows go that some punctuations match; return them."""
+        return self.remove(self.matching(closed)) if len(self) else self.empty
+
+
+def withdraw(known: Arrangement, keys: pl.DataFrame) -> tuple[Numbers, pl.DataFrame]:
+    """Let the rows of some keys go; return them, each with the place of its key. No key comes twice."""
+    places, rows = known.probe(keys, keys.columns)
+    order = np.argsort(rows)
+    return places[order], known.remove(rows[order])

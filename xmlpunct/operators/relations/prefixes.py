@@ -1,0 +1,209 @@
+"""Prefixes: up to which instant each key is closed, as an operator asks it of one input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.changes import AT
+from xmlpunct.frames import Snapshot, grouped
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.numbered import Ordinals
+from xmlpunct.punctuations.others import match_expression
+from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Values
+from xmlpunct.punctuations.punctuation import Punctuation, Signature, covers, from_frame, to_frame
+from xmlpunct.punctuations.set import PunctuationSet, pieces_of
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import INT
+
+OPEN = "$open"
+"""The first instant that is open, as an ordinal."""
+
+
+def without_at(p: Punctuation) -> Punctuation:
+    """A prefix punctuation with ``*`` for its instants: whose prefix it is."""
+    return with_at(p, WILDCARD)
+
+
+def with_at(q: Punctuation, prefix: Pattern) -> Punctuation:
+    """Whose prefix it is, and the prefix: a prefix punctuation."""
+    at = q.schema.index(AT)
+    return Punctuation(q.schema, [*q.patterns[:at], prefix, *q.patterns[at + 1 :]])
+
+
+def split(closed: PunctuationBatch) -> tuple[PunctuationBatch, PunctuationBatch]:
+    """Prefix punctuations that close tuples for ever, and the others."""
+    if not len(closed):
+        return closed, closed
+    at = closed.schema.index(AT)
+    if closed.place is not None:
+        return (PunctuationBatch(), closed) if closed.place == at else (closed, PunctuationBatch())
+    ever = [p.patterns[at] is WILDCARD for p in closed]
+    if all(ever):
+        return closed, PunctuationBatch()
+    parts = [PunctuationBatch(p for p, e in zip(closed, ever, strict=True) if e is w) for w in (True, False)]
+    return parts[0], parts[1]
+
+
+class Prefixes:
+    """The closed prefixes of keys, which are tuples of ``schema``; ``$at`` is its last attribute but no part of a key.
+
+    Each key has the furthest of those that match it. What closes keys for ever is not retained here: they are
+    forgotten. What the prefix of all keys has overtaken is dropped. Prefixes of listed values are looked up by hash.
+
+    >>> from xmlpunct.changes import AT
+    >>> s = Schema.of([*Schema.parse("k INT"), Attribute(AT, INT, False)])
+    >>> prefixes = Prefixes(s, Instants(INT))
+    >>> prefixes.add(Punctuation.parse(s, text) for text in ("<*, (,3]>", "<7, (,5]>", "<[9,), (,4]>"))
+    >>> prefixes.first_open(pl.DataFrame({"k": [7, 8, 9]})).tolist()
+    [6, 4, 5]
+    >>> len(prefixes)
+    2
+    """
+
+    def __init__(self, schema: Schema, instants: Instants) -> None:
+        self.schema, self.instants = schema, instants
+        self.names = [name for name in schema.names if name != AT]
+        """The columns of a key."""
+        self.floor = instants.lo
+        """The first instant that is open for every key of which nothing more is known."""
+        self._listed: dict[Signature, Arrangement] = {}
+        """By the places that they constrain: constants and the first open instant."""
+        self._others: dict[Punctuation, int] = {}
+        """For all others, the first open instant."""
+        self._others_set = PunctuationSet(schema)
+        self._bounded = Schema.of((*schema, Attribute(OPEN, INT, False)))
+
+    def add(self, closed: Iterable[Punctuation]) -> None:
+        """Take prefix punctuations, none of which is for ever."""
+        listed: dict[Signature, list[tuple[Punctuation, int]]] = {}
+        floor = self.floor
+        for p in closed:
+            q, first = without_at(p), self.instants.bound(p.patterns[-1]) + 1
+            if q.is_everything:
+                floor = max(floor, first)
+            elif first <= floor:
+                continue
+            elif q.form is not None and q.form[0] == 0:
+                listed.setdefault(q.constrained, []).append((q, first))
+            elif q.form is not None and all(
+                isinstance(q.patterns[i], Constant | Values) for i in q.constrained
+            ):
+                listed.setdefault(q.constrained, []).extend((piece, first) for piece in pieces_of(q))
+            elif q.form is not None:
+                self._add(q, first)
+        if floor > self.floor:
+            self._raise(floor)
+        for places, some in listed.items():
+            self._list(places, some)
+
+    def _add(self, q: Punctuation, first: int) -> None:
+        near = self._others_set.overlapping(q)
+        if any(self._others[r] >= first and covers(r, q) for r in near):
+            return
+        self._drop(r for r in near if self._others[r] <= first and covers(q, r))
+        self._others[q] = first
+        self._others_set.add(q)
+
+    def _drop(self, some: Iterable[Punctuation]) -> None:
+        for q in list(some):
+            del self._others[q]
+            self._others_set.remove(q)
+
+    def _raise(self, floor: int) -> None:
+        """All keys are closed further; drop what that overtakes."""
+        self.floor = floor
+        overtaken = PunctuationSet(self._bounded, [Punctuation.of(self._bounded, **{OPEN: f"(,{floor}]"})])
+        for known in self._listed.values():
+            known.remove(known.matching(overtaken))
+        self._drop(q for q, first in self._others.items() if first <= floor)
+
+    def _list(self, places: Signature, some: list[tuple[Punctuation, int]]) -> None:
+        columns = [self.schema.attributes[i] for i in places]
+        fresh = pl.DataFrame(
+            [
+                *(
+                    pl.Series(a.name, [getattr(q.patterns[i], "value") for q, _ in some], a.type.dtype)  # noqa: B009
+                    for i, a in zip(places, columns, strict=True)
+                ),
+                pl.Series(OPEN, [first for _, first in some], pl.Int64()),
+            ]
+        )
+        fresh = fresh.filter(pl.col(OPEN) > self.floor)
+        if fresh.height:
+            self._known(places).merge(fresh, [pl.col(OPEN).max()])
+
+    def _known(self, places: Signature) -> Arrangement:
+        if places not in self._listed:
+            columns = {a.name: a.type.dtype for a in (self.schema.attributes[i] for i in places)}
+            self._listed[places] = Arrangement(
+                pl.DataFrame(schema={**columns, OPEN: pl.Int64()}), list(columns)
+            )
+        return self._listed[places]
+
+    def forget(self, ever: PunctuationBatch) -> None:
+        """Some keys are closed for ever, and are asked for no longer."""
+        if ever.has_end:
+            self._listed, self._others, self._others_set = {}, {}, PunctuationSet(self.schema)
+            return
+        for places, known in self._listed.items():
+            if ever.place is not None:
+                within = ever if ever.place in places else PunctuationBatch()
+            else:
+                within = PunctuationBatch(p for p in ever if set(p.constrained) <= set(places))
+            if len(within) and len(known):
+                known.remove(known.matching(PunctuationSet(self.schema, within)))
+        if self._others:
+            said = PunctuationSet(self.schema, ever)
+            self._drop(q for q in self._others if any(covers(p, q) for p in said.overlapping(q)))
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all keys are closed alike."""
+        return not self._others and not any(map(len, self._listed.values()))
+
+    def first_open(self, keys: pl.DataFrame) -> Ordinals:
+        """For each key the first instant that is open; shape (n,)."""
+        first: Ordinals = np.full(keys.height, self.floor, np.int64)
+        if not keys.height:
+            return first
+        for known in self._listed.values():
+            if len(known):
+                places, rows = known.probe(keys)
+                first[places] = np.maximum(first[places], known.take(rows, [OPEN]).to_series().to_numpy())
+        if self._others and self._others_set.mask(keys).any():
+            for q, bound in self._others.items():
+                hit = keys.select(match_expression(q).alias("hit"))["hit"].to_numpy()
+                first[hit] = np.maximum(first[hit], bound)
+        return first
+
+    # As a part of the state
+
+    def __len__(self) -> int:
+        return sum(map(len, self._listed.values())) + len(self._others)
+
+    def snapshot(self) -> Snapshot:
+        """What is retained, for a checkpoint."""
+        frame = to_frame(self.schema, [Punctuation.everything(self.schema), *self._others])
+        first = pl.Series(OPEN, [self.floor, *self._others.values()], dtype=pl.Int64())
+        listed = {
+            f"{'_'.join(map(str, places))}/{key}": page
+            for places, known in self._listed.items()
+            for key, page in known.snapshot().items()
+        }
+        return {"others": frame.insert_column(0, first), **listed}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take what a snapshot retained."""
+        self._listed, self._others, self._others_set = {}, {}, PunctuationSet(self.schema)
+        frame = snapshot["others"]
+        (self.floor, *bounds), (_, *others) = frame[OPEN], from_frame(self.schema, frame.drop(OPEN))
+        self._others = dict(zip(others, bounds, strict=True))
+        self._others_set.update(others)
+        for name, pages in grouped(snapshot).items():
+            if name != "others":
+                self._known(tuple(map(int, name.split("_")))).restore(pages)

@@ -1,0 +1,91 @@
+"""Repeated: the tuples of a relation, told anew at every instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.changes import AT
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.hash_index import Rows, ascending
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.relations.later import Later
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.numbered import Ordinals
+from xmlpunct.punctuations.set import PunctuationSet
+
+_COUNT = "$count"
+
+
+class Repeated(Arrangement):
+    """The tuples that there are, how many copies of each, and the next instant at which to tell them.
+
+    That is the next multiple of ``every`` from ``origin``.
+    """
+
+    def __init__(self, later: Later, instants: Instants, every: int, origin: int) -> None:
+        self._schema, self._names, self._diff = later.schema, later.names, later.diffs[0]
+        self.instants, self._every, self._origin = instants, every, origin
+        empty = later.empty.select(*self._names, AT, pl.col(self._diff).alias(_COUNT))
+        super().__init__(empty, self._names)
+
+    @property
+    def none(self) -> Rows:
+        """No rows."""
+        return np.empty(0, np.int64)
+
+    def due(self, closed: PunctuationBatch) -> Rows:
+        """The rows that may be told, since their next instant is closed."""
+        return self.matching(PunctuationSet(self._schema, closed))
+
+    def tell(
+        self,
+        closed: pl.DataFrame,
+        due: Rows,
+        bounds: Callable[[pl.DataFrame], Ordinals],
+        begin: int | None = None,
+    ) -> pl.DataFrame:
+        """Take closed changes; tell their tuples, and those due, up to their ``bounds``; nothing before ``begin``."""
+        changed = self.probe(closed, self._names)[1]
+        there = self.remove(ascending(np.concatenate((due, changed))))
+        # What is there is the first change of its tuple.
+        there = there.rename({_COUNT: self._diff})
+        steps = pl.concat([there, closed.sort(AT).select(there.columns)])
+        groups = steps.group_by(self._names, maintain_order=True).agg(AT, self._diff)
+        tuples, lengths = groups.select(self._names), groups[AT].list.len().to_numpy().astype(np.int64)
+        ends = np.cumsum(lengths)
+        counts = np.cumsum(groups[self._diff].explode().to_numpy())
+        counts -= np.repeat(np.append(0, counts)[ends - lengths], lengths)
+        starts = self.instants.ordinals(groups[AT].explode())
+        stops = np.append(starts[1:] - 1, 0)[: len(starts)]
+        last = bounds(tuples)
+        stops[ends - 1] = last
+        self._keep(tuples, last, counts[ends - 1])
+        begin = self.instants.first if begin is None else max(begin, self.instants.first)
+        return self._told(tuples, np.maximum(starts, begin), stops, counts, lengths)
+
+    def _keep(self, tuples: pl.DataFrame, told: Ordinals, counts: Ordinals) -> None:
+        """Retain the tuples that are to be told again."""
+        again = (counts != 0) & (told < self.instants.last)
+        at, within = self.instants.up(np.where(again, told, 0) + 1, self._every, self._origin)
+        again &= within
+        kept = tuples.filter(pl.Series(again))
+        number = pl.Series(_COUNT, counts[again], pl.Int64())
+        self.append(kept.hstack([self.instants.column(AT, at[again]), number]))
+
+    def _told(
+        self, tuples: pl.DataFrame, starts: Ordinals, stops: Ordinals, counts: Ordinals, lengths: Ordinals
+    ) -> pl.DataFrame:
+        """Each tuple in its stretches of instants, ``lengths`` of them, with a number of copies in each."""
+        starts, within = self.instants.up(starts, self._every, self._origin)
+        within &= (counts > 0) & (starts <= stops)
+        owners = np.repeat(np.arange(tuples.height), lengths)[within]
+        starts, stops, counts = starts[within], stops[within], counts[within]
+        multiples = ((stops - starts).view(np.uint64) // np.uint64(self._every)).astype(np.int64) + 1
+        copies = multiples * counts
+        begins = np.repeat(np.cumsum(copies) - copies, copies)
+        turns = (np.arange(len(begins)) - begins) // np.repeat(counts, copies)
+        at = np.repeat(starts, copies) + turns * self._every
+        return tuples[np.repeat(owners, copies)].hstack([self.instants.column(AT, at)])

@@ -1,0 +1,138 @@
+"""Slots: the instants at which some groups change, group after group, as places in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from xmlpunct.arrow import Flags
+from xmlpunct.operators.hash_index import Rows, firsts
+from xmlpunct.punctuations.numbered import Ordinals
+
+Numbers = NDArray[np.int64]
+"""Groups, slots or places in a frame; shape (n,)."""
+_SEED = 0x5EED
+
+
+def numbered(keys: pl.DataFrame) -> tuple[Numbers, Rows]:
+    """For each row the number of its group, and for each group the place of its first row.
+
+    Groups are numbered as they come. Nulls are equal, and so are NaNs.
+
+    >>> numbers, first = numbered(pl.DataFrame({"k": ["a", None, "a", "b"]}))
+    >>> numbers.tolist(), first.tolist()
+    ([0, 1, 0, 2], [0, 1, 3])
+    """
+    places = np.arange(keys.height)
+    first = firsts(keys.hash_rows(_SEED).to_numpy()) if keys.height else places
+    again = np.flatnonzero(first != places)
+    if len(again) and not keys[again].equals(keys[first[again]]):  # not the same hash, or NaN
+        first = _firsts_exactly(keys)
+    is_first = first == places
+    return (np.cumsum(is_first) - 1)[first], np.flatnonzero(is_first)
+
+
+def _firsts_exactly(keys: pl.DataFrame) -> Rows:
+    """For each row the place of the first that is equal, by comparison."""
+    place = pl.int_range(pl.len(), dtype=pl.Int64()).alias("$place")
+    return keys.with_columns(place).select(pl.col("$place").first().over(keys.columns)).to_series().to_numpy()
+
+
+def order_by(groups: Numbers, minor: Numbers) -> Rows:
+    """The order of some rows by group, then by another number.
+
+    >>> order_by(np.array([1, 0, 1]), np.array([5, 9, -7])).tolist()
+    [1, 2, 0]
+    """
+    if not len(groups):
+        return groups
+    low, bits = int(minor.min()), (int(minor.max()) - int(minor.min())).bit_length()
+    if int(groups.max()).bit_length() + bits <= 63:  # one number for both: several times as fast
+        return np.argsort((groups << bits) | (minor - low))
+    return np.lexsort((minor, groups))
+
+
+def begins(*columns: NDArray[np.int64]) -> Flags:
+    """Which rows differ from the one before in some of their numbers."""
+    new = np.zeros(len(columns[0]), np.bool_)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return new
+
+
+class Slots:
+    """The groups' slots, one behind the other: how a group stood before (its *base*), then each instant of its rows.
+
+    ``keys`` and ``at`` are the groups of some rows and their instants. Each group has a row at least.
+
+    >>> slots = Slots(pl.DataFrame({"k": [7, 8, 7]}), np.array([5, 1, 3]))
+    >>> slots.groups.rows(), slots.of.tolist(), slots.at[slots.steps].tolist()
+    ([(7,), (8,)], [0, 0, 0, 1, 1], [3, 5, 1])
+    >>> slots.row_slots.tolist(), slots.bases.tolist(), slots.ends.tolist()
+    ([2, 4, 1], [0, 3], [3, 5])
+    """
+
+    def __init__(self, keys: pl.DataFrame, at: Ordinals) -> None:
+        self.row_groups, first = numbered(keys)
+        """The group of each row."""
+        self.groups = keys[first]
+        """The keys of each group."""
+        order = order_by(self.row_groups, at)
+        of, at = self.row_groups[order], at[order]
+        new = begins(of, at)
+        self.row_slots = np.empty(len(order), np.int64)
+        """The slot of each row."""
+        self.row_slots[order] = np.cumsum(new) + of
+        steps = np.flatnonzero(new)
+        self.of = np.insert(of[steps], np.flatnonzero(begins(of[steps])), np.arange(len(first)))
+        """The group of each slot."""
+        self.bases = np.flatnonzero(begins(self.of))
+        """The base of each group."""
+        self.ends = np.append(self.bases[1:], len(self.of))
+        """The slot behind the last one of each group."""
+        self.is_step = np.ones(len(self.of), np.bool_)
+        """Which slots are instants."""
+        self.is_step[self.bases] = False
+        self.at = np.zeros(len(self.of), np.int64)
+        """The instant of each slot, 0 for bases."""
+        self.at[self.is_step] = at[steps]
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    @property
+    def steps(self) -> Numbers:
+        """The slots that are instants."""
+        return np.flatnonzero(self.is_step)
+
+    def totals(self, pieces: Sequence[tuple[Numbers, pl.DataFrame]], empty: pl.DataFrame) -> pl.DataFrame:
+        """Sums in each slot, given how the groups stood (at bases) and changes of them (at steps).
+
+        Each piece has the slots of its rows; no two rows are of one slot. ``empty`` has the columns, Int64 or Int128.
+        """
+        rows = pl.concat([empty, *(piece.select(empty.columns) for _, piece in pieces)])
+        nothing = pl.DataFrame({name: pl.Series([0], dtype=dtype) for name, dtype in empty.schema.items()})
+        place = np.full(len(self), rows.height, np.int64)
+        at = 0
+        for slots, piece in pieces:
+            place[slots] = np.arange(at, at + piece.height)
+            at += piece.height
+        changes = pl.concat([rows, nothing])[place]
+        return pl.DataFrame([self._running(column) for column in changes.iter_columns()])
+
+    def _running(self, changes: pl.Series) -> pl.Series:
+        """Running sums from each base. What overflows between groups comes back."""
+        if changes.dtype == pl.Int128 and len(changes):
+            low, high = changes.min(), changes.max()
+            assert isinstance(low, int)
+            assert isinstance(high, int)
+            if max(high, -low) * len(changes) >= 2**63:
+                sums = changes.cum_sum()
+                return sums - (sums - changes)[self.bases][self.of]
+        numbers = changes.cast(pl.Int64()).to_numpy()
+        sums = np.cumsum(numbers)
+        return pl.Series(changes.name, sums - (sums - numbers)[self.bases][self.of], pl.Int64())
