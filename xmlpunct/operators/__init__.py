@@ -17,6 +17,13 @@ from xmlpunct.operators.partial_group_by import PartialGroupBy
 from xmlpunct.operators.prefix import SortKey
 from xmlpunct.operators.project import Project
 from xmlpunct.operators.punctuate import Punctuate
+from xmlpunct.operators.relations.change_group_by import ChangeGroupBy
+from xmlpunct.operators.relations.join import ChangeJoin
+from xmlpunct.operators.relations.negated import Negated
+from xmlpunct.operators.relations.pointwise import Pointwise
+from xmlpunct.operators.relations.semijoin import ChangeSemi
+from xmlpunct.operators.relations.to_stream import ToStream
+from xmlpunct.operators.relations.window import Window
 from xmlpunct.operators.scan import Scan
 from xmlpunct.operators.select import Select
 from xmlpunct.operators.semijoin import SemiJoin
@@ -26,6 +33,9 @@ from xmlpunct.operators.unnest import Unnest
 
 __all__ = [
     "Aggregate",
+    "ChangeGroupBy",
+    "ChangeJoin",
+    "ChangeSemi",
     "Counters",
     "Difference",
     "DupElim",
@@ -35,11 +45,13 @@ __all__ = [
     "LateFilter",
     "Limit",
     "Merge",
+    "Negated",
     "NotIn",
     "Operator",
     "PartialDupElim",
     "PartialGroupBy",
     "Pipeline",
+    "Pointwise",
     "Project",
     "Punctuate",
     "Scan",
@@ -47,7 +59,9 @@ __all__ = [
     "SemiJoin",
     "Sort",
     "SortKey",
+    "ToStream",
     "Union",
     "Unnest",
+    "Window",
     "run",
 ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.harness import check_table
 from tests.operators.relations.changes import (
     KEY,
     RESTARTS,
@@ -28,7 +26,6 @@ from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call
 from xmlpunct.operators.relations.join import ChangeJoin
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
-from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 
 MOMENTS = (T.lo, *TAU.domain)
@@ -122,7 +119,7 @@ def test_against_every_instant(case: str, residual: bool, data: st.DataObject) -
     for run in runs(make, data.draw(cuts(feeds)), data.draw(RESTARTS)):
         for e, f in pairs:
             bounds = [closed_up_to(t, ps) for t, ps in zip((e, f), run.punctuations_in, strict=True)]
-            passes = not residual or e[-1] is not None and f[-1] is not None and e[-1] < f[-1]
+            passes = not residual or (e[-1] is not None and f[-1] is not None and e[-1] < f[-1])
             counts = [passes * count_at(feeds[0], e, at) * count_at(feeds[1], f, at) for at in MOMENTS]
             check_sums(run, output(run.operator, spaces, e, f), counts, min(bounds))
         sides = [retained(spaces[side], spaces[1 - side], names, run, side) for side in (0, 1)]

@@ -37,6 +37,24 @@ def closes_tuple(node: Node) -> str:
     return closed(node, places(node, node.schema.names), "it")
 
 
+def complete(node: Node, names: Iterable[str]) -> str:
+    """The condition under which punctuations close what has certain values in some columns, up to an instant."""
+    by: dict[str, dict[str, None]] = {}
+    for found in places(node, names).values():
+        for stream, attribute in found:
+            by.setdefault(stream, {})[attribute] = None
+    parts: dict[str, None] = {}
+    for scan in node.find(Scan):
+        stream, timestamp = scan.stream, scan.stream.timestamp
+        own = [a for a in by.get(stream.name, {}) if a != timestamp]
+        if timestamp is not None:
+            of = f" for its {', '.join(own)}" if own else " for all tuples"
+            parts[f"{stream.name} has closed {timestamp} up to there{of}"] = None
+        else:
+            parts[f"{stream.name} has closed its {' or '.join(own)}" if own else f"{stream.name} has ended"] = None
+    return " and ".join(parts)
+
+
 def every_stream(node: Node) -> str:
     """The streams that a node reads, as the subject of a sentence."""
     return _each(streams(node))

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xmlpunct.engine.plan import (
+    ChangeGroupBy,
+    Declared,
     Difference,
     DupElim,
     GroupBy,
     Intersect,
     Join,
     Merge,
+    Negated,
     Node,
     NotIn,
+    Pointwise,
     Project,
+    RowsWindow,
     Select,
     SemiJoin,
     Union,
     Unnest,
+    Window,
 )
 from xmlpunct.engine.rules.walk import conjuncts, everywhere, movable, on_side, renamed, select, substitute
 from xmlpunct.expressions.expression import Expression
@@ -51,14 +59,23 @@ def _push(node: Node) -> Node:
         # a join that can fail has to see, and reject, the same pairs
         case Select(Join() | SemiJoin() as below, p) if not below.can_fail:
             return _below_join(node, below, p)
+        # one that can fail would also reject what never comes out
+        case Select(Pointwise() | Window() | Negated() as below, p) if not can_fail(p):
+            return _below_all(below, p)
+        case Select(Declared(timestamp=None) as below, p) if not can_fail(p):
+            return _below_all(below, p)
         # without keys there is one group, whatever is dropped; one that can fail has to reject the same groups
-        case Select(GroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
-            return _below_groups(node, below, p)
+        case Select(GroupBy() | ChangeGroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
+            return _below_groups(node, below, p, below.keys)
+        # a window counts what it holds
+        case Select(RowsWindow() as below, p) if not can_fail(p):
+            return _below_groups(node, below, p, below.by)
     return node
 
 
 def _below_all(below: Node, predicate: Expression) -> Node:
-    return below.over([_push(Select(side, renamed(predicate, below, side))) for side in below.inputs])
+    sides = [renamed(predicate, below, side) if below.by_position else predicate for side in below.inputs]
+    return below.over([_push(Select(*pair)) for pair in zip(below.inputs, sides, strict=True)])
 
 
 def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Node:
@@ -92,10 +109,12 @@ def _below_unnest(node: Node, unnest: Unnest, predicate: Expression) -> Node:
     return select(unnest.over([_push(select(unnest.input, lower))]), [p for p in parts if p not in lower])
 
 
-def _below_groups(node: Node, group: GroupBy, predicate: Expression) -> Node:
+def _below_groups(
+    node: Node, group: GroupBy | ChangeGroupBy | RowsWindow, predicate: Expression, keys: Sequence[str]
+) -> Node:
     """Push conditions on keys alone, which drop whole groups."""
     parts = conjuncts(predicate)
-    lower = [p for p in parts if set(p.columns()) <= set(group.keys)]
+    lower = [p for p in parts if set(p.columns()) <= set(keys)]
     if not lower:
         return node
     return select(group.over([_push(select(group.input, lower))]), [p for p in parts if p not in lower])

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from xmlpunct.engine.plan import is_changing
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.constructors import Reading, element, forest
 from xmlpunct.engine.sql.dialect import at, refuse, type_of
@@ -121,7 +122,10 @@ class Scalars:
         field = self.relation.find(name, table, node)
         if field is None:
             there = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
-            refuse(f"no column {node.sql()} here: there are {there}", node)
+            why = ""
+            if is_changing(self.relation.node):
+                why = ". The timestamp is no column of a relation: copy it before its window, (SELECT ts AS t0, ts ...) [...]"
+            refuse(f"no column {node.sql()} here: there are {there}{why}", node)
         return self._of(self.relation, field, node)
 
     def _of(self, relation: Relation, field: Field | None, node: exp.Expr) -> Expression:

@@ -259,7 +259,7 @@ class ChangeJoin(Operator):
 
     # The least instant retained
 
-    def _least(self, side: int, asked: Sequence[Punctuation]) -> Ordinals:
+    def _least(self, side: int, asked: Sequence[Punctuation]) -> list[int]:
         """For each pattern of tuples the least instant that a side retains of them, beyond T's end if none."""
         schema = self.inputs[side]
         number = {q: i for i, q in enumerate(asked)}
@@ -280,7 +280,7 @@ class ChangeJoin(Operator):
         everything = Punctuation.everything(schema)
         if everything in number:
             least[number[everything]] = self._least_of_all(side)
-        return least
+        return least.tolist()
 
     def _instants(self, side: int, group: Constants) -> list[tuple[Ordinals, Ordinals]]:
         """The instants of what a group of constants matches, with the place of the constants in the group."""

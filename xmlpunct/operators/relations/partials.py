@@ -24,8 +24,8 @@ class Partials(Arrangement):
     """
 
     def __init__(self, empty: pl.DataFrame, key: Sequence[str]) -> None:
-        super().__init__(empty, key)
         self.sums = [name for name in empty.columns if name not in key]
+        super().__init__(empty.select(*key, *self.sums), key)
 
     def add(self, tuples: pl.DataFrame) -> None:
         """Add what came, summed by key or not."""
@@ -35,6 +35,7 @@ class Partials(Arrangement):
 
     def keep(self, rows: pl.DataFrame) -> None:
         """Retain rows that are summed, and whose keys are not retained."""
+        rows = rows.select(self.empty.columns)
         self.append(rows.filter(pl.any_horizontal(pl.col(self.sums) != 0)))
 
     def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:

@@ -36,9 +36,16 @@ FUNCTIONS: dict[str, Function] = {
     "except all": lambda n: np.maximum(n[0] - n[1], 0),
     "intersect": lambda n: _number(np.minimum.reduce(n) > 0),
     "intersect all": np.minimum.reduce,
+    "semi": lambda n: np.where(n[1] > 0, n[0], 0),
+    "anti": lambda n: np.where(n[1] > 0, 0, n[0]),
 }
-"""``changes`` gives the canonical changes of a relation: one for each tuple and instant, and none of 0."""
-ALONE = {"except": [0], "except all": [0], "intersect": [0, 1], "intersect all": [0, 1]}
+"""``changes`` gives the canonical changes of a relation: one for each tuple and instant, and none of 0.
+
+``semi`` and ``anti`` give all copies of the first input's tuples that the second one has, or has not.
+"""
+ALONE = {
+    "except": [0], "except all": [0], "intersect": [0, 1], "intersect all": [0, 1], "semi": [0, 1], "anti": [0]
+}  # fmt: skip
 """The inputs without whose tuples there is no result."""
 
 

@@ -134,5 +134,5 @@ class Slots:
                 sums = changes.cum_sum()
                 return sums - (sums - changes)[self.bases][self.of]
         numbers = changes.cast(pl.Int64()).to_numpy()
-        sums = np.cumsum(numbers)
-        return pl.Series(changes.name, sums - (sums - numbers)[self.bases][self.of], pl.Int64())
+        totals = np.cumsum(numbers)
+        return pl.Series(changes.name, totals - (totals - numbers)[self.bases][self.of], pl.Int64())

@@ -14,7 +14,7 @@ from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.fused import Fused
 from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
-from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, ordinals
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, interval, ordinals
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, from_frame, to_frame
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
@@ -54,6 +54,8 @@ class Timeline:
         self._pushed = 0
         self._islands, self._outlines = Fused(schema), PunctuationSet(schema)
         self._ownership = ANYTHING
+        self._every = [None if a.nullable else interval(a.type, None, None, False, False) for a in schema]
+        """For each NOT NULL attribute the pattern of all its values."""
         attribute = schema[timestamp]
         outside = ~IntervalSet(attribute.type, [attribute.reach(ordinals(attribute.type, None, None))])
         self.opening = self._add_spans(outside)
@@ -80,12 +82,11 @@ class Timeline:
             return self._add_spans(closed)
         grown = _Growth()
         for p in batch:
-            if any(self.schema.attributes[i].reach(p.patterns[i]) is EMPTY for i in p.constrained):
+            patterns = list(p.patterns)
+            for i in p.constrained:
+                patterns[i] = self._as_said(i, patterns[i])
+            if EMPTY in patterns:
                 continue  # it is about no tuple that can come
-            patterns = [
-                WILDCARD if a.closed_by(pattern) else pattern
-                for a, pattern in zip(self.schema, p.patterns, strict=True)
-            ]
             at, patterns[self._place] = patterns[self._place], WILDCARD
             q = Punctuation(self.schema, patterns)
             if at is WILDCARD:
@@ -94,6 +95,15 @@ class Timeline:
             for low, high in cuts(at):
                 self._close(q, low[1], high[1] - 1, grown)
         return list(grown)
+
+    def _as_said(self, place: int, pattern: Pattern) -> Pattern:
+        """A pattern of an attribute: ``*`` if it leaves nothing open, ``{}`` if it matches nothing that can come."""
+        attribute = self.schema.attributes[place]
+        if attribute.domain is WILDCARD:
+            return WILDCARD if pattern == self._every[place] else pattern
+        if attribute.reach(pattern) is EMPTY:
+            return EMPTY
+        return WILDCARD if attribute.closed_by(pattern) else pattern
 
     def _add_spans(self, closed: IntervalSet) -> list[Grown]:
         """Some instants are closed for all tuples."""

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from xmlpunct.changes import DIFF
 from xmlpunct.expressions.int128 import unscaled
 from xmlpunct.operators.aggregate import HALF, Accumulator
+from xmlpunct.operators.relations.exact import rounded, spread
 from xmlpunct.types import DOUBLE, INT, DecimalType
 
 COUNT = "$rows"
 """How many tuples a group has."""
 
 
-def is_linear(a: Accumulator) -> bool:
-    """Whether an aggregate is of sums. MIN and MAX are not."""
-    return a.aggregate.function not in ("MIN", "MAX")
+def is_extreme(a: Accumulator) -> bool:
+    """Whether an aggregate is of single values, not of sums."""
+    return a.aggregate.function in ("MIN", "MAX")
 
 
-def is_exact(a: Accumulator) -> bool:
-    """Whether an aggregate is of an exact sum of DOUBLEs."""
+def is_double_sum(a: Accumulator) -> bool:
+    """Whether an aggregate is of a sum of DOUBLEs, which is exact."""
     return a.aggregate.function in ("SUM", "AVG") and a.type is DOUBLE
 
 
@@ -35,7 +37,7 @@ def weighted(a: Accumulator) -> list[pl.Expr]:
     count = pl.when(value.is_not_null()).then(diff).otherwise(0).alias(f"{prefix}.count")
     if a.aggregate.function == "COUNT":
         return [count]
-    if is_exact(a):
+    if is_double_sum(a):
         special = {"nan": value.is_nan(), "above": value == float("inf"), "below": value == -float("inf")}
         flags = {name: flag.fill_null(False) for name, flag in special.items()}
         return [
@@ -49,3 +51,33 @@ def weighted(a: Accumulator) -> list[pl.Expr]:
         return [count, (high * wide).alias(f"{prefix}.high"), (low * wide).alias(f"{prefix}.low")]
     assert a.type is INT
     return [count, (value.fill_null(0).cast(pl.Int128) * wide).alias(f"{prefix}.sum")]
+
+
+def finished(a: Accumulator, states: pl.DataFrame) -> pl.Series:
+    """The results of partial aggregates; null where one does not fit, as `Accumulator.finish` has it.
+
+    AVG over INT is rounded once, however large the sum. So is that over DOUBLE, where the quotient is given.
+    """
+    prefix = a.prefix
+    if is_double_sum(a):
+        nan, above, below = (pl.col(f"{prefix}.{name}") > 0 for name in ("nan", "above", "below"))
+        found = (
+            pl.when(pl.col(f"{prefix}.count") == 0)
+            .then(None)
+            .when(nan | (above & below))
+            .then(pl.lit(float("nan")))
+            .when(above)
+            .then(pl.lit(float("inf")))
+            .when(below)
+            .then(pl.lit(-float("inf")))
+            .otherwise(pl.col(f"{prefix}.sum"))
+        )
+        return states.select(found.alias("result"))["result"]
+    result = a.finish(states)
+    if a.aggregate.function == "AVG" and a.type is INT:
+        sums, counts = states[f"{prefix}.sum"], states[f"{prefix}.count"]
+        large = np.flatnonzero((sums.cast(pl.Int128()).abs() > 2**53).to_numpy())
+        if len(large):
+            quotients = rounded(spread(sums[large].cast(pl.Int128())), 0, counts[large].to_numpy())
+            result = result.scatter(large, quotients)
+    return result

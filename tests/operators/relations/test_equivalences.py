@@ -1,0 +1,89 @@
+"""Equivalences of WINDOWS.md 8 over windows, set operations and relation-to-stream operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.relations.changes import ELEMENTS, KEY, TAU, T, change_feeds
+from tests.oracle import bag
+from tests.strategies import Cut, Space, cuts, slice_of, streams, tuples_of
+from xmlpunct.changes import changes
+from xmlpunct.operators.driver import Pipeline
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.relations.pointwise import Pointwise
+from xmlpunct.operators.relations.to_stream import ToStream
+from xmlpunct.operators.relations.window import Window
+from xmlpunct.punctuations.punctuation import Tuple
+from xmlpunct.types import INT
+
+S = Space.of(k=KEY, ts=(TAU, "NOT NULL"))
+PAIR = changes(ELEMENTS[0].schema, INT)
+LENGTHS = st.none() | st.integers(0, 4)
+
+
+def chain(*operators: Operator) -> Pipeline:
+    """Operators, each of which reads the one before it."""
+    targets = [*((i + 1, 0) for i in range(len(operators) - 1)), None]
+    return Pipeline(list(operators), [[(0, 0)]], targets)
+
+
+def output(pipeline: Pipeline, pieces: Sequence[Cut]) -> list[Tuple]:
+    """The tuples that a pipeline gives."""
+    schemas = [pipeline.operators[edges[0][0]].inputs[edges[0][1]] for edges in pipeline.inputs]
+    outputs = [pipeline.open()]
+    outputs += [pipeline.push(port, slice_of(schemas[port], elements)) for port, elements in pieces]
+    assert any(given.punctuations.has_end for given in outputs)
+    assert all(not operator.state.rows for operator in pipeline.operators)
+    return [t for given in outputs for t in given.tuples.rows()]
+
+
+def window(length: int | None, slide: int | None = None) -> Window:
+    return Window(S.schema, "ts", T, length, slide)
+
+
+def to_stream(kind: str, **options: object) -> ToStream:
+    return ToStream(window(0).schema, kind, "ts", T, **options)  # type: ignore[arg-type]
+
+
+@given(data=st.data())
+def test_a_stream_comes_back(data: st.DataObject) -> None:
+    feed = data.draw(streams(S, ends=True, closing=["ts"]))
+    pieces, elements = data.draw(cuts([feed])), tuples_of(feed)
+    assert bag(output(chain(window(0), to_stream("rstream")), pieces)) == bag(elements)
+    assert bag(output(chain(window(None), to_stream("istream")), pieces)) == bag(elements)
+    assert output(chain(window(None), to_stream("dstream")), pieces) == []
+
+
+@given(data=st.data(), length=LENGTHS, kind=st.sampled_from(["istream", "dstream"]))
+def test_a_slide_of_one_instant_is_none(data: st.DataObject, length: int | None, kind: str) -> None:
+    pieces = data.draw(cuts([data.draw(streams(S, ends=True, closing=["ts"]))]))
+    sliding, plain = (chain(window(length, slide), to_stream(kind)) for slide in (1, None))
+    assert bag(output(sliding, pieces)) == bag(output(plain, pieces))
+
+
+@given(data=st.data())
+def test_a_relation_is_made_of_what_comes_and_what_goes(data: st.DataObject) -> None:
+    """R = ISTREAM(R) [UNBOUNDED] EXCEPT ALL DSTREAM(R) [UNBOUNDED], and canonical changes read back are the same."""
+    feed = data.draw(change_feeds(ELEMENTS[0], lasting=False))
+    comes, goes = (ToStream(PAIR, kind, "at", T) for kind in ("istream", "dstream"))
+    both = [Window(operator.schema, "at", T, None) for operator in (comes, goes)]
+    minus = Pointwise([w.schema for w in both], "except all", T)
+    rebuilt = Pipeline(
+        [comes, both[0], goes, both[1], minus], [[(0, 0), (2, 0)]], [(1, 0), (4, 0), (3, 0), (4, 1), None]
+    )
+    pieces = data.draw(cuts([feed]))
+    canonical = output(chain(Pointwise([PAIR], "changes", T)), pieces)
+    assert bag(output(rebuilt, pieces)) == bag(canonical)
+
+
+@given(data=st.data())
+def test_an_intersection_is_a_difference_twice(data: st.DataObject) -> None:
+    feeds = [data.draw(change_feeds(ELEMENTS[0])) for _ in range(2)]
+    pieces = data.draw(cuts(feeds))
+    once = Pipeline([Pointwise([PAIR] * 2, "intersect all", T)], [[(0, 0)], [(0, 1)]], [None])
+    inner, outer = (Pointwise([PAIR] * 2, "except all", T) for _ in range(2))
+    twice = Pipeline([inner, outer], [[(0, 0), (1, 0)], [(0, 1)]], [(1, 1), None])
+    assert bag(output(twice, pieces)) == bag(output(once, pieces))

@@ -1,0 +1,180 @@
+"""The partial aggregates of groups from which tuples go as well as come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.changes import AT, DIFF
+from xmlpunct.frames import Part
+from xmlpunct.operators.aggregate import Accumulator
+from xmlpunct.operators.groups import ALL
+from xmlpunct.operators.relations.doubles import ExactSums
+from xmlpunct.operators.relations.exact import rounded
+from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.relations.ordered import VALUE
+from xmlpunct.operators.relations.partials import Partials, withdraw
+from xmlpunct.operators.relations.slots import Numbers, Slots
+from xmlpunct.operators.relations.values import SLOT, Values
+from xmlpunct.operators.relations.weights import COUNT, is_double_sum, is_extreme, weighted
+from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.schema import Schema
+
+
+class Retracted:
+    """For each group its partial aggregates where it was last closed, and how they change later.
+
+    COUNT, SUM and AVG are of sums (`Partials`), those over DOUBLE also of exact ones (`ExactSums`). MIN, MAX and the
+    DISTINCT forms are of the numbers of each value (`Values`). Aggregates of one argument share these.
+    """
+
+    def __init__(self, schema: Schema, keys: Sequence[str], accumulators: Sequence[Accumulator]) -> None:
+        self._names = list(keys) or [ALL]
+        self._by = [pl.col(key) for key in keys] or [pl.lit(0, dtype=pl.Int64()).alias(ALL)]
+        self._accumulators = accumulators
+        self._plain = [a for a in accumulators if not a.aggregate.needs_values and not is_extreme(a)]
+        self._distinct = [a for a in accumulators if a.aggregate.needs_values]
+        self._extremes = [a for a in accumulators if is_extreme(a)]
+        empty = schema.empty()
+        partials = self._partials(empty)
+        of_values = empty.select(e for a in self._distinct for e in weighted(a))
+        self._later = Partials(partials, [*self._names, AT])
+        self._now = Partials(partials.drop(AT).hstack(of_values), self._names)
+        self._values = {
+            name: Values(self._names, self._of_value(empty, name))
+            for name in sorted({_argument(a) for a in [*self._distinct, *self._extremes]})
+        }
+        self._sums = {
+            a: ExactSums(self._names, self._of_value(empty, _argument(a)))
+            for a in accumulators
+            if is_double_sum(a)
+        }
+        self._of_tuples = {a: sums for a, sums in self._sums.items() if a in self._plain}
+        """The exact sums of tuples. Those of DISTINCT values are of what values come and go."""
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """What is retained, for the state."""
+        parts: dict[str, Part] = {"later": self._later, "now": self._now}
+        apart: list[Values | ExactSums] = [*self._values.values(), *self._sums.values()]
+        for i, table in enumerate(apart):
+            parts |= {f"later {i}": table.later, f"now {i}": table.now}
+        return parts
+
+    # What comes in
+
+    def add(self, tuples: pl.DataFrame) -> None:
+        """Take changes of tuples."""
+        self._later.add(self._partials(tuples))
+        for name, values in self._values.items():
+            values.later.add(self._of_value(tuples, name))
+        for a, sums in self._of_tuples.items():
+            sums.later.add(sums.digits(self._of_value(tuples, _argument(a))))
+
+    def _partials(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        """What changes of tuples add to the sums of their groups."""
+        sums = [e for a in self._plain for e in weighted(a)]
+        return tuples.select(*self._by, AT, pl.col(DIFF).alias(COUNT), *sums)
+
+    def _of_value(self, tuples: pl.DataFrame, name: str) -> pl.DataFrame:
+        """Changes of one attribute's values. Null is none."""
+        found = tuples.select(*self._by, pl.col(name).alias(VALUE), AT, DIFF)
+        return found.filter(pl.col(VALUE).is_not_null())
+
+    # What is closed
+
+    def advance(
+        self, closed: PunctuationSet, instants: Instants, first: int | None
+    ) -> tuple[Slots, pl.DataFrame]:
+        """The groups move on to where some punctuations close them; the partial aggregates in each slot.
+
+        ``first`` is an instant of the one group without keys, whether it changes there or not.
+        """
+        tables = [
+            self._later,
+            *(table.later for table in (*self._values.values(), *self._of_tuples.values())),
+        ]
+        gone = [table.close(closed) for table in tables]
+        changed = pl.concat([rows.select(*self._names, AT) for rows in gone])
+        if first is not None:
+            at = instants.column(AT, np.array([first]))
+            changed = pl.concat([changed, pl.DataFrame([pl.Series(ALL, [0], pl.Int64()), at])])
+        slots = Slots(changed.select(self._names), instants.ordinals(changed[AT]))
+        if not len(slots):
+            return slots, pl.DataFrame()
+        ends = np.cumsum([rows.height for rows in gone])
+        places = [slots.row_slots[end - rows.height : end] for end, rows in zip(ends, gone, strict=True)]
+        totals, *pieces = zip(places, gone, strict=True)
+        turns, columns = self._extremes_of(slots, pieces[: len(self._values)])
+        states = self._totals(slots, totals, turns).hstack(columns)
+        digits = dict(zip(self._of_tuples, pieces[len(self._values) :], strict=True))
+        return slots, states.hstack(self._exact(slots, states, digits, turns))
+
+    def _totals(
+        self, slots: Slots, piece: tuple[Numbers, pl.DataFrame], turns: dict[str, pl.DataFrame]
+    ) -> pl.DataFrame:
+        """The sums in each slot, which the groups retain where they are now."""
+        places, known = withdraw(self._now, slots.groups)
+        base = slots.bases[places]
+        plain = self._later.empty.drop(*self._names, AT)
+        states = slots.totals([(base, known), piece], plain)
+        for a in self._distinct:
+            name = _argument(a)
+            values = turns[name].select(SLOT, pl.col(VALUE).alias(name), DIFF)
+            fresh = values.group_by(SLOT).agg(e.sum() for e in weighted(a))
+            empty = known.select(fresh.columns[1:]).clear()
+            states = states.hstack(slots.totals([(base, known), (fresh[SLOT].to_numpy(), fresh)], empty))
+        last = [states[name][slots.ends - 1].cast(self._now.empty[name].dtype) for name in self._now.sums]
+        self._now.keep(slots.groups.hstack(last))
+        return states
+
+    def _extremes_of(
+        self, slots: Slots, pieces: Sequence[tuple[Numbers, pl.DataFrame]]
+    ) -> tuple[dict[str, pl.DataFrame], list[pl.Series]]:
+        """Which values of each attribute come and go; and the least and greatest ones."""
+        turns: dict[str, pl.DataFrame] = {}
+        columns = []
+        for (name, values), (at, gone) in zip(self._values.items(), pieces, strict=True):
+            extremes = [a for a in self._extremes if a.aggregate.argument == name]
+            greatest = [a.aggregate.function == "MAX" for a in extremes]
+            turns[name], found = values.advance(slots, at, gone, greatest)
+            columns += [column.alias(f"{a.prefix}.value") for a, column in zip(extremes, found, strict=True)]
+        return turns, columns
+
+    def _exact(
+        self,
+        slots: Slots,
+        states: pl.DataFrame,
+        pieces: dict[Accumulator, tuple[Numbers, pl.DataFrame]],
+        turns: dict[str, pl.DataFrame],
+    ) -> list[pl.Series]:
+        """The exact sums and averages of DOUBLEs."""
+        columns = []
+        for a, sums in self._sums.items():
+            if a.aggregate.needs_values:
+                gone = sums.digits(turns[_argument(a)])
+                at = gone[SLOT].to_numpy()
+            else:
+                at, gone = pieces[a]
+            digits, unit = sums.advance(slots, at, gone)
+            counts = states[f"{a.prefix}.count"].to_numpy() if a.aggregate.function == "AVG" else None
+            found = rounded(digits, unit, None if counts is None else np.maximum(counts, 1))
+            columns.append(pl.Series(f"{a.prefix}.sum", found, pl.Float64()))
+        return columns
+
+    def forget(self, closed: PunctuationSet) -> None:
+        """Let the groups go that some punctuations match."""
+        apart: list[Values | ExactSums] = [*self._values.values(), *self._sums.values()]
+        for now in (self._now, *(table.now for table in apart)):
+            now.close(closed)
+
+    @property
+    def waiting(self) -> int:
+        """How many changes are not closed."""
+        return len(self._later)
+
+
+def _argument(a: Accumulator) -> str:
+    return str(a.aggregate.argument)
