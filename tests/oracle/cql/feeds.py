@@ -1,0 +1,189 @@
+"""What a query reads: declared inputs, a feed of tuples and punctuations, and T, the instants there are.
+
+An instant is an int: the value itself for INT, days since 1970 for DATE, microseconds since 1970 for TIMESTAMP.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+from tests.oracle.values import Row
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.pattern import Pattern, Values
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Schema
+from xmlpunct.types import DATE, INT, NAN, Type
+
+Spans = list[tuple[int, int]]
+"""Closed intervals of instants."""
+
+
+def zero(type_: Type) -> int:
+    """The ordinal of the instant 0."""
+    return type_.ordinal(date(1970, 1, 1)) if type_ is DATE else 0
+
+
+def instant(type_: Type, value: Any) -> int:
+    """A timestamp as an instant."""
+    return type_.ordinal(value) - zero(type_)
+
+
+def timestamp(type_: Type, at: int) -> Any:
+    """An instant as a timestamp."""
+    return type_.at(at + zero(type_))
+
+
+def spans(type_: Type, pattern: Pattern) -> Spans:
+    """The instants that a pattern matches."""
+    ends = pt.bounds(pattern)
+    if ends is not None:
+        return [(ends[0] - zero(type_), ends[1] - zero(type_))]
+    if isinstance(pattern, Values):
+        return [(instant(type_, v), instant(type_, v)) for v in pattern.members]
+    lowest, highest = instant(type_, type_.lowest), instant(type_, type_.highest)
+    return [(lowest, highest)] if str(pattern) in ("*", "(,)") else []
+
+
+def prefix(start: int, parts: Iterable[tuple[int, int]]) -> int:
+    """How far the intervals reach, without a hole, from what is closed up to and including ``start``."""
+    for first, last in sorted(parts):
+        if first > start + 1:
+            break
+        start = max(start, last)
+    return start
+
+
+def canonical(row: Row) -> Row:
+    """-0.0 is 0.0, and there is one NaN: Python's dictionaries then see what is equal."""
+    return tuple(v if not isinstance(v, float) else NAN if v != v else v + 0.0 for v in row)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A stream with a timestamp, a relation by changes (``change`` names the diff), or a constant relation."""
+
+    name: str
+    schema: Schema
+    stamp: str | None = None
+    change: str | None = None
+
+    @cached_property
+    def places(self) -> list[int]:
+        """The places of the columns that a query sees: all but the timestamp and the diff."""
+        return [i for i, name in enumerate(self.schema.names) if name not in (self.stamp, self.change)]
+
+    @property
+    def is_stream(self) -> bool:
+        return self.stamp is not None and self.change is None
+
+    @cached_property
+    def type(self) -> Type:
+        """The timestamp's type."""
+        return INT if self.stamp is None else self.schema[self.stamp].type
+
+    @cached_property
+    def declared(self) -> tuple[int | None, int | None]:
+        """The bounds that a CHECK gives the timestamp."""
+        assert self.stamp is not None
+        domain = self.schema[self.stamp].domain
+        if str(domain) in ("*", "(,)"):
+            return None, None
+        parts = spans(self.type, domain)
+        low, high = min(a for a, _ in parts), max(b for _, b in parts)
+        ends = instant(self.type, self.type.lowest), instant(self.type, self.type.highest)
+        return (None if low == ends[0] else low), (None if high == ends[1] else high)
+
+    def element(self, t: Row) -> tuple[Row, int, int]:
+        """A tuple of the input as <e, at, diff>."""
+        e = canonical(tuple(t[i] for i in self.places))
+        if self.stamp is None:
+            return e, 0, 1
+        at = instant(self.type, t[self.schema.index(self.stamp)])
+        diff: Any = 1 if self.change is None else t[self.schema.index(self.change)]
+        return e, at, 1 if diff == "insert" else -1 if diff == "delete" else diff
+
+    def row(self, e: Row, at: int = 0, diff: int = 1) -> Row:
+        """<e, at, diff> as a tuple of the input."""
+        found: list[Any] = [None] * len(self.schema)
+        for place, value in zip(self.places, e, strict=True):
+            found[place] = value
+        if self.stamp is not None:
+            found[self.schema.index(self.stamp)] = timestamp(self.type, at)
+        if self.change is not None:
+            is_word = self.schema[self.change].type is not INT
+            found[self.schema.index(self.change)] = ["delete", "insert"][diff > 0] if is_word else diff
+        return tuple(found)
+
+
+Inputs = Mapping[str, Input]
+Element = Row | Punctuation
+Feed = Sequence[tuple[str, Element]]
+"""Elements in the order in which they arrive, each with its input's name."""
+
+
+@dataclass(frozen=True)
+class Time:
+    """T (WINDOWS 2). ``low`` is LO: a formal first instant, unless all inputs declare it (``declared_low``)."""
+
+    low: int
+    high: int
+    declared_low: bool = False
+    declared_high: bool = False
+
+    @classmethod
+    def of(cls, inputs: Iterable[Input]) -> Time:
+        """T of the inputs of a query."""
+        timed = [i for i in inputs if i.stamp is not None]
+        type_ = timed[0].type if timed else INT
+        lows, highs = ({i.declared[end] for i in timed} for end in (0, 1))
+        low, high = (ends.pop() if len(ends) == 1 else None for ends in (lows, highs))
+        return cls(
+            instant(type_, type_.lowest) if low is None else low,
+            instant(type_, type_.highest) if high is None else high,
+            low is not None,
+            high is not None,
+        )
+
+    @property
+    def before(self) -> int:
+        """What is closed of a stream from the start: LO is formal, unless declared."""
+        return self.low - 1 if self.declared_low else self.low
+
+    def bound(self, b: float) -> float:
+        """A closed prefix that reaches the end of T is oo."""
+        return math.inf if b >= self.high else b
+
+
+Changes = list[tuple[Row, int, int]]
+
+
+def tuples(inputs: Inputs, feed: Feed) -> dict[str, Changes]:
+    """The tuples of each input as <e, at, diff>."""
+    found: dict[str, Changes] = {name: [] for name in inputs}
+    for name, element in feed:
+        if not isinstance(element, Punctuation):
+            found[name].append(inputs[name].element(element))
+    return found
+
+
+def judged(changes: Changes) -> tuple[dict[Row, list[tuple[int, int]]], int]:
+    """A relation's changes (WINDOWS 4): each tuple's counts from instants on, and how many deletes are rejects.
+
+    Instants in order, the inserts of one before its deletes; a delete too many is a reject.
+    """
+    steps: dict[Row, list[tuple[int, int]]] = {}
+    rejects = 0
+    for e in dict.fromkeys(e for e, _, _ in changes):
+        count = 0
+        for at in sorted({a for f, a, _ in changes if f == e}):
+            diffs = [d for f, a, d in changes if f == e and a == at]
+            count += sum(d for d in diffs if d > 0) + sum(d for d in diffs if d < 0)
+            rejects += max(0, -count)
+            count = max(0, count)
+            steps.setdefault(e, []).append((at, count))
+    return steps, rejects

@@ -1,0 +1,221 @@
+"""A query printed as SQL (WINDOWS 1), its inputs as CREATE statements, and a feed as XML documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+from xml.sax.saxutils import escape
+
+from tests.oracle.cql.feeds import Feed, Input, Inputs, timestamp
+from tests.oracle.cql.query import (
+    Aggregate,
+    Column,
+    Compare,
+    Constant,
+    Distinct,
+    DStream,
+    GroupBy,
+    IsNull,
+    IStream,
+    Join,
+    Or,
+    Plus,
+    Project,
+    Query,
+    Relation,
+    Rows,
+    RStream,
+    Select,
+    SetOp,
+    Stamped,
+    Stream,
+    UnionAll,
+    Window,
+)
+from xmlpunct.expressions.functions import literal as expression
+from xmlpunct.punctuations.pattern import WILDCARD, Range
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Attribute
+from xmlpunct.types import INT, TIMESTAMP, Type
+
+Named = tuple[str, list[str]]
+"""A SELECT, and the names of its columns, which no other SELECT of the query has."""
+
+
+def literal(type_: Type, value: Any) -> str:
+    """A constant in SQL."""
+    return str(expression(type_, value))
+
+
+def statement(given: Input, source: str = "-") -> str:
+    """CREATE STREAM or CREATE RELATION."""
+    options = [f"source = '{source}'", f"element = '{given.name}'"]
+    options += [] if given.stamp is None else [f"timestamp = '{given.stamp}'"]
+    options += [] if given.change is None else [f"change = '{given.change}'"]
+    columns = ", ".join(map(_column, given.schema))
+    kind = "STREAM" if given.is_stream else "RELATION"
+    return f"CREATE {kind} {given.name} ({columns}) WITH ({', '.join(options)});"
+
+
+def _column(a: Attribute) -> str:
+    rule = "" if a.nullable else " NOT NULL"
+    if isinstance(a.domain, Range):
+        ends = ((a.domain.low, ">="), (a.domain.high, "<="))
+        tests = [f"{a.name} {op} {literal(a.type, v)}" for v, op in ends if v is not None]
+        rule += f" CHECK ({' AND '.join(tests)})" if tests else ""
+    return f"{a.name} {a.type}{rule}"
+
+
+class Printer:
+    """Prints a query."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
+        self.type: Type = next((i.type for i in inputs.values() if i.stamp is not None), INT)
+        self._columns, self._tables = count(), count()
+
+    def sql(self, q: Query) -> str:
+        """A whole query."""
+        if isinstance(q, IStream | DStream | RStream):
+            return self.to_stream(q)[0]
+        return self.select(q)[0]
+
+    def to_stream(self, q: Query) -> Named:
+        text, names = self.select(q.inputs[0])
+        if isinstance(q, RStream):
+            text += "" if q.every is None else f" EVERY {self.span(q.every)}{self.origin(q.origin)}"
+        return f"{type(q).__name__.upper()}({text})", names
+
+    def span(self, n: int) -> str:
+        """So many instants: a number, days, or seconds."""
+        if self.type is not TIMESTAMP:
+            return str(n)
+        return f"INTERVAL '{n // 1_000_000}' SECOND"
+
+    def origin(self, at: int) -> str:
+        return f" ORIGIN {literal(self.type, timestamp(self.type, at))}" if at else ""
+
+    def fresh(self, n: int) -> list[str]:
+        return [f"c{next(self._columns)}" for _ in range(n)]
+
+    def table(self, text: str) -> str:
+        return f"{text} AS q{next(self._tables)}"
+
+    def below(self, q: Query) -> Named:
+        """A relation as a subquery in FROM."""
+        text, names = self.select(q)
+        return self.table(f"({text})"), names
+
+    def picked(self, columns: Sequence[str], table: str, rest: str = "") -> Named:
+        names = self.fresh(len(columns))
+        listed = ", ".join(f"{c} AS {name}" for c, name in zip(columns, names, strict=True))
+        return f"SELECT {listed} FROM {table}{rest}", names
+
+    def select(self, q: Query) -> Named:
+        """A relation as a SELECT."""
+        if isinstance(q, Relation):
+            return self.picked(self.columns(q.name), self.table(q.name))
+        if isinstance(q, Window | Rows):
+            text, names = self.stream(q.stream)
+            return self.picked(names, self.table(f"{text} {self.window(q, names)}"))
+        if isinstance(q, UnionAll | SetOp):
+            (left, names), (right, _) = self.below(q.left), self.below(q.right)
+            word = "UNION ALL" if isinstance(q, UnionAll) else q.kind
+            return f"(SELECT * FROM {left}) {word} (SELECT * FROM {right})", names
+        if isinstance(q, Join):
+            return self.join(q)
+        table, names = self.below(q.inputs[0])
+        if isinstance(q, Select):
+            return self.picked(names, table, f" WHERE {predicate(q.predicate, names)}")
+        if isinstance(q, Project):
+            return self.picked([scalar(c, names) for c in q.columns], table)
+        if isinstance(q, Distinct):
+            text, names = self.picked(names, table)
+            return text.replace("SELECT", "SELECT DISTINCT", 1), names
+        assert isinstance(q, GroupBy)
+        keys = [names[i] for i in q.keys]
+        columns = [*keys, *(aggregate(a, names) for a in q.aggregates)]
+        rest = f" GROUP BY {', '.join(keys)}" if keys else ""
+        rest += "" if q.having is None else f" HAVING {predicate(q.having, columns)}"
+        return self.picked(columns, table, rest)
+
+    def join(self, q: Join) -> Named:
+        (left, names), (right, others) = self.below(q.left), self.below(q.right)
+        tests = [f"{names[i]} = {others[j]}" for i, j in q.keys]
+        tests += [] if q.residual is None else [predicate(q.residual, names + others)]
+        on = " AND ".join(tests) or "TRUE"
+        if q.kind in ("semi", "anti"):
+            exists = f"EXISTS (SELECT 1 AS one FROM {right} WHERE {on})"
+            return self.picked(names, left, f" WHERE {'NOT ' if q.kind == 'anti' else ''}{exists}")
+        return self.picked(names + others, f"{left} {q.kind.upper()} JOIN {right} ON {on}")
+
+    def columns(self, name: str) -> list[str]:
+        given = self.inputs[name]
+        return [given.schema.names[i] for i in given.places]
+
+    def stream(self, q: Query) -> Named:
+        """What stands before a window, and its columns but for the timestamp."""
+        if isinstance(q, Stream):
+            return q.name, self.columns(q.name)
+        if isinstance(q, Stamped):
+            name, columns = q.stream.name, self.columns(q.stream.name)
+            stamp = self.inputs[name].stamp
+            return f"(SELECT {', '.join(columns)}, {stamp} AS t0, {stamp} FROM {name})", [*columns, "t0"]
+        return self.to_stream(q)
+
+    def window(self, q: Window | Rows, names: Sequence[str]) -> str:
+        if isinstance(q, Rows):
+            by = f"PARTITION BY {', '.join(names[i] for i in q.by)} " if q.by else ""
+            return f"[{by}ROWS {q.n}]"
+        text = {"NOW": "NOW", "RANGE": f"RANGE {self.span(q.size)}", "UNBOUNDED": "RANGE UNBOUNDED"}[q.kind]
+        slide = "" if q.slide is None else f" SLIDE {self.span(q.slide)}{self.origin(q.origin)}"
+        return f"[{text}{slide}]"
+
+
+def scalar(e: Any, names: Sequence[str]) -> str:
+    if isinstance(e, Constant):
+        return literal(e.type, e.value)
+    if isinstance(e, Plus):
+        return f"{names[e.place]} {'+' if e.n >= 0 else '-'} {abs(e.n)}"
+    assert isinstance(e, Column)
+    return names[e.place]
+
+
+def predicate(e: Any, names: Sequence[str]) -> str:
+    if isinstance(e, Compare):
+        return f"{scalar(e.a, names)} {e.op} {scalar(e.b, names)}"
+    if isinstance(e, Or):
+        return f"({predicate(e.p, names)} OR {predicate(e.q, names)})"
+    assert isinstance(e, IsNull)
+    return f"{scalar(e.a, names)} IS NULL"
+
+
+def aggregate(a: Aggregate, names: Sequence[str]) -> str:
+    if a.place is None:
+        return f"{a.function}(*)"
+    return f"{a.function}({'DISTINCT ' if a.distinct else ''}{names[a.place]})"
+
+
+def document(given: Input, feed: Feed) -> str:
+    """The elements of one input as an XML document. Its end is the document's, and no element."""
+    lines = ['<stream xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct">']
+    for element in (e for name, e in feed if name == given.name):
+        is_punctuation = isinstance(element, Punctuation)
+        texts: list[str | None] = []
+        for i, a in enumerate(given.schema):
+            if isinstance(element, Punctuation):
+                p = element.patterns[i]
+                texts.append(None if p is WILDCARD else str(p))
+            else:
+                texts.append(None if element[i] is None else a.type.format(element[i]))
+        if is_punctuation and not any(texts):
+            continue
+        children = "".join(
+            f"<{a.name}>{escape(text)}</{a.name}>"
+            for a, text in zip(given.schema, texts, strict=True)
+            if text is not None
+        )
+        name = f"punct:{given.name}" if is_punctuation else given.name
+        lines.append(f"  <{name}>{children}</{name}>")
+    return "\n".join([*lines, "</stream>", ""])
