@@ -133,6 +133,18 @@ class Alignment:
             if h.form == p.form and h != p and covers(p, h):
                 self._drop(port, h)
 
+    def discard(self, port: int, said: PunctuationBatch) -> None:
+        """Retain no longer what of an input has been said without the others: no combination of it is news."""
+        retained, self._tally = self.inputs[port], None
+        if said.place is not None and retained.only(said):
+            retained.discard(said)
+        else:
+            for p in said:
+                retained.discard([h for h in retained.overlapping(p) if covers(p, h)])
+        if len(self._met) and not self.ended:
+            near = dict.fromkeys(c for p in said for c in self._met.overlapping(p))
+            self._met.discard(c for c in near if not any(map(self._touches, self.inputs, repeat(c))))
+
     def _agree(self, port: int, p: Punctuation) -> bool:
         """Whether all other inputs retain ``p``, and nothing else that is retained overlaps it."""
         others = all(self.inputs[i].overlapping(p) == [p] for i in self._others(port))

@@ -127,6 +127,30 @@ def test_against_every_instant(case: str, residual: bool, data: st.DataObject) -
     assert len(run.operator.state) == 0
 
 
+@given(data=st.data())
+def test_with_itself(data: st.DataObject) -> None:
+    feed = data.draw(change_feeds(LEFT, 6))
+    schemas = [changes(space.schema, INT) for space in (LEFT, RIGHT)]
+    pieces = [
+        (
+            port,
+            [Punctuation(schemas[port], e.patterns) if isinstance(e, Punctuation) else e for e in elements],
+        )
+        for _, elements in data.draw(cuts([feed]))
+        for port in (0, 1)
+    ]
+
+    def make() -> ChangeJoin:
+        return ChangeJoin(*schemas, [("k", "j")], T)
+
+    for run in runs(make, pieces, data.draw(RESTARTS)):
+        for e, f in pairs_of((LEFT, RIGHT), [("k", "j")]):
+            bounds = [closed_up_to(t, ps) for t, ps in zip((e, f), run.punctuations_in, strict=True)]
+            counts = [count_at(feed, e, at) * count_at(feed, f, at) for at in MOMENTS]
+            check_sums(run, (*e, f[1]), counts, min(bounds))
+    assert len(run.operator.state) == 0
+
+
 def feeds_of_prefixes(space: Space) -> st.SearchStrategy[Stream]:
     """Changes with prefix punctuations of all tuples alone."""
     return change_feeds(space, 6).map(lambda feed: [e for e in feed if is_of_all(e)])

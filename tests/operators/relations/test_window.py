@@ -149,3 +149,18 @@ def test_many_keys_are_forgotten_when_all_are_as_far() -> None:
     assert len(operator.state) == 21
     check_table(operator, "P(*, (,99]) -> P(*, (,99], *)")
     assert len(operator.state) == 1
+
+
+def test_on_several_shards_what_is_owned_is_said_though_implied() -> None:
+    """Other shards may be unable to say as much of all tuples; this one alone speaks of its own."""
+    operator = Window(PACKET, "ts", Instants(INT), 5)
+    operator.spread([("src",)])
+    check_table(
+        operator,
+        """
+        P(*, (,5])              -> P(*, (,5], *)
+        P(7, (,3])              -> P(7, (,5], *)
+        P(8, (,6])              -> P(8, (,6], *)
+        P(*, (,7])              -> P(8, (,7], *); P(*, (,7], *)
+        """,
+    )

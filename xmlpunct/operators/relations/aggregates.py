@@ -92,10 +92,8 @@ class Retracted:
 
         ``first`` is an instant of the one group without keys, whether it changes there or not.
         """
-        tables = [
-            self._later,
-            *(table.later for table in (*self._values.values(), *self._of_tuples.values())),
-        ]
+        apart: list[Values | ExactSums] = [*self._values.values(), *self._of_tuples.values()]
+        tables = [self._later, *(part.later for part in apart)]
         gone = [table.close(closed) for table in tables]
         changed = pl.concat([rows.select(*self._names, AT) for rows in gone])
         if first is not None:

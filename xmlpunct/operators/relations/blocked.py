@@ -9,7 +9,9 @@ import polars as pl
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.prefixes import with_at, without_at
+from xmlpunct.punctuations.pattern import constant
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 Least = Callable[[Sequence[Punctuation]], Sequence[int]]
@@ -36,6 +38,10 @@ class Blocked:
         self.schema, self.instants = schema, instants
         self._bounds: dict[Punctuation, tuple[int, int]] = {}
         """For each q that is blocked its bound, and how far it has been said."""
+        self._whose = PunctuationSet(schema)
+        """The keys of ``_bounds``."""
+        self._asked = PunctuationSet(schema)
+        """Those of them that may go further since a tuple has gone."""
         self._said: dict[Punctuation, int] = {}
         """For other q, how far they have been said."""
         self._purged = 0
@@ -48,25 +54,62 @@ class Blocked:
         for p in closed:
             q, bound = without_at(p), self.instants.bound(p.patterns[-2])
             before, said = self._bounds.get(q) or (self.instants.lo - 1, self._said_of(q))
-            if bound > max(before, said):
+            if bound > max(before, said) and not q.is_empty:
                 self._said.pop(q, None)
                 self._bounds[q] = bound, said
+                self._whose.add(q)
                 fresh[q] = None
         return self._free(list(fresh), least)
 
-    def freed(self, least: Least) -> list[Punctuation]:
-        """What may be said now of those that were blocked."""
-        return self._free(list(self._bounds), least)
+    def lose(self, tuples: pl.DataFrame) -> None:
+        """Take note that tuples are retained no longer, or from another instant on."""
+        if tuples.height and self._bounds:
+            for group in self._whose.groups():
+                self._asked.update(group.matched(tuples))
+
+    def touch(self, q: Punctuation) -> None:
+        """Take note that tuples which a pattern matches may be retained from another instant on."""
+        self._asked.update(self._whose.overlapping(q))
+
+    def touch_listed(self, constants: pl.DataFrame) -> None:
+        """`touch` for each row of constants."""
+        for row in constants.rows() if self._bounds else ():
+            patterns = dict(zip(constants.columns, row, strict=True))
+            self.touch(
+                Punctuation.of(
+                    self.schema, **{n: constant(self.schema[n].type, v) for n, v in patterns.items()}
+                )
+            )
+
+    def freed(self, least: Least, all_asked: bool = True) -> list[Punctuation]:
+        """What may be said now of those that were blocked, or of those among them that matched what has gone."""
+        asked = list(self._bounds if all_asked else self._asked)
+        self._asked = PunctuationSet(self.schema)
+        return self._free(asked, least)
+
+    def is_blocked(self, p: Punctuation) -> bool:
+        """Whether one is not said wholly."""
+        return without_at(p) in self._bounds
 
     def say(self, closed: Iterable[Punctuation]) -> None:
         """Some that close tuples for ever are said wholly."""
         for q in closed if self._bounds or self._said else ():
-            self._bounds.pop(q, None)
+            self._forget(q)
             self._said.pop(q, None)
 
+    def _forget(self, q: Punctuation) -> None:
+        if self._bounds.pop(q, None) is not None:
+            self._whose.remove(q)
+            self._asked.remove(q)
+
     def _said_of(self, q: Punctuation) -> int:
-        least = self.instants.lo - 1
-        return max(self._said.get(q, least), self._said.get(self._everything, least))
+        return max(self._said.get(q, self.instants.lo - 1), self._all_said)
+
+    @property
+    def _all_said(self) -> int:
+        """How far all has been said."""
+        _, said = self._bounds.get(self._everything) or (0, self.instants.lo - 1)
+        return max(said, self._said.get(self._everything, said))
 
     def _free(self, asked: Sequence[Punctuation], least: Least) -> list[Punctuation]:
         free = []
@@ -77,7 +120,7 @@ class Blocked:
                 free.append(with_at(q, self.instants.prefix(reached)))
                 self._bounds[q] = bound, reached
             if reached == bound:
-                del self._bounds[q]
+                self._forget(q)
                 if bound < self.instants.last or q.is_everything:
                     self._said[q] = bound
         self._purge()
@@ -85,15 +128,14 @@ class Blocked:
 
     def _purge(self) -> None:
         """Forget how far those have been said that all has overtaken."""
-        if len(self._said) > 2 * self._purged + 64 or self._everything in self._said:
-            all_said = self._said_of(self._everything)
-            if all_said == self.instants.last:
-                self._bounds = {}
-            if len(self._said) > 2 * self._purged + 64 or all_said == self.instants.last:
-                self._said = {
-                    q: bound for q, bound in self._said.items() if bound > all_said or q.is_everything
-                }
-                self._purged = len(self._said)
+        all_said = self._all_said
+        if all_said == self.instants.last:
+            self._bounds, self._whose = {}, PunctuationSet(self.schema)
+        elif len(self._said) <= 2 * self._purged + 64:
+            return
+        known = self._said.items()
+        self._said = {q: bound for q, bound in known if bound > all_said or q.is_everything}
+        self._purged = len(self._said)
 
     @property
     def has_ended(self) -> bool:
@@ -118,12 +160,13 @@ class Blocked:
         """Take what a snapshot retained."""
         frame = snapshot["prefixes"]
         bounds, said = ([int(text) for text in frame[name]] for name in _ENDS)
-        self._bounds, self._said = {}, {}
+        self._bounds, self._said, self._whose = {}, {}, PunctuationSet(self.schema)
         for q, b, s in zip(from_frame(self.schema, frame.drop(_ENDS)), bounds, said, strict=True):
             if b == s:
                 self._said[q] = s
             else:
                 self._bounds[q] = b, s
+                self._whose.add(q)
 
 
 _ENDS = ["$bound", "$said"]

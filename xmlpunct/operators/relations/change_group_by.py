@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import Flags
+from xmlpunct.arrow import Flags, integers
 from xmlpunct.changes import AT, DIFF, changes
 from xmlpunct.operators.aggregate import Aggregate, accumulators
 from xmlpunct.operators.iterator import Operator, Outcome
@@ -105,19 +105,18 @@ class ChangeGroupBy(Operator):
         is_there, differs = exists & fits, np.zeros(len(slots), np.bool_)
         for column in results:
             differs[1:] |= column[1:].ne_missing(column[:-1]).to_numpy()
-        old, new = slots.steps - 1, slots.steps
-        changed = (is_there[old] != is_there[new]) | differs[new]
-        goes, comes = new[changed & is_there[old]], new[changed & is_there[new]]
-        slot = np.concatenate((goes, comes))
-        row = np.concatenate((goes - 1, comes))
-        diffs = np.ones(len(slot), np.int64)
-        diffs[: len(goes)] = -1
-        order = np.argsort(2 * slot + (diffs > 0), kind="stable")
-        slot, row = slot[order], row[order]
-        found = list(slots.groups[slots.of[slot]].iter_columns()) if self._has_keys else []
-        found += [column[row] for column in results]
-        found += [self.instants.column(AT, slots.at[slot]), pl.Series(DIFF, diffs[order], pl.Int64())]
-        return pl.DataFrame(found, schema=self.schema.dtypes)
+        # Each slot has a change that takes the tuple before away, and one that brings the new one.
+        both = np.zeros((len(slots), 2), np.bool_)
+        changed = slots.is_step[1:] & (differs[1:] | (is_there[1:] != is_there[:-1]))
+        both[1:, 0] = changed & is_there[:-1]
+        both[1:, 1] = changed & is_there[1:]
+        found = np.flatnonzero(both)
+        slot, comes = found >> 1, found & 1
+        rows = pl.Series(slot - 1 + comes, dtype=pl.get_index_type())
+        columns = list(slots.groups[slots.of[slot]].iter_columns()) if self._has_keys else []
+        columns += [column.gather(rows) for column in results]
+        columns += [self.instants.column(AT, slots.at[slot]), integers(DIFF, 2 * comes - 1)]
+        return pl.DataFrame(columns, schema=self.schema.dtypes)
 
     def _results(self, slots: Slots, states: pl.DataFrame, exists: Flags) -> tuple[list[pl.Series], Flags]:
         """The aggregates in each slot, and where all fit; groups are rejected where one does not."""

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from xmlpunct.arrow import integers
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.operators.relations.exact import UNIT, Digits, digits_of, spread
 from xmlpunct.operators.relations.ordered import VALUE
 from xmlpunct.operators.relations.partials import Partials, withdraw
-from xmlpunct.operators.relations.slots import Numbers, Slots
+from xmlpunct.operators.relations.slots import Numbers, Slots, sums_fit
 
 PLACE, SUM = "$place", "$sum"
 
@@ -31,14 +32,10 @@ class ExactSums:
         """The digits of the finite values of some tuples, as often as these come or go."""
         tuples = tuples.filter(pl.col(VALUE).is_finite())
         place, digits = digits_of(tuples[VALUE].to_numpy())
-        kept = tuples.drop(VALUE, DIFF)
-        times = tuples[DIFF].cast(pl.Int128())
-        parts = []
-        for i, digit in enumerate(digits):
-            there = np.flatnonzero(digit)
-            amounts = pl.Series(SUM, digit[there], pl.Int64()).cast(pl.Int128()) * times[there]
-            parts.append(kept[there].hstack([pl.Series(PLACE, place[there] + i, pl.Int64()), amounts]))
-        return pl.concat(parts)
+        owner, which = np.nonzero(digits.T)
+        amounts = pl.Series(SUM, digits[which, owner], pl.Int64()).cast(pl.Int128())
+        amounts *= tuples[DIFF][owner].cast(pl.Int128())
+        return tuples.drop(VALUE, DIFF)[owner].hstack([integers(PLACE, place[owner] + which), amounts])
 
     def advance(self, slots: Slots, at: Numbers, gone: pl.DataFrame) -> tuple[Digits, int]:
         """Closed digits at their slots: the digits of the sum in each slot, and the exponent of their unit."""
@@ -70,9 +67,6 @@ def _small(amounts: pl.Series) -> Digits:
     """Amounts as digits that can be summed in 64 bits: as one if all are small, else as four."""
     if not len(amounts):
         return np.zeros((1, 0), np.int64)
-    low, high = amounts.min(), amounts.max()
-    assert isinstance(low, int)
-    assert isinstance(high, int)
-    if max(high, -low) * len(amounts) < 2**62:
+    if sums_fit(amounts):
         return amounts.cast(pl.Int64()).to_numpy()[None]
     return spread(amounts)

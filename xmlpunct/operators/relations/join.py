@@ -11,13 +11,14 @@ import polars as pl
 from xmlpunct.changes import AT, DIFF, changes, tuple_of
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
+from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.join_keys import LEFT, SIDES, Equalities, JoinKeys
 from xmlpunct.operators.join_output import JoinOutput
 from xmlpunct.operators.relations.blocked import Blocked
 from xmlpunct.operators.relations.counted import Counted, consolidated
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.operators.relations.prefixes import Prefixes, split
+from xmlpunct.operators.relations.prefixes import OPEN, Prefixes, Sorted, split, with_at
 from xmlpunct.operators.state import Cell, State
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -92,6 +93,7 @@ class ChangeJoin(Operator):
         """How far each input has closed each k."""
         self._blocked = [Blocked(schema, instants) for schema in inputs]
         self._alignment = Alignment(self.schema, 2)
+        self._at = self.schema.index(AT)
         self._said = Cell[int | None](None)
         """Up to where everything has been said, if anything has."""
         self.state = State(
@@ -184,12 +186,25 @@ class ChangeJoin(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         has_closed = self._close(port, batch)  # keep
-        said = [self._alignment.update(port, batch.rebase(self.schema, self._places[port]))]  # prop
-        said.append(self._unblocked(port, batch).rebase(self.schema, self._places[port]))
+        mine = self._said_of(port, self._unblocked(port, batch))  # prop
+        # what one input has said wholly need not be combined
+        rest = batch if self.ownership else PunctuationBatch(filter(self._blocked[port].is_blocked, batch))
+        before, said = self._said.value, [mine, self._alignment.update(port, self._said_of(port, rest))]
+        self._hear(said)
         if has_closed:
-            free = PunctuationBatch(self._blocked[1 - port].freed(partial(self._least, 1 - port)))
-            said.append(free.rebase(self.schema, self._places[1 - port]))
-        return self.schema.empty(), self._news(PunctuationBatch.union(said))
+            side, floor = 1 - port, self._prefixes[port].floor
+            # what waits for this input alone is said for all tuples, or it is news
+            all_asked = self._said.value is None or self._said.value < floor - 1
+            freed = self._blocked[side].freed(partial(self._least, side), all_asked)
+            said.append(self._said_of(side, PunctuationBatch(freed)))
+            self._hear(said[-1:])
+            if not self.ownership:
+                self._alignment.discard(side, said[-1])
+        return self.schema.empty(), self._news(PunctuationBatch.union(said), before)
+
+    def _said_of(self, side: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """Punctuations of an input as ones of the output."""
+        return batch.rebase(self.schema, self._places[side])
 
     def _close(self, port: int, batch: PunctuationBatch) -> bool:
         """Let go, or settle, what punctuations of an input say of the other side; whether they say anything."""
@@ -201,30 +216,42 @@ class ChangeJoin(Operator):
         )
         side = 1 - port
         if len(prefixes):
-            self._prefixes[port].add(prefixes)
-            if len(self._later[side]):
-                self._settle(side, prefixes)
+            by_form = Sorted(self._key_schema, self.instants, prefixes)
+            self._prefixes[port].add(by_form)
+            self._settle(side, by_form)
         if len(ever):
             over = ever.rebase(self.keys.schema, range(len(self.keys.schema)))
             gone = PunctuationSet(self.inputs[side], self.keys.moved(over, self.inputs[side], side))
             for retained in (self._settled[side], self._later[side]):
-                retained.remove(retained.matching(gone))
+                self._blocked[side].lose(retained.remove(retained.matching(gone)))
             self.keys.add(port, over)
             self._prefixes[port].forget(ever)
         return True
 
-    def _settle(self, side: int, prefixes: PunctuationBatch) -> None:
+    def _settle(self, side: int, closed: Sorted) -> None:
         """Settle the later changes of a side that are not behind the first open instant of their k any more."""
-        schema, names = self.inputs[side], self.keys.names[side]
+        schema, names, later = self.inputs[side], self.keys.names[side], self._later[side]
+        reached, rows = PunctuationSet(schema), list[Rows]()
+        everything = Punctuation.everything(self._key_schema)
         places = [names.index(n) if n in names else len(names) if n == AT else None for n in schema.names]
-        reached = PunctuationSet(schema)
-        for p in prefixes:
-            bound = self.instants.bound(p.patterns[-1])
-            if bound >= self.instants.lo - 1:
-                upto = Punctuation(p.schema, [*p.patterns[:-1], self.instants.prefix(bound + 1)])
-                reached.add(upto.rebase(schema, places))
-        rows = self._later[side].matching(reached)
-        self._settled[side].add(self._later[side].remove(rows).drop(AT))
+        for q, first in ({everything: closed.floor} | closed.others).items():
+            reached.add(with_at(q, self.instants.prefix(first)).rebase(schema, places))
+            if q is not everything:
+                self._blocked[side].touch(q.rebase(schema, places))
+        if len(later):
+            rows.append(later.matching(reached))
+        for at, constants in closed.listed.items():
+            mine = [names[i] for i in at]
+            columns = constants.drop(OPEN)
+            self._blocked[side].touch_listed(columns.rename(dict(zip(columns.columns, mine, strict=True))))
+            if len(later):
+                hit, found = later.probe(columns, columns.columns, mine)
+                instants = self.instants.ordinals(later.take(found, [AT])[AT])
+                rows.append(found[instants <= constants[OPEN].to_numpy()[hit]])
+        if rows:
+            moved = later.remove(ascending(np.concatenate(rows)))
+            self._blocked[side].lose(moved)
+            self._settled[side].add(moved.drop(AT))
 
     def _unblocked(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """What punctuations of an input say beside what it retains."""
@@ -240,21 +267,27 @@ class ChangeJoin(Operator):
         rest = (p for p in batch if p not in free) if len(said) < len(batch) else ()
         return PunctuationBatch.union([said, blocked.add(rest, partial(self._least, port))])
 
-    def _news(self, said: PunctuationBatch) -> PunctuationBatch:
-        """Without what is implied by how far all has been said."""
-        at, now = self.schema.index(AT), self._said.value
-        if said.place not in (None, at) and (now is None or now < self.instants.last):
+    def _hear(self, said: Sequence[PunctuationBatch]) -> None:
+        """Take note of how far all has been said."""
+        for batch in said:
+            if batch.place in (None, self._at):
+                bounds = [self.instants.bound(p.patterns[self._at]) for p in batch if self._is_of_all(p)]
+                known = [] if self._said.value is None else [self._said.value]
+                self._said.value = max([*known, *bounds], default=None)
+
+    def _is_of_all(self, p: Punctuation) -> bool:
+        return p.constrained in ((), (self._at,))
+
+    def _news(self, said: PunctuationBatch, before: int | None) -> PunctuationBatch:
+        """Without what is implied by how far all has been said, ``before`` this slice or in it."""
+        now = self._said.value
+        if now is None or (said.place not in (None, self._at) and now < self.instants.last):
             return said
-        before = now = self.instants.lo - 1 if now is None else now
-        bounds = {p: self.instants.bound(p.patterns[at]) for p in said}
-        of_all = {p: bound for p, bound in bounds.items() if p.constrained in ((), (at,))}
-        now = max([now, *of_all.values()])
-        if now > before:
-            self._said.value = now
+        bounds = ((p, self.instants.bound(p.patterns[self._at])) for p in said)
         return PunctuationBatch(
             p
-            for p, bound in bounds.items()
-            if bound > now or (p in of_all and before < bound == now) or self.ownership.needs(p)
+            for p, bound in bounds
+            if bound > now or (self._is_of_all(p) and bound == now != before) or self.ownership.needs(p)
         )
 
     # The least instant retained
@@ -280,7 +313,7 @@ class ChangeJoin(Operator):
         everything = Punctuation.everything(schema)
         if everything in number:
             least[number[everything]] = self._least_of_all(side)
-        return least.tolist()
+        return [int(instant) for instant in least]
 
     def _instants(self, side: int, group: Constants) -> list[tuple[Ordinals, Ordinals]]:
         """The instants of what a group of constants matches, with the place of the constants in the group."""

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.arrangement import UNINDEXED_ROWS, Arrangement
 from xmlpunct.operators.hash_index import ascending
-from xmlpunct.operators.relations.slots import Numbers
+from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_by
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 
 
@@ -39,11 +40,33 @@ class Partials(Arrangement):
         self.append(rows.filter(pl.any_horizontal(pl.col(self.sums) != 0)))
 
     def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        return tuples.group_by(self.key, maintain_order=True).agg(pl.col(self.sums).sum())
+        """The sums by key, in the order of the last column of the key."""
+        *rest, last = self.key
+        if not rest or tuples[last].dtype != pl.Int64() or tuples.height < UNINDEXED_ROWS:
+            return tuples.group_by(self.key, maintain_order=True).agg(pl.col(self.sums).sum())
+        number, _ = numbered(tuples.select(rest))
+        minor = tuples[last].to_numpy()
+        order = order_by(minor, number)
+        new = begins(minor[order], number[order])
+        ends = np.append(np.flatnonzero(new)[1:], len(new)) - 1
+        ordered = tuples[order]
+        if len(ends) == len(new):
+            return ordered
+        sums = []
+        for name in self.sums:
+            totals = ordered[name].cum_sum()[ends]  # what overflows comes back
+            sums.append(totals - totals.shift(1, fill_value=0))
+        return ordered.select(self.key)[ends].hstack(sums)
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the rows go that some punctuations match; return them."""
-        return self.remove(self.matching(closed)) if len(self) else self.empty
+        if not len(self):
+            return self.empty
+        if Punctuation.everything(closed.schema) in closed:
+            rows = self.frame
+            self.clear()
+            return rows
+        return self.remove(self.matching(closed))
 
 
 def withdraw(known: Arrangement, keys: pl.DataFrame) -> tuple[Numbers, pl.DataFrame]:

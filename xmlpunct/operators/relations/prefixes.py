@@ -49,6 +49,47 @@ def split(closed: PunctuationBatch) -> tuple[PunctuationBatch, PunctuationBatch]
     return parts[0], parts[1]
 
 
+class Sorted:
+    """Prefix punctuations over a key and ``$at``, none of which is for ever, by what they say of the key.
+
+    >>> from xmlpunct.changes import AT
+    >>> s = Schema.of([*Schema.parse("k INT"), Attribute(AT, INT, False)])
+    >>> texts = "<*, (,3]>", "<{5,7}, (,5]>", "<[9,), (,4]>"
+    >>> by_form = Sorted(s, Instants(INT), [Punctuation.parse(s, text) for text in texts])
+    >>> by_form.floor, {places: frame.rows() for places, frame in by_form.listed.items()}
+    (4, {(0,): [(5, 6), (7, 6)]})
+    >>> by_form.others
+    {Punctuation(<[9,), *>): 5}
+    """
+
+    def __init__(self, schema: Schema, instants: Instants, prefixes: Iterable[Punctuation]) -> None:
+        self.floor = instants.lo
+        """The first instant that they leave open for all keys."""
+        self.others: dict[Punctuation, int] = {}
+        """The first instants that those leave open which list no values."""
+        listed: dict[Signature, list[tuple[Punctuation, int]]] = {}
+        for p in prefixes:
+            q, first = without_at(p), instants.bound(p.patterns[-1]) + 1
+            if q.is_everything:
+                self.floor = max(self.floor, first)
+            elif first > instants.lo and q.form is not None:
+                if all(isinstance(q.patterns[i], Constant | Values) for i in q.constrained):
+                    pieces = [q] if q.form[0] == 0 else pieces_of(q)
+                    listed.setdefault(q.constrained, []).extend((piece, first) for piece in pieces)
+                else:
+                    self.others[q] = max(first, self.others.get(q, first))
+        self.listed = {places: _listed(schema, places, some) for places, some in listed.items()}
+        """For the places of some attributes their constants, and the first instants that are open for them."""
+
+
+def _listed(schema: Schema, places: Signature, some: list[tuple[Punctuation, int]]) -> pl.DataFrame:
+    columns = [
+        pl.Series(a.name, [getattr(q.patterns[i], "value") for q, _ in some], a.type.dtype)  # noqa: B009
+        for i, a in ((i, schema.attributes[i]) for i in places)
+    ]
+    return pl.DataFrame([*columns, pl.Series(OPEN, [first for _, first in some], pl.Int64())])
+
+
 class Prefixes:
     """The closed prefixes of keys, which are tuples of ``schema``; ``$at`` is its last attribute but no part of a key.
 
@@ -58,7 +99,8 @@ class Prefixes:
     >>> from xmlpunct.changes import AT
     >>> s = Schema.of([*Schema.parse("k INT"), Attribute(AT, INT, False)])
     >>> prefixes = Prefixes(s, Instants(INT))
-    >>> prefixes.add(Punctuation.parse(s, text) for text in ("<*, (,3]>", "<7, (,5]>", "<[9,), (,4]>"))
+    >>> texts = "<*, (,3]>", "<7, (,5]>", "<[9,), (,4]>"
+    >>> prefixes.add(Sorted(s, Instants(INT), [Punctuation.parse(s, text) for text in texts]))
     >>> prefixes.first_open(pl.DataFrame({"k": [7, 8, 9]})).tolist()
     [6, 4, 5]
     >>> len(prefixes)
@@ -78,28 +120,17 @@ class Prefixes:
         self._others_set = PunctuationSet(schema)
         self._bounded = Schema.of((*schema, Attribute(OPEN, INT, False)))
 
-    def add(self, closed: Iterable[Punctuation]) -> None:
-        """Take prefix punctuations, none of which is for ever."""
-        listed: dict[Signature, list[tuple[Punctuation, int]]] = {}
-        floor = self.floor
-        for p in closed:
-            q, first = without_at(p), self.instants.bound(p.patterns[-1]) + 1
-            if q.is_everything:
-                floor = max(floor, first)
-            elif first <= floor:
-                continue
-            elif q.form is not None and q.form[0] == 0:
-                listed.setdefault(q.constrained, []).append((q, first))
-            elif q.form is not None and all(
-                isinstance(q.patterns[i], Constant | Values) for i in q.constrained
-            ):
-                listed.setdefault(q.constrained, []).extend((piece, first) for piece in pieces_of(q))
-            elif q.form is not None:
+    def add(self, closed: Sorted) -> None:
+        """Take prefix punctuations."""
+        if closed.floor > self.floor:
+            self._raise(closed.floor)
+        for places, frame in closed.listed.items():
+            fresh = frame.filter(pl.col(OPEN) > self.floor)
+            if fresh.height:
+                self._known(places).merge(fresh, [pl.col(OPEN).max()])
+        for q, first in closed.others.items():
+            if first > self.floor:
                 self._add(q, first)
-        if floor > self.floor:
-            self._raise(floor)
-        for places, some in listed.items():
-            self._list(places, some)
 
     def _add(self, q: Punctuation, first: int) -> None:
         near = self._others_set.overlapping(q)
@@ -121,21 +152,6 @@ class Prefixes:
         for known in self._listed.values():
             known.remove(known.matching(overtaken))
         self._drop(q for q, first in self._others.items() if first <= floor)
-
-    def _list(self, places: Signature, some: list[tuple[Punctuation, int]]) -> None:
-        columns = [self.schema.attributes[i] for i in places]
-        fresh = pl.DataFrame(
-            [
-                *(
-                    pl.Series(a.name, [getattr(q.patterns[i], "value") for q, _ in some], a.type.dtype)  # noqa: B009
-                    for i, a in zip(places, columns, strict=True)
-                ),
-                pl.Series(OPEN, [first for _, first in some], pl.Int64()),
-            ]
-        )
-        fresh = fresh.filter(pl.col(OPEN) > self.floor)
-        if fresh.height:
-            self._known(places).merge(fresh, [pl.col(OPEN).max()])
 
     def _known(self, places: Signature) -> Arrangement:
         if places not in self._listed:

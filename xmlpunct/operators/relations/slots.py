@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import Flags
+from xmlpunct.arrow import Flags, integers
 from xmlpunct.operators.hash_index import Rows, firsts
 from xmlpunct.punctuations.numbered import Ordinals
 
@@ -41,18 +41,19 @@ def _firsts_exactly(keys: pl.DataFrame) -> Rows:
     return keys.with_columns(place).select(pl.col("$place").first().over(keys.columns)).to_series().to_numpy()
 
 
-def order_by(groups: Numbers, minor: Numbers) -> Rows:
-    """The order of some rows by group, then by another number.
+def order_by(major: Numbers, minor: Numbers) -> Rows:
+    """The order of some rows by a number, then by another.
 
     >>> order_by(np.array([1, 0, 1]), np.array([5, 9, -7])).tolist()
     [1, 2, 0]
     """
-    if not len(groups):
-        return groups
-    low, bits = int(minor.min()), (int(minor.max()) - int(minor.min())).bit_length()
-    if int(groups.max()).bit_length() + bits <= 63:  # one number for both: several times as fast
-        return np.argsort((groups << bits) | (minor - low))
-    return np.lexsort((minor, groups))
+    if not len(major):
+        return np.empty(0, np.int64)
+    low, least = int(major.min()), int(minor.min())
+    bits = (int(minor.max()) - least).bit_length()
+    if (int(major.max()) - low).bit_length() + bits <= 63:  # one number for both: several times as fast
+        return np.argsort(((major - low) << bits) | (minor - least))
+    return np.lexsort((minor, major))
 
 
 def begins(*columns: NDArray[np.int64]) -> Flags:
@@ -114,25 +115,34 @@ class Slots:
 
         Each piece has the slots of its rows; no two rows are of one slot. ``empty`` has the columns, Int64 or Int128.
         """
-        rows = pl.concat([empty, *(piece.select(empty.columns) for _, piece in pieces)])
-        nothing = pl.DataFrame({name: pl.Series([0], dtype=dtype) for name, dtype in empty.schema.items()})
-        place = np.full(len(self), rows.height, np.int64)
-        at = 0
-        for slots, piece in pieces:
-            place[slots] = np.arange(at, at + piece.height)
-            at += piece.height
-        changes = pl.concat([rows, nothing])[place]
-        return pl.DataFrame([self._running(column) for column in changes.iter_columns()])
+        places = np.concatenate([slots for slots, _ in pieces])
+        columns = (pl.concat([piece[name] for _, piece in pieces]) for name in empty.columns)
+        return pl.DataFrame([self._running(places, column) for column in columns])
 
-    def _running(self, changes: pl.Series) -> pl.Series:
-        """Running sums from each base. What overflows between groups comes back."""
-        if changes.dtype == pl.Int128 and len(changes):
-            low, high = changes.min(), changes.max()
-            assert isinstance(low, int)
-            assert isinstance(high, int)
-            if max(high, -low) * len(changes) >= 2**63:
-                sums = changes.cum_sum()
-                return sums - (sums - changes)[self.bases][self.of]
-        numbers = changes.cast(pl.Int64()).to_numpy()
+    def _running(self, places: Numbers, changes: pl.Series) -> pl.Series:
+        """Running sums from each base, of changes at some slots. What overflows between groups comes back."""
+        if not sums_fit(changes):
+            place = np.full(len(self), len(changes), np.int64)
+            place[places] = np.arange(len(changes))
+            changes = changes.extend_constant(0, 1)[place]
+            sums = changes.cum_sum()
+            return sums - (sums - changes)[self.bases][self.of]
+        numbers = np.zeros(len(self), np.int64)
+        numbers[places] = changes.cast(pl.Int64()).to_numpy()
         totals = np.cumsum(numbers)
-        return pl.Series(changes.name, totals - (totals - numbers)[self.bases][self.of], pl.Int64())
+        before = (totals - numbers)[self.bases]
+        return integers(changes.name, totals - np.repeat(before, self.ends - self.bases))
+
+
+def sums_fit(numbers: pl.Series) -> bool:
+    """Whether all sums of some integers are known to have 64 bits, or to be right modulo 2^64.
+
+    >>> sums_fit(pl.Series([2**60, 5], dtype=pl.Int128)), sums_fit(pl.Series([2**63, 5], dtype=pl.Int128))
+    (True, False)
+    """
+    if numbers.dtype != pl.Int128 or not len(numbers):
+        return True
+    low, high = numbers.min(), numbers.max()
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    return max(high, -low) * len(numbers) < 2**63

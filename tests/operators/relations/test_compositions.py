@@ -1,0 +1,197 @@
+"""Joins of relations that are composed of operators, against every instant's tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.relations.changes import KEY, T, change_feeds, count_at
+from tests.operators.relations.test_join import LEFT, MOMENTS, RIGHT
+from tests.strategies import SMALL, Space, Stream, cuts, punctuations_of, slice_of
+from xmlpunct.changes import AT, DIFF, changes
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.functions import call, literal
+from xmlpunct.operators.driver import Edge, Pipeline
+from xmlpunct.operators.iterator import Operator
+from xmlpunct.operators.merge import Merge
+from xmlpunct.operators.project import Project
+from xmlpunct.operators.relations.join import ChangeJoin
+from xmlpunct.operators.relations.negated import Negated
+from xmlpunct.operators.relations.pointwise import Pointwise
+from xmlpunct.operators.select import Select
+from xmlpunct.punctuations.pattern import WILDCARD
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
+from xmlpunct.schema import Schema
+from xmlpunct.types import INT
+
+Node = Callable[[], int]
+"""Adds operators to a plan; gives the number of the last one, or -1 and -2 for the inputs."""
+Keys = Sequence[tuple[str, str]]
+
+
+class Plan:
+    """Operators over two relations. One that is used twice is there twice."""
+
+    def __init__(self, inputs: Sequence[Schema]) -> None:
+        self.schemas, self.operators = inputs, list[Operator]()
+        self.inputs: list[list[Edge]] = [[] for _ in inputs]
+        self.targets: list[Edge | None] = []
+
+    def schema(self, number: int) -> Schema:
+        return self.schemas[-1 - number] if number < 0 else self.operators[number].schema
+
+    def add(self, operator: Operator, *sources: int) -> int:
+        place = len(self.operators)
+        self.operators.append(operator)
+        self.targets.append(None)
+        for port, source in enumerate(sources):
+            if source < 0:
+                self.inputs[-1 - source].append((place, port))
+            else:
+                self.targets[source] = place, port
+        return place
+
+    def join(self, a: Node, b: Node, keys: Keys) -> int:
+        left, right = a(), b()
+        return self.add(ChangeJoin(self.schema(left), self.schema(right), keys, T), left, right)
+
+    def select(self, a: Node, condition: Expression) -> int:
+        source = a()
+        return self.add(Select(self.schema(source), condition), source)
+
+    def semi(self, a: Node, b: Node, keys: Keys) -> int:
+        """A join DISTINCT(k of B)."""
+
+        def distinct() -> int:
+            source, names = b(), [right for _, right in keys]
+            k = self.add(Project.rename(self.schema(source), [*names, AT, DIFF], [*names, AT, DIFF]), source)
+            return self.add(Pointwise([self.schema(k)], "distinct", T), k)
+
+        return self.join(a, distinct, keys)
+
+    def anti(self, a: Node, b: Node, keys: Keys) -> int:
+        """A + (-1) SEMI(A, B)."""
+        semi = self.semi(a, b, keys)
+        gone = self.add(Negated(self.schema(semi)), semi)
+        left = a()
+        return self.add(Merge([self.schema(left), self.schema(gone)]), left, gone)
+
+    def left(self, a: Node, b: Node, keys: Keys) -> int:
+        """A join B + ANTI(A, B) x nulls."""
+        join, alone = self.join(a, b, keys), self.anti(a, b, keys)
+        known = self.schema(alone)
+        columns = [
+            (x.name, Column(x.type, x.nullable, x.name) if x.name in known else literal(x.type, None))
+            for x in self.schema(join)
+        ]
+        alone = self.add(Project(known, columns), alone)
+        weak = Schema.of(x if x.name in known else x.weakened() for x in self.schema(join))
+        assert weak.names == self.schema(alone).names
+        return self.add(Merge([self.schema(alone), self.schema(join)]), alone, join)
+
+    def not_in(self, a: Node, b: Node, x: str, y: str, keys: Keys) -> int:
+        """A where x NOT IN (B's y), correlated by ``keys``."""
+        unknown, none = (call("IS NULL", Column(INT, True, name)) for name in (x, y))
+
+        def certain() -> int:
+            known = lambda: self.select(a, call("NOT", unknown))  # noqa: E731
+            return self.anti(known, lambda: self.select(b, none), keys)
+
+        parts = [self.anti(certain, b, [*keys, (x, y)]), self.anti(lambda: self.select(a, unknown), b, keys)]
+        return self.add(Merge([self.schema(part) for part in parts]), *parts)
+
+    def pipeline(self) -> Pipeline:
+        return Pipeline(self.operators, self.inputs, self.targets)
+
+
+A, B = (lambda: -1), (lambda: -2)
+NULLABLE = Space.of(k=KEY, n=SMALL), Space.of(j=(KEY, "NOT NULL"), m=SMALL)
+
+
+def partners(e: Tuple, fs: list[Tuple]) -> list[Tuple]:
+    """Those tuples whose first value is that of e."""
+    return [f for f in fs if e[0] is not None and e[0] == f[0]]
+
+
+def unknown_or_in(e: Tuple, fs: list[Tuple]) -> bool:
+    """Whether e's n is among the m of some tuples, or nobody knows."""
+    return any(e[1] is None or f[1] is None or e[1] == f[1] for f in fs)
+
+
+Meaning = Callable[[Tuple, list[Tuple]], list[Tuple]]
+"""What a left tuple and those right ones that are there at an instant give."""
+QUERIES: dict[str, tuple[tuple[Space, Space], Callable[[Plan], int], Meaning]] = {
+    "semi": ((LEFT, RIGHT), lambda p: p.semi(A, B, [("k", "j")]), lambda e, fs: [e] if partners(e, fs) else []),
+    "anti": ((LEFT, RIGHT), lambda p: p.anti(A, B, [("k", "j")]), lambda e, fs: [] if partners(e, fs) else [e]),
+    "exists": ((LEFT, RIGHT), lambda p: p.semi(A, B, []), lambda e, fs: [e] if fs else []),
+    "left": (
+        (LEFT, RIGHT),
+        lambda p: p.left(A, B, [("k", "j")]),
+        lambda e, fs: [(*e, f[1]) for f in partners(e, fs)] or [(*e, None)],
+    ),
+    "not in": (
+        NULLABLE,
+        lambda p: p.not_in(A, B, "n", "m", []),
+        lambda e, fs: [] if unknown_or_in(e, fs) else [e],
+    ),
+    "not in, correlated": (
+        NULLABLE,
+        lambda p: p.not_in(A, B, "n", "m", [("k", "j")]),
+        lambda e, fs: [] if unknown_or_in(e, partners(e, fs)) else [e],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@given(data=st.data())
+def test_against_every_instant(name: str, data: st.DataObject) -> None:
+    spaces, build, meaning = QUERIES[name]
+    schemas = [changes(space.schema, INT) for space in spaces]
+    feeds = [data.draw(change_feeds(space, 4)) for space in spaces]
+    plan = Plan(schemas)
+    build(plan)
+    pipeline = plan.pipeline()
+    expected = [results_at(feeds, spaces, meaning, at) for at in MOMENTS]
+    said = list(pipeline.open().punctuations)
+    tuples, heard = list[Tuple](), [list[Punctuation](), list[Punctuation]()]
+    for port, elements in data.draw(cuts(feeds)):
+        output = pipeline.push(port, slice_of(schemas[port], elements))
+        fresh = output.tuples.rows()
+        assert not any(match(t, p) for t in fresh for p in said)
+        tuples += fresh
+        said += output.punctuations
+        heard[port] += punctuations_of(elements)
+        closed = [closed_for_all(ps) for ps in heard]
+        for at, results in zip(MOMENTS, expected, strict=True):
+            sure = {e for e in results if any(match((*e, at, 1), p) for p in said)}
+            assert len(sure) == len(results) or at > min(closed)
+            counts = {e: count_at(tuples, e, at) for e in {*results, *(t[:-2] for t in tuples)}}
+            for e, count in counts.items():
+                if e in sure or any(match((*e, at, 1), p) for p in said):
+                    assert count == results.get(e, 0), (e, at)
+    assert said[-1].is_everything
+    assert not any(map(len, (operator.state for operator in pipeline.operators)))
+
+
+def results_at(
+    feeds: Sequence[Stream], spaces: tuple[Space, Space], meaning: Meaning, at: int
+) -> dict[Tuple, int]:
+    """The tuples of a query at an instant, and how many copies of each."""
+    left, right = (
+        [e for e in space.tuples() for _ in range(count_at(feed, e, at))]
+        for space, feed in zip(spaces, feeds, strict=True)
+    )
+    results = dict[Tuple, int]()
+    for e in left:
+        for t in meaning(e, right):
+            results[t] = results.get(t, 0) + 1
+    return results
+
+
+def closed_for_all(punctuations: list[Punctuation]) -> int:
+    """Up to where prefixes of all tuples close an input."""
+    of_all = [p for p in punctuations if all(q is WILDCARD for q in p.patterns[:-2])]
+    return max((T.bound(p.patterns[-2]) for p in of_all), default=T.lo - 1)
