@@ -29,7 +29,7 @@ FLOORS = (
     "doubles types forks",
     "frames codec",
     "punctuations.pattern punctuations.cuts punctuations.text punctuations.intervals punctuations.numbered",
-    "schema provenance",
+    "schema provenance changes",
     "arrays",
     "punctuations",
     "slice",

@@ -21,6 +21,8 @@ from xmlpunct.operators.relations.change_group_by import ChangeGroupBy
 from xmlpunct.operators.relations.join import ChangeJoin
 from xmlpunct.operators.relations.negated import Negated
 from xmlpunct.operators.relations.pointwise import Pointwise
+from xmlpunct.operators.relations.relation import Relation
+from xmlpunct.operators.relations.rows_window import RowsWindow
 from xmlpunct.operators.relations.semijoin import ChangeSemi
 from xmlpunct.operators.relations.to_stream import ToStream
 from xmlpunct.operators.relations.window import Window
@@ -54,6 +56,8 @@ __all__ = [
     "Pointwise",
     "Project",
     "Punctuate",
+    "Relation",
+    "RowsWindow",
     "Scan",
     "Select",
     "SemiJoin",

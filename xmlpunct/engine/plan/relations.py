@@ -111,7 +111,7 @@ class Paired:
     def complete_pair(self) -> str:
         """In words, when an instant of a pair is complete."""
         assert isinstance(self, Join | SemiJoin)
-        sides = []
+        sides: list[str] = []
         for side in (LEFT, RIGHT):
             text = complete(self.inputs[side], [pair[side] for pair in self.keys])
             sides.extend(part for part in text.split(" and ") if part not in sides)
@@ -215,7 +215,6 @@ class Again(Unary):
 
     def partition_choices(self) -> None:
         return None
-
 
 
 def instants_of(node: Node) -> Instants:

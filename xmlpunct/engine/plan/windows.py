@@ -141,7 +141,9 @@ class Declared(Unary):
             return [(0, self.timestamp)]
         return [(0, name)] if name not in (AT, DIFF) else []
 
-    def partition_choices(self) -> list[Choice]:
+    def partition_choices(self) -> list[Choice] | None:
+        if self.timestamp is None:
+            return None
         return [Choice((name,), name) for name in attributes(self)]
 
 
@@ -212,5 +214,6 @@ def timestamp_name(node: Node) -> str:
 
 def _is_timed(node: Node) -> bool:
     return any(
-        isinstance(n, ToRelation) or (isinstance(n, Declared) and n.timestamp is not None) for n in node.walk()
+        isinstance(n, ToRelation) or (isinstance(n, Declared) and n.timestamp is not None)
+        for n in node.walk()
     )

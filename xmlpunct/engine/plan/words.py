@@ -45,13 +45,14 @@ def complete(node: Node, names: Iterable[str]) -> str:
             by.setdefault(stream, {})[attribute] = None
     parts: dict[str, None] = {}
     for scan in node.find(Scan):
-        stream, timestamp = scan.stream, scan.stream.timestamp
-        own = [a for a in by.get(stream.name, {}) if a != timestamp]
+        name, timestamp = scan.stream.name, scan.stream.timestamp
+        own = [a for a in by.get(name, {}) if a != timestamp]
         if timestamp is not None:
             of = f" for its {', '.join(own)}" if own else " for all tuples"
-            parts[f"{stream.name} has closed {timestamp} up to there{of}"] = None
+            parts[f"{name} has closed {timestamp} up to there{of}"] = None
         else:
-            parts[f"{stream.name} has closed its {' or '.join(own)}" if own else f"{stream.name} has ended"] = None
+            when = f"closed its {' or '.join(own)}" if own else "ended"
+            parts[f"{name} has {when}"] = None
     return " and ".join(parts)
 
 

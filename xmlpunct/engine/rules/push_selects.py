@@ -65,7 +65,9 @@ def _push(node: Node) -> Node:
         case Select(Declared(timestamp=None) as below, p) if not can_fail(p):
             return _below_all(below, p)
         # without keys there is one group, whatever is dropped; one that can fail has to reject the same groups
-        case Select(GroupBy() | ChangeGroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
+        case Select(GroupBy() | ChangeGroupBy() as below, p) if (
+            below.keys and not below.can_fail and not can_fail(p)
+        ):
             return _below_groups(node, below, p, below.keys)
         # a window counts what it holds
         case Select(RowsWindow() as below, p) if not can_fail(p):

@@ -126,9 +126,7 @@ def _flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
     return said == "true"
 
 
-def _time(
-    statement: exp.Expr, options: Mapping[str, str], schema: Schema
-) -> tuple[str | None, str | None]:
+def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tuple[str | None, str | None]:
     """The columns of a tuple's instant, and of how many copies come at it."""
     found: list[str | None] = []
     for name, types in (("timestamp", (INT, DATE, TIMESTAMP)), ("change", (INT, STRING))):

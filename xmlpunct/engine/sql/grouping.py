@@ -37,6 +37,8 @@ class Grouping:
     def add_aggregate(self, node: exp.Expr) -> Column:
         """The column of results of an aggregate."""
         function = AGGREGATES[type(node)]
+        if function == "XMLAGG" and is_changing(self.relation.node):
+            refuse("XMLAGG over a relation is not supported: it would be made anew at each instant", node)
         operand = only(node, "this", unread=("big_int",))
         items: list[exp.Expr] = []
         if function == "XMLAGG" and isinstance(operand, exp.Order):

@@ -49,9 +49,7 @@ from xmlpunct.punctuations.pattern import Pattern, Values
 from xmlpunct.schema import Attribute
 from xmlpunct.types import INT, TIMESTAMP, Type
 
-NO_WINDOW = (
-    "stands beside windows or relations and has no window: say [NOW], [RANGE n] or [RANGE UNBOUNDED] behind it"
-)
+NO_WINDOW = "stands beside windows or relations and has no window: say [NOW], [RANGE n] or [RANGE UNBOUNDED] behind it"
 
 NO_ORDER = "a relation has no order, and so no first tuples: ORDER BY and LIMIT make no sense here"
 
@@ -91,7 +89,9 @@ def _is_named(table: exp.Expr) -> bool:
     node: exp.Expr = table
     while node.parent is not None:
         inside, node = node, node.parent
-        queries = [] if inside is node.args.get("with_") else getattr(node.args.get("with_"), "expressions", [])
+        queries = (
+            [] if inside is node.args.get("with_") else getattr(node.args.get("with_"), "expressions", [])
+        )
         if isinstance(node, exp.With):
             queries = node.expressions[: next(i for i, q in enumerate(node.expressions) if q is inside)]
         if Names([query.alias for query in queries]).places(table.this):
@@ -143,7 +143,11 @@ def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relati
             count = span(INT, size, 1)
         names = []
         for item in by or ():
-            field = relation.find(item.this, item.args.get("table"), item) if isinstance(item, exp.Column) else None
+            field = (
+                relation.find(item.this, item.args.get("table"), item)
+                if isinstance(item, exp.Column)
+                else None
+            )
             if field is None or field.column == stamp:
                 refuse(f"PARTITION BY goes by columns of what is before it: no {item.sql()} here", item)
             check_comparable(relation.column(field).type, "PARTITION BY", item)
@@ -187,12 +191,12 @@ def _timestamp(relation: Relation, window: exp.Expr) -> str:
     if there:
         copies = ", ".join(shown[column] for column in there)
         refuse(f"which one is the timestamp: {copies}? Keep its name for one of them", window)
-    if found:
-        name = next(iter(found.values()))
+    below = next((f for node in relation.node.inputs if (f := _timestamps(node))), found)
+    if below and isinstance(relation.node, Project):
+        name = next(iter(below.values()))
         refuse(f"a window wants the timestamp: the query before it does not select {name}", window)
-    scan = next(relation.node.find(Scan), None)
-    if isinstance(relation.node, Scan | Punctuate) and scan is not None:
-        name = scan.stream.declared
+    if isinstance(relation.node, Scan | Punctuate):
+        name = next(relation.node.find(Scan)).stream.declared
         refuse(f"a window wants a timestamp: CREATE STREAM {name} (...) WITH (timestamp = '...')", window)
     return refuse(
         "a window is over a stream with a timestamp: one that is declared, ISTREAM, DSTREAM or RSTREAM of a query, or "
@@ -205,7 +209,11 @@ def _timestamps(node: Node) -> dict[str, str]:
     """The columns of a stream that have the timestamp of each element, each with the timestamp's own name."""
     if isinstance(node, Scan):
         stamp = node.stream.timestamp
-        return {n: stamp for c, n in zip(node.columns, node.names, strict=True) if stamp is not None and c == stamp}
+        return {
+            n: stamp
+            for c, n in zip(node.columns, node.names, strict=True)
+            if stamp is not None and c == stamp
+        }
     if isinstance(node, ToStream):
         return {node.timestamp: node.timestamp}
     if not isinstance(node, Select | Project | Unnest | Punctuate | Merge):
@@ -271,7 +279,10 @@ def _refuse_double(relation: Relation, names: Iterable[str], what: str) -> None:
     seen: set[str] = set()
     for field in relation.fields:
         if field.name in names:
-            refuse(f"two outputs are named {field.name}, one of them is of {what}: give this an alias", field.origin)
+            refuse(
+                f"two outputs are named {field.name}, one of them is of {what}: give this an alias",
+                field.origin,
+            )
         if field.name in seen:
             refuse(f"two output columns are named {field.name}: give one an alias", field.origin)
         seen.add(field.name)

@@ -44,7 +44,7 @@ class Context:
     named: Mapping[str, Named]
     outer: Relation | None = None
     files: Files = field(default_factory=lambda: Files(Inference()))
-    instants: Instants = Instants(INT)
+    instants: Instants = field(default_factory=lambda: Instants(INT))
 
 
 Planner = Callable[[exp.Expr, Context], Relation]

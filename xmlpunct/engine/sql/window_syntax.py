@@ -14,7 +14,9 @@ from xmlpunct.engine.sql.xml_syntax import XmlParser
 
 WINDOW = "window"
 """The argument of an item of FROM that has its window."""
-_WINDOWS = "[NOW], [RANGE n [SLIDE n [ORIGIN at]]], [RANGE UNBOUNDED], [ROWS n] or [PARTITION BY column ROWS n]"
+_WINDOWS = (
+    "[NOW], [RANGE n [SLIDE n [ORIGIN at]]], [RANGE UNBOUNDED], [ROWS n] or [PARTITION BY column ROWS n]"
+)
 
 
 class WindowSpec(exp.Expression):
@@ -65,7 +67,7 @@ class WindowParser(XmlParser):
             return None
         return self._parse_unary() or self._fail("ORIGIN wants an instant")
 
-    def _parse_window_spec(self) -> WindowSpec | None:
+    def _parse_stream_window(self) -> WindowSpec | None:
         """A window, if one comes next."""
         start = self._curr
         if not self._match(TokenType.L_BRACKET):
@@ -76,7 +78,9 @@ class WindowParser(XmlParser):
         elif self._match_text_seq("RANGE"):
             parts["kind"] = "RANGE"
             if not self._match_text_seq("UNBOUNDED"):
-                parts["size"] = self._parse_unary() or self._fail("RANGE wants how many instants, or UNBOUNDED")
+                parts["size"] = self._parse_unary() or self._fail(
+                    "RANGE wants how many instants, or UNBOUNDED"
+                )
             if self._match_text_seq("SLIDE"):
                 parts["slide"] = self._parse_unary() or self._fail("SLIDE wants how many instants")
                 parts["origin"] = self._parse_origin()
@@ -96,13 +100,13 @@ class WindowParser(XmlParser):
     def _parse_table_parts(self, *args: Any, **kwargs: Any) -> exp.Table | exp.Dot | None:
         """As sqlglot does, with the window behind it."""
         table: exp.Table | exp.Dot | None = super()._parse_table_parts(*args, **kwargs)
-        if isinstance(table, exp.Table) and (window := self._parse_window_spec()) is not None:
+        if isinstance(table, exp.Table) and (window := self._parse_stream_window()) is not None:
             table.set(WINDOW, window)
         return table
 
     def _parse_subquery(self, this: exp.Expr | None, parse_alias: bool = True) -> exp.Subquery | None:
         """As sqlglot does, with the window behind it."""
-        window = self._parse_window_spec() if this else None
+        window = self._parse_stream_window() if this else None
         subquery: exp.Subquery | None = super()._parse_subquery(this, parse_alias)
         if subquery is not None and window is not None:
             subquery.set(WINDOW, window)
@@ -110,8 +114,10 @@ class WindowParser(XmlParser):
 
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
         """As sqlglot does; RSTREAM's EVERY is no alias."""
-        if self._curr and self._curr.text.upper() == "EVERY" and self._next:
-            if self._next.token_type in (TokenType.NUMBER, TokenType.INTERVAL, TokenType.DASH):
-                return None
+        is_every = self._curr and self._curr.text.upper() == "EVERY" and self._next
+        if is_every and self._next.token_type in (TokenType.NUMBER, TokenType.INTERVAL, TokenType.DASH):
+            return None
         alias: exp.TableAlias | None = super()._parse_table_alias(*args, **kwargs)
+        if alias is not None and self._curr and self._curr.token_type is TokenType.L_BRACKET:
+            self._fail("a window stands before the alias: packet [NOW] p")
         return alias
