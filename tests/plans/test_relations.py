@@ -20,7 +20,7 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
 BLOCKS = 4
-CASES = 500 if os.environ.get("XMLPUNCT_LONG") == "1" else 6
+CASES = 500 if os.environ.get("XMLPUNCT_LONG") == "1" else 10
 """Queries a block."""
 WIDEST = 3
 """Of a full join with more columns, what the parts promise takes long to combine: each column may be spoken of."""
