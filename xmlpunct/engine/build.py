@@ -30,6 +30,7 @@ def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeli
         operator = node.operator()
         operator.number = node.number
         operator.sifted = sifted
+        operator.quiet = operator.quiet or node.hushed
         ways = () if alone else node.ways
         if ways or sifted:
             operator.spread(ways or ONE_SHARD)

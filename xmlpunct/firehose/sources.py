@@ -187,6 +187,11 @@ def would_be_read(spec: str, path: str) -> bool:
     return _scheme(spec) is None and is_pattern(spec) and would_match(spec, path)
 
 
+def is_endless(spec: str) -> bool:
+    """Whether a source may never end: a pipe, a connection, a file that grows."""
+    return spec == "-" or spec.startswith((FOLLOW, _UNIX)) or _scheme(spec) in ("tcp", "tcp-listen", "tls")
+
+
 def senders_of(spec: str | None) -> int:
     """How many senders the source that a text names has: more than one where several peers can connect."""
     is_listener = spec is not None and spec.startswith("tcp-listen://")

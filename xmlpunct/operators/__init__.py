@@ -21,6 +21,15 @@ from xmlpunct.operators.partial_group_by import PartialGroupBy
 from xmlpunct.operators.prefix import SortKey
 from xmlpunct.operators.project import Project
 from xmlpunct.operators.punctuate import Punctuate
+from xmlpunct.operators.relations.change_group_by import ChangeGroupBy
+from xmlpunct.operators.relations.join import ChangeJoin
+from xmlpunct.operators.relations.negated import Negated
+from xmlpunct.operators.relations.pointwise import Pointwise
+from xmlpunct.operators.relations.relation import Relation
+from xmlpunct.operators.relations.rows_window import RowsWindow
+from xmlpunct.operators.relations.semijoin import ChangeSemi
+from xmlpunct.operators.relations.to_stream import ToStream
+from xmlpunct.operators.relations.window import Window
 from xmlpunct.operators.scan import Scan
 from xmlpunct.operators.select import Select
 from xmlpunct.operators.semijoin import SemiJoin
@@ -32,6 +41,9 @@ from xmlpunct.operators.windows.session import Session
 
 __all__ = [
     "Aggregate",
+    "ChangeGroupBy",
+    "ChangeJoin",
+    "ChangeSemi",
     "Counters",
     "Difference",
     "DupElim",
@@ -42,6 +54,7 @@ __all__ = [
     "LateFilter",
     "Limit",
     "Merge",
+    "Negated",
     "NotIn",
     "Operator",
     "Over",
@@ -51,16 +64,21 @@ __all__ = [
     "PartialDupElim",
     "PartialGroupBy",
     "Pipeline",
+    "Pointwise",
     "Project",
     "Punctuate",
+    "Relation",
+    "RowsWindow",
     "Scan",
     "Select",
     "SemiJoin",
     "Session",
     "Sort",
     "SortKey",
+    "ToStream",
     "Union",
     "Unnest",
+    "Window",
     "WindowPromises",
     "run",
 ]

@@ -19,6 +19,7 @@ from typing import Any
 
 import polars as pl
 
+from xmlpunct.changes import DIFF
 from xmlpunct.errors import Reject, cut
 from xmlpunct.expressions.program import Program
 from xmlpunct.operators.state import State
@@ -105,8 +106,9 @@ class Operator(ABC):
         failed = reasons.is_not_null()
         if not failed.any():
             return tuples
-        rows = tuples.filter(failed).iter_rows(named=True)
-        for row, reason in zip(rows, reasons.drop_nulls(), strict=True):
+        told = failed & (tuples[DIFF] > 0) if DIFF in tuples.columns else failed  # it comes, and goes, once
+        rows = tuples.filter(told).iter_rows(named=True)
+        for row, reason in zip(rows, reasons.filter(told), strict=True):
             self.reject(row, reason)
         return tuples.filter(~failed)
 

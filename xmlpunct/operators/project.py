@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.changes import DIFF
+from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.operators.carriers import Carriers
 from xmlpunct.operators.columns import Columns
 from xmlpunct.operators.images import Images
@@ -71,6 +72,13 @@ class Project(Operator):
         super().spread(ways)
         mine = [[self._columns.chosen[name] for name in way] for way in ways]
         self._joint.spread(Ownership(self.inputs[0], mine, self.sifted))
+
+    def opening(self) -> list[Punctuation]:
+        """In a relation, the side of an outer join that has no partner has nulls, and so no values."""
+        if DIFF not in self.schema:
+            return []
+        nulls = [name for name, e in self._columns.columns if isinstance(e, Literal) and e.value is None]
+        return [Punctuation.of(self.schema, **{name: "(,)"}) for name in nulls]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         computed, reasons = self._columns.of(tuples)

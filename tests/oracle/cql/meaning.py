@@ -36,7 +36,7 @@ from tests.oracle.cql.query import (
     is_transient,
     width,
 )
-from tests.oracle.values import Row
+from tests.oracle.values import Row, same
 from xmlpunct.types import DOUBLE, NAN
 
 Bag = Counter[Row]
@@ -75,7 +75,7 @@ def m_s2r(op: Window | Rows) -> Callable[[Elements, int], Bag]:
             >= sum(
                 n
                 for (other, u), n in stream.items()
-                if all(other[i] == e[i] for i in op.by) and t <= u <= tau
+                if all(same(other[i]) == same(e[i]) for i in op.by) and t <= u <= tau
             )
         )
 

@@ -8,16 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from functools import cached_property
 from itertools import chain, count
 from typing import ClassVar, TypeVar
 
+from xmlpunct.changes import AT, DIFF
 from xmlpunct.expressions.expression import Column
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.schema import Schema
 
 N = TypeVar("N", bound="Node")
+
+
+class Lasting(IntEnum):
+    """How long a tuple of a relation stays at most: one instant, a number of them, or perhaps for ever."""
+
+    AN_INSTANT = 0
+    A_WHILE = 1
+    FOR_EVER = 2
+
 
 Place = tuple[str, str]
 """A stream and one of its attributes."""
@@ -47,6 +58,8 @@ class Node:
     """On several shards, the ways to find the partition values in the output, where an operator needs them."""
     sifted: bool = field(default=False, kw_only=True, compare=False)
     """Of a fragment's root: whether an operator above may hold back its punctuations, since tuples match them."""
+    hushed: bool = field(default=False, kw_only=True, compare=False)
+    """Whether it does not report what it rejects, because another node of the plan does the same."""
 
     by_position: ClassVar[bool] = False
     """Whether it matches its inputs' columns by position, so that they are exactly those it `needs`."""
@@ -126,6 +139,11 @@ class Node:
     def ordered(self) -> bool:
         """Whether its tuples come in an order that the query asks for."""
         return False
+
+    @property
+    def lasting(self) -> Lasting:
+        """How long a tuple of a relation stays at most."""
+        return Lasting.FOR_EVER
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
@@ -256,6 +274,21 @@ def column(node: Node, name: str) -> Column:
 def plain(node: Node, names: Iterable[str]) -> tuple[tuple[str, Column], ...]:
     """The columns of a project that passes some attributes of a node on."""
     return tuple((name, column(node, name)) for name in names)
+
+
+def is_changing(node: Node) -> bool:
+    """Whether a node gives the changes of a relation."""
+    return AT in node.schema
+
+
+def timing(node: Node) -> tuple[tuple[str, Column], ...]:
+    """The columns of a project that make changes of changes; none if a node gives no changes."""
+    return plain(node, (AT, DIFF)) if is_changing(node) else ()
+
+
+def attributes(node: Node) -> list[str]:
+    """The columns of a node but for those that make its tuples changes."""
+    return [name for name in node.schema.names if name not in (AT, DIFF)]
 
 
 def fresh(name: str, taken: Container[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Binary, Choice, Holders, Node
+from xmlpunct.engine.plan.node import Binary, Choice, Holders, Lasting, Node, attributes
 from xmlpunct.engine.plan.words import closes_tuple, which_side
 
 
@@ -24,8 +24,8 @@ class Matched(Node):
         return [(port, below.schema.names[place]) for port, below in enumerate(self.inputs)]
 
     def partition_choices(self) -> list[Choice]:
-        columns = zip(*(side.schema.names for side in self.inputs), strict=True)
-        return [Choice(c, name) for c, name in zip(columns, self.schema.names, strict=True)]
+        columns = zip(*(attributes(side) for side in self.inputs), strict=True)
+        return [Choice(c, name) for c, name in zip(columns, attributes(self), strict=True)]
 
     def holders(self, below: Sequence[Holders]) -> Holders:
         places = [
@@ -69,6 +69,10 @@ class Merge(Poured):
     """All tuples of all inputs."""
 
     unblocked_by = "tuples go through at once; a punctuation once every input has one that overlaps it"
+
+    @property
+    def lasting(self) -> Lasting:
+        return max(side.lasting for side in self.sides)
 
     def operator(self) -> ops.Operator:
         return ops.Merge(tuple(side.schema for side in self.sides))

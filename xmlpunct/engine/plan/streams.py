@@ -25,7 +25,9 @@ class Stream:
     stream this is; 0 if there is only one, or they are not told apart yet. Tuples of a ``guarded`` stream carry the
     columns that a guard needs. Its schema may also have the columns of where tuples stood. ``where`` and ``nested``
     are as in `StreamSpec`. Columns that are ``guessed`` nobody declared.
-    ``validity`` is the schema by which its tuples have to be valid.
+    ``validity`` is the schema by which its tuples have to be valid. ``timestamp`` names the column that has a tuple's
+    instant. A ``relation`` is no stream: it holds its tuples always, or has changes at the timestamp, of which the
+    column ``change`` says how many copies come.
     """
 
     name: str
@@ -39,6 +41,9 @@ class Stream:
     nested: bool = False
     guessed: bool = field(default=False, repr=False)
     validity: Validity | None = None
+    timestamp: str | None = None
+    relation: bool = False
+    change: str | None = None
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """What to look for in its source, if some columns are needed."""

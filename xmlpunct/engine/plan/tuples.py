@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Choice, Node, Unary, column, lost_domains
+from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, column, lost_domains
 from xmlpunct.engine.plan.words import closed, every_stream, places
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.program import can_fail
@@ -33,6 +33,10 @@ class Select(Unary):
     @property
     def ordered(self) -> bool:
         return self.input.ordered
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.input.lasting
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
@@ -71,6 +75,10 @@ class Unnest(Unary):
     def parameters(self) -> str:
         names = [name for name, _ in self.fields] + [self.number_column] * (self.number_column is not None)
         return f"{self.array}: {', '.join(map(str, names))}{', or nulls' if self.outer else ''}"
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.input.lasting
 
     @property
     def repeats(self) -> bool:
@@ -141,6 +149,10 @@ class Project(Unary):
     @property
     def ordered(self) -> bool:
         return self.input.ordered
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.input.lasting
 
     @property
     def distinct_key(self) -> frozenset[str] | None:

@@ -1,185 +1,219 @@
-"""Windows as columns of a table: TUMBLE, HOP and SESSION."""
+"""Streams as relations, and relations as streams: windows, declared relations, ISTREAM, DSTREAM, RSTREAM."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Choice, Node, Unary
-from xmlpunct.engine.plan.words import closed, every_stream, places
-from xmlpunct.operators.windows.frame import Frame, length_in_words
+from xmlpunct.changes import AT, DIFF
+from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.streams import Scan
+from xmlpunct.engine.plan.words import complete
+from xmlpunct.firehose.sources import is_endless
+from xmlpunct.operators.relations.instants import Instants
 
 
 @dataclass(frozen=True)
-class Hop(Unary):
-    """Each tuple with each of its windows. ``start`` and ``end`` name the window's columns, if they are there."""
+class ToRelation(Unary):
+    """A node that makes a relation of a stream, whose column ``timestamp`` says when each element comes.
 
-    timestamp: str
-    frame: Frame
-    start: str | None
-    end: str | None
-
-    def operator(self) -> ops.Operator:
-        return ops.Hop(self.input.schema, self.timestamp, self.frame, self.start, self.end)
-
-    @property
-    def name(self) -> str:
-        return "tumble" if self.frame.slide == self.frame.size else "hop"
-
-    @property
-    def parameters(self) -> str:
-        return f"{self.timestamp} {self.frame}"
-
-    @property
-    def can_fail(self) -> bool:
-        return True  # a window may be beyond the type
-
-    @property
-    def distinct_key(self) -> frozenset[str] | None:
-        below, bound = self.input.distinct_key, self.start or self.end
-        return None if below is None or bound is None else below | {bound}
-
-    def narrowed(self, used: Collection[str]) -> Node:
-        start, end = (name if name in used else None for name in (self.start, self.end))
-        return replace(self, start=start, end=end)
-
-    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return [[name for name in self.input.schema.names if name in used or name == self.timestamp]]
-
-    def carries(self, name: str) -> list[tuple[int, str]]:
-        return [] if name in (self.start, self.end) else [(0, name)]
-
-    def follows(self, name: str) -> list[tuple[int, str]]:
-        return [(0, self.timestamp if name in (self.start, self.end) else name)]
-
-    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [None if wanted is None else {name for name in wanted if name in self.input.schema}]
-
-    def partition_choices(self) -> None:
-        return None
-
-
-@dataclass(frozen=True)
-class WindowPromises(Unary):
-    """What closed timestamps say of the windows that a `Hop` below has added.
-
-    This is a node of its own since it remembers what is closed: the windows themselves are added inside the reader. It
-    drops the timestamp unless it ``keeps`` it.
+    ``shown`` is the query's name for it.
     """
 
     timestamp: str
-    frame: Frame
-    start: str | None
-    end: str | None
-    keeps: bool = True
-
-    by_name = True
-
-    def operator(self) -> ops.Operator:
-        return ops.WindowPromises(
-            self.input.schema, self.timestamp, self.frame, self.start, self.end, self.keeps
-        )
-
-    @property
-    def _bounds(self) -> list[str]:
-        return [name for name in (self.start, self.end) if name is not None]
-
-    @property
-    def parameters(self) -> str:
-        return ", ".join(self._bounds)
-
-    @property
-    def unblocked_by(self) -> str:
-        by = places(self.input, [self.timestamp])
-        if not by or not self._bounds:
-            return ""
-        return (
-            f"a value of {' or '.join(self._bounds)} is closed once {closed(self.input, by)}, by fused ranges"
-        )
-
-    @property
-    def distinct_key(self) -> frozenset[str] | None:
-        below = self.input.distinct_key
-        return below if below is not None and below <= set(self.schema.names) else None
-
-    @property
-    def repeats(self) -> bool:
-        return True
-
-    def narrowed(self, used: Collection[str]) -> Node:
-        start, end = (name if name in used else None for name in (self.start, self.end))
-        if start is None and end is None:
-            return self.input
-        return replace(self, start=start, end=end, keeps=self.keeps and self.timestamp in used)
+    instants: Instants
+    shown: str
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        return [[name for name in self.input.schema.names if name in used or name == self.timestamp]]
+        return [self._with_one({*used, self.timestamp})]
+
+    def _with_one(self, used: Collection[str]) -> list[str]:
+        """Some columns of the input in its order, at least one of them an attribute."""
+        names = [name for name in self.input.schema.names if name in used]
+        if all(name == self.timestamp for name in names):
+            names.append(next(name for name in self.input.schema.names if name != self.timestamp))
+        return names
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [(0, self.timestamp if name == AT else name)] if name != DIFF else []
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [None if wanted is None else {*wanted, self.timestamp}]  # by which windows are closed
+        return [None if wanted is None else [self.timestamp if name == AT else name for name in wanted]]
 
     def partition_choices(self) -> list[Choice]:
-        # Not by the timestamp: its values are fused, so each shard has to hear of all of them.
-        return [Choice((name,), name) for name in self.schema.names if name != self.timestamp]
+        return [Choice((name,), name) for name in attributes(self)]
 
 
 @dataclass(frozen=True)
-class Session(Unary):
-    """Each tuple with its session among the tuples of its key ``by`` (none: all tuples are of one key)."""
+class Window(ToRelation):
+    """The elements of the last ``length`` instants (None: all). See the operator."""
 
-    sifts = True
-
-    timestamp: str
-    gap: int
-    by: tuple[str, ...]
-    start: str | None
-    end: str | None
+    length: int | None
+    slide: int | None = None
+    origin: int = 0
 
     def operator(self) -> ops.Operator:
-        return ops.Session(self.input.schema, self.timestamp, self.gap, self.by, self.start, self.end)
-
-    @property
-    def parameters(self) -> str:
-        gap = length_in_words(self.input.schema[self.timestamp].type, self.gap)
-        each = f" of each {', '.join(self.by)}" if self.by else ""
-        return f"{self.timestamp}{each}, gap {gap}"
-
-    @property
-    def unblocked_by(self) -> str:
-        by = places(self.input, [self.timestamp, *self.by])
-        if self.timestamp not in by:
-            end = every_stream(self)
-            return (
-                f"nothing is released before the end of {end}: no punctuation speaks about what is computed"
-            )
-        nulls = [name for name in self.by if self.input.schema[name].nullable]
-        return (
-            f"a session is released once {closed(self.input, by)}, from a gap before it to a gap behind it"
-            + (f"; where {' or '.join(nulls)} is null, with * for that" if nulls else "")
+        return ops.Window(
+            self.input.schema, self.timestamp, self.instants, self.length, self.slide, self.origin
         )
 
     @property
-    def can_fail(self) -> bool:
-        return True  # a session may end beyond the type
+    def parameters(self) -> str:
+        return f"{self.timestamp}: {'unbounded' if self.length is None else self.length}" + (
+            "" if self.slide is None else f", slide {self.slide} from {self.origin}"
+        )
 
     @property
-    def distinct_key(self) -> frozenset[str] | None:
-        return self.input.distinct_key
+    def lasting(self) -> Lasting:
+        if self.length is None:
+            return Lasting.FOR_EVER
+        return Lasting.A_WHILE if self.length or self.slide is not None else Lasting.AN_INSTANT
 
-    def narrowed(self, used: Collection[str]) -> Node:
-        start, end = (name if name in used else None for name in (self.start, self.end))
-        return replace(self, start=start, end=end)
+
+@dataclass(frozen=True)
+class RowsWindow(ToRelation):
+    """The last ``count`` elements (of each value of ``by``), whole instants of them."""
+
+    count: int
+    by: tuple[str, ...]
+
+    def operator(self) -> ops.Operator:
+        return ops.RowsWindow(self.input.schema, self.timestamp, self.instants, self.count, self.by)
+
+    @property
+    def parameters(self) -> str:
+        return f"{self.timestamp}: {self.count}" + (f" of each {', '.join(self.by)}" if self.by else "")
+
+    @property
+    def unblocked_by(self) -> str:
+        where = "" if self.by else "; on one shard"
+        return f"what the window holds at an instant is known once {complete(self.input, self.by)}{where}"
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
-        wanted = {*used, *self.by, self.timestamp}
-        return [[name for name in self.input.schema.names if name in wanted]]
-
-    def carries(self, name: str) -> list[tuple[int, str]]:
-        return [] if name in (self.start, self.end) else [(0, name)]
-
-    def follows(self, name: str) -> list[tuple[int, str]]:
-        return [(0, self.timestamp if name in (self.start, self.end) else name)]
+        return [self._with_one({*used, *self.by, self.timestamp})]
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((name,), name) for name in self.by]
+
+
+@dataclass(frozen=True)
+class Declared(Unary):
+    """A declared relation: constant, or made by changes at ``timestamp``, of which ``change`` says how many copies."""
+
+    instants: Instants
+    timestamp: str | None = None
+    change: str | None = None
+    shown: str = "at"
+
+    def operator(self) -> ops.Operator:
+        return ops.Relation(self.input.schema, self.instants, self.timestamp, self.change)
+
+    @property
+    def parameters(self) -> str:
+        return "constant" if self.timestamp is None else f"by {self.change} at {self.timestamp}"
+
+    @property
+    def unblocked_by(self) -> str:
+        if self.timestamp is not None:
+            return f"a tuple is judged at an instant once {complete(self.input, attributes(self))}"
+        text = f"its tuples are there always: it is complete once {complete(self.input, attributes(self))}"
+        endless = [s.stream.name for s in self.find(Scan) if s.stream.source and is_endless(s.stream.source)]
+        if endless:
+            text += (
+                f"; WARNING: the source of {endless[0]} may never end, and before that, without punctuations, "
+                "nothing is complete"
+            )
+        return text
+
+    @property
+    def can_fail(self) -> bool:
+        return self.timestamp is not None  # it rejects deletes too many
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        if self.timestamp is not None:
+            return [self.input.schema.names]  # changes are judged per whole tuple
+        names = [name for name in self.input.schema.names if name in used]
+        return [names or self.input.schema.names[:1]]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        if name == AT and self.timestamp is not None:
+            return [(0, self.timestamp)]
+        return [(0, name)] if name not in (AT, DIFF) else []
+
+    def partition_choices(self) -> list[Choice] | None:
+        if self.timestamp is None:
+            return None
+        return [Choice((name,), name) for name in attributes(self)]
+
+
+@dataclass(frozen=True)
+class ToStream(Unary):
+    """The stream of what comes (istream), goes (dstream) or is there (rstream, perhaps ``every`` so many instants)."""
+
+    kind: str
+    timestamp: str
+    instants: Instants
+    every: int | None = None
+    origin: int = 0
+    transient: bool = True
+
+    def operator(self) -> ops.Operator:
+        return ops.ToStream(
+            self.input.schema,
+            self.kind,
+            self.timestamp,
+            self.instants,
+            self.every,
+            self.origin,
+            self.transient,
+        )
+
+    @property
+    def parameters(self) -> str:
+        return self.timestamp + ("" if self.every is None else f", every {self.every} from {self.origin}")
+
+    @property
+    def repeats_states(self) -> bool:
+        """Whether states are told once the next change is known, since they might last for ever."""
+        return self.kind == "rstream" and not (self.transient or self.instants.is_bounded)
+
+    @property
+    def unblocked_by(self) -> str:
+        if self.repeats_states:
+            when = complete(self.input, ())
+            return (
+                f"a state is told up to the last change behind it, once {when}; on one shard: its tuples may stay "
+                "for ever, while NOW or RANGE on a side of a join would end them"
+            )
+        return f"a tuple is released at an instant once {complete(self.input, attributes(self.input))}"
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        return [self.input.schema.names]
+
+    def carries(self, name: str) -> list[tuple[int, str]]:
+        return [(0, AT if name == self.timestamp else name)]
+
+    def partition_choices(self) -> list[Choice]:
+        if self.repeats_states:
+            return []
+        return [Choice((name,), name) for name in attributes(self.input)]
+
+
+def timestamp_name(node: Node) -> str:
+    """The query's name for the timestamp of a relation's leftmost input."""
+    while not isinstance(node, ToRelation):
+        if isinstance(node, Declared) and node.timestamp is not None:
+            return node.shown
+        found = [below for below in node.inputs if _is_timed(below)]
+        if not found:
+            return "at"
+        node = found[0]
+    return node.shown
+
+
+def _is_timed(node: Node) -> bool:
+    return any(
+        isinstance(n, ToRelation) or (isinstance(n, Declared) and n.timestamp is not None)
+        for n in node.walk()
+    )

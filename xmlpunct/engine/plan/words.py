@@ -39,6 +39,25 @@ def closes_tuple(node: Node) -> str:
     return closed(node, places(node, node.schema.names), "it")
 
 
+def complete(node: Node, names: Iterable[str]) -> str:
+    """The condition under which punctuations close what has certain values in some columns, up to an instant."""
+    by: dict[str, dict[str, None]] = {}
+    for found in places(node, names).values():
+        for stream, attribute in found:
+            by.setdefault(stream, {})[attribute] = None
+    parts: dict[str, None] = {}
+    for scan in node.find(Scan):
+        name, timestamp = scan.stream.name, scan.stream.timestamp
+        own = [a for a in by.get(name, {}) if a != timestamp]
+        if timestamp is not None:
+            of = f" for its {', '.join(own)}" if own else " for all tuples"
+            parts[f"{name} has closed {timestamp} up to there{of}"] = None
+        else:
+            when = f"closed its {' or '.join(own)}" if own else "ended"
+            parts[f"{name} has {when}"] = None
+    return " and ".join(parts)
+
+
 def every_stream(node: Node) -> str:
     """The streams that a node reads, as the subject of a sentence."""
     return _each(streams(node))

@@ -15,12 +15,14 @@ from xmlpunct.engine.rules.drop_ignored import drop_ignored
 from xmlpunct.engine.rules.drop_projects import drop_projects
 from xmlpunct.engine.rules.find_keys import find_keys
 from xmlpunct.engine.rules.flatten_merges import flatten_merges
+from xmlpunct.engine.rules.hush import hush
 from xmlpunct.engine.rules.merge_projects import merge_projects
 from xmlpunct.engine.rules.merge_selects import merge_selects
 from xmlpunct.engine.rules.prune_columns import prune_columns
 from xmlpunct.engine.rules.push_projects import push_projects
 from xmlpunct.engine.rules.push_residuals import push_residuals
 from xmlpunct.engine.rules.push_selects import push_selects
+from xmlpunct.engine.rules.settle_failing import settle_failing
 from xmlpunct.engine.rules.split_projects import split_projects
 from xmlpunct.engine.rules.split_senders import split_senders
 
@@ -51,5 +53,5 @@ def optimize(root: Node, on: Rules = USUAL) -> Node:
         for rule in rules:
             rewritten = rule(rewritten)
         if rewritten == root:
-            return split_projects(root)
+            return split_projects(hush(settle_failing(root)))
         root = rewritten

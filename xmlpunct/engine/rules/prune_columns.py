@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xmlpunct.engine.plan import Node, Project, plain
+from xmlpunct.engine.plan import Node, Project, plain, timing
 
 
 def prune_columns(root: Node) -> Node:
@@ -15,6 +15,7 @@ def prune_columns(root: Node) -> Node:
 def _prune(node: Node, wanted: Sequence[str]) -> Node:
     """The node with at least the columns ``wanted``, and at least one."""
     used = set(wanted)
+    used.update(name for name, _ in timing(node))  # a change has its instant and its diff, whoever reads them
     node = node.narrowed(used)
     inputs = []
     for below, names in zip(node.inputs, node.needs(used), strict=True):

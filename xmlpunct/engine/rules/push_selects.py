@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xmlpunct.engine.plan import (
+    ChangeGroupBy,
+    Declared,
     Difference,
     DupElim,
     GroupBy,
@@ -12,15 +14,19 @@ from xmlpunct.engine.plan import (
     Intersect,
     Join,
     Merge,
+    Negated,
     Node,
     NotIn,
     Over,
+    Pointwise,
     Project,
+    RowsWindow,
     Select,
     SemiJoin,
     Session,
     Union,
     Unnest,
+    Window,
     WindowPromises,
 )
 from xmlpunct.engine.rules.walk import conjuncts, everywhere, movable, on_side, renamed, select, substitute
@@ -62,17 +68,28 @@ def _push(node: Node) -> Node:
         # a join that can fail has to see, and reject, the same pairs
         case Select(Join() | SemiJoin() as below, p) if not below.can_fail:
             return _below_join(node, below, p)
+        # one that can fail would also reject what never comes out
+        case Select(Pointwise() | Window() | Negated() as below, p) if not can_fail(p):
+            return _below_all(below, p)
+        case Select(Declared(timestamp=None) as below, p) if not can_fail(p):
+            return _below_all(below, p)
         # without keys there is one group, whatever is dropped; one that can fail has to reject the same groups
-        case Select(GroupBy() as below, p) if below.keys and not below.can_fail and not can_fail(p):
+        case Select(GroupBy() | ChangeGroupBy() as below, p) if (
+            below.keys and not below.can_fail and not can_fail(p)
+        ):
             return _below_keys(node, below, below.keys, p)
         # a condition on keys drops whole partitions
         case Select(Over() as below, p) if below.keys and not below.can_fail and not can_fail(p):
             return _below_keys(node, below, below.keys, p)
+        # a window counts what it holds
+        case Select(RowsWindow() as below, p) if not can_fail(p):
+            return _below_keys(node, below, below.by, p)
     return node
 
 
 def _below_all(below: Node, predicate: Expression) -> Node:
-    return below.over([_push(Select(side, renamed(predicate, below, side))) for side in below.inputs])
+    sides = [renamed(predicate, below, side) if below.by_position else predicate for side in below.inputs]
+    return below.over([_push(Select(*pair)) for pair in zip(below.inputs, sides, strict=True)])
 
 
 def _below_join(node: Node, join: Join | SemiJoin, predicate: Expression) -> Node:
@@ -107,7 +124,10 @@ def _below_copies(node: Node, below: Unnest | Hop, predicate: Expression) -> Nod
 
 
 def _below_keys(
-    node: Node, below: GroupBy | Over | Session, keys: Sequence[str], predicate: Expression
+    node: Node,
+    below: GroupBy | ChangeGroupBy | RowsWindow | Over | Session,
+    keys: Sequence[str],
+    predicate: Expression,
 ) -> Node:
     """Push conditions on keys alone, which drop whole groups, partitions or sessions."""
     parts = conjuncts(predicate)

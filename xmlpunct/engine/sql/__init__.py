@@ -14,6 +14,7 @@ from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, named
 from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
 from xmlpunct.engine.sql.files import Files
 from xmlpunct.engine.sql.queries import Context, plan_outermost
+from xmlpunct.engine.sql.relations import instants_read
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.errors import SqlError
 from xmlpunct.firehose.outline import is_column_path
@@ -58,7 +59,8 @@ def _plan(sql: str, sources: Mapping[str, str], rules: Rules, inference: Inferen
             refuse("more than one query: a second one begins here", queries[1])
         raise SqlError("there is no query: SELECT ... is missing")
     files = Files(inference)
-    relation = plan_outermost(queries[0], Context(streams, {}, files=files))
+    instants = instants_read(queries[0], streams)
+    relation = plan_outermost(queries[0], Context(streams, {}, files=files, instants=instants))
     _check_output(relation)
     root = numbered(optimize(relation.node, rules))
     _check_depth(root)

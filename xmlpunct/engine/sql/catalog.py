@@ -40,7 +40,7 @@ def declared(
     for statement in statements:
         name = statement.this.this.name
         if name in streams:
-            refuse(f"two streams are named {name}", statement.this.this)
+            refuse(f"two streams or relations are named {name}", statement.this.this)
         if "#" in name:
             refuse(f"{name} cannot name a stream: # tells the senders of one apart", statement.this.this)
         options = _options(statement)
@@ -64,6 +64,7 @@ def declared(
         if any(a.name in ORIGIN_NAMES for a in schema):
             refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
         order = _access_order(statement, schema)
+        timestamp, change = _time(statement, options, schema)
         schema = with_origin(schema) if placed else schema
         validity = validity_of(options["xsd"], read_element(element)[-1]) if "xsd" in options else None
         streams[name] = Stream(
@@ -76,6 +77,9 @@ def declared(
             nested=nested,
             guessed=guessed,
             validity=validity,
+            timestamp=timestamp,
+            relation=statement.args["kind"] == "RELATION",
+            change=change,
         )
     for name in sources:
         if name not in streams:
@@ -122,6 +126,39 @@ def _flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
     if said not in ("true", "false"):
         refuse(f"{name} is true or false", _option(statement, name) or statement)
     return said == "true"
+
+
+def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tuple[str | None, str | None]:
+    """The columns of a tuple's instant, and of how many copies come at it."""
+    found: list[str | None] = []
+    for name, types in (("timestamp", (INT, DATE, TIMESTAMP)), ("change", (INT, STRING))):
+        column = options.get(name)
+        if column is not None:
+            option = _option(statement, name) or statement
+            if column not in schema:
+                refuse(f"no column {column} here: there are {', '.join(schema.names)}", option)
+            attribute = schema[column]
+            if attribute.type not in types:
+                known = " or ".join(", ".join(map(str, types)).rsplit(", ", 1))
+                refuse(f"{name} is a column of {known}, and {column} is {attribute.type}", option)
+            if name == "timestamp" and attribute.nullable:
+                refuse(f"each tuple has a timestamp: declare {column} NOT NULL", option)
+        found.append(column)
+    timestamp, change = found
+    is_relation = statement.args["kind"] == "RELATION"
+    if change is not None and not is_relation:
+        refuse("a stream has no changes: say CREATE RELATION", _option(statement, "change") or statement)
+    if is_relation and (timestamp is None) != (change is None):
+        given = "timestamp" if change is None else "change"
+        refuse(
+            "a relation that changes has both timestamp and change, a constant one neither",
+            _option(statement, given) or statement,
+        )
+    if timestamp is not None and timestamp == change:
+        refuse("timestamp and change are two columns", _option(statement, "change") or statement)
+    if is_relation and len(schema) == (change is not None) * 2:
+        refuse("a relation has a column beside timestamp and change", statement.this.this)
+    return timestamp, change
 
 
 def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:

@@ -1,7 +1,8 @@
 """The SQL dialect: what sqlglot reads beyond standard SQL, and column lists as schemas.
 
 ``CREATE STREAM name (column list) WITH (key = value, ...)`` becomes an ``exp.Create`` of kind STREAM whose
-``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``.
+``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``; CREATE RELATION one of
+kind RELATION.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from xmlpunct.arrays import ArrayType, array_of, check_path
 from xmlpunct.engine.sql.nesting import check_depth
 from xmlpunct.engine.sql.window_functions import WindowFunctionParser, without_emit
+from xmlpunct.engine.sql.window_syntax import WindowParser
 from xmlpunct.errors import SchemaError, SqlError
 from xmlpunct.names import is_xml_name
 from xmlpunct.paths import read_path
@@ -26,8 +28,8 @@ from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import XML, Type, parse_type
 
-OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow")
-"""The keys that WITH (...) of a CREATE STREAM knows."""
+OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow", "timestamp", "change")
+"""The keys that WITH (...) of a CREATE STREAM or CREATE RELATION knows."""
 UNQUOTED = ("nested", "connections", "follow")
 """Those whose values may stand without quotes: a number, true or false."""
 
@@ -38,27 +40,29 @@ class PunctSQL(Dialect):
     # Otherwise ORDER BY without NULLS would mean NULLS FIRST, as in some databases.
     NULL_ORDERING = "nulls_are_last"
 
-    class Parser(WindowFunctionParser):
+    class Parser(WindowFunctionParser, WindowParser):
         def _parse_create(self) -> exp.Create | exp.Command:
             start = self._prev
-            if not self._match_text_seq("STREAM"):
-                self._fail("only CREATE STREAM is known here")
-            name = self._parse_id_var() or self._fail("a stream needs a name")
+            if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):
+                self._fail("only CREATE STREAM and CREATE RELATION are known here")
+            kind = self._prev.text.upper()
+            name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
             columns: list[exp.Expr] = []  # none: they are to be inferred
             if self._match(TokenType.L_PAREN):
                 columns = self._parse_csv(self._parse_stream_item)
                 self._match_r_paren()
             elif not (self._curr and self._curr.token_type == TokenType.WITH):
-                self._fail("the stream's column list is missing: (name TYPE, ...), or WITH (source = '...')")
+                what = kind.lower()
+                self._fail(f"the {what}'s column list is missing: (name TYPE, ...), or WITH (source = '...')")
             schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
             options = []
             if self._match_text_seq("WITH"):
                 options = self._parse_wrapped_csv(self._parse_stream_option)
-            create = exp.Create(this=schema, kind="STREAM", properties=exp.Properties(expressions=options))
+            create = exp.Create(this=schema, kind=kind, properties=exp.Properties(expressions=options))
             if self._match_text_seq("PUNCTUATE"):
                 create.meta["order"] = self._parse_access_order()
             if self._curr and self._curr.token_type != TokenType.SEMICOLON:
-                self._fail("CREATE STREAM ends here, or goes on with WITH (...) or PUNCTUATE ORDER BY ...")
+                self._fail(f"CREATE {kind} ends here, or goes on with WITH (...) or PUNCTUATE ORDER BY ...")
             create.meta.update(start=start.start, end=self._prev.end)
             return create
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan import GroupBy, Project
+from xmlpunct.engine.plan import ChangeGroupBy, GroupBy, Project, instants_of, is_changing, timing
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.scalars import AGGREGATES, Scalars
@@ -37,6 +37,8 @@ class Grouping:
     def add_aggregate(self, node: exp.Expr) -> Column:
         """The column of results of an aggregate."""
         function = AGGREGATES[type(node)]
+        if function == "XMLAGG" and is_changing(self.relation.node):
+            refuse("XMLAGG over a relation is not supported: it would be made anew at each instant", node)
         operand = only(node, "this", unread=("big_int",))
         items: list[exp.Expr] = []
         if function == "XMLAGG" and isinstance(operand, exp.Order):
@@ -73,12 +75,15 @@ class Grouping:
             self._result_columns.add(self._results[same])
         return self._results[same]
 
-    def plan(self) -> GroupBy:
+    def plan(self) -> GroupBy | ChangeGroupBy:
         """The group-by over the project of its inputs."""
         below = self.relation.node
         if self.inputs:  # COUNT(*) alone needs no column, but a data frame does
-            below = Project(below, tuple((name, e) for e, name in self.inputs.items()))
+            columns = ((name, e) for e, name in self.inputs.items())
+            below = Project(below, (*columns, *timing(below)))
         keys = tuple(column.name for column in self.keys.values())
+        if is_changing(below):
+            return ChangeGroupBy(below, keys, tuple(self.aggregates), instants_of(below))
         return GroupBy(below, keys, tuple(self.aggregates))
 
     def above(self, expression: Expression, places: dict[str, exp.Expr]) -> Expression:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Join, Node, Project, SemiJoin, plain
+from xmlpunct.engine.plan import Join, Node, Project, SemiJoin, attributes, is_changing, plain, timing
 from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, refuse
+from xmlpunct.engine.sql.relations import joined_relations
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, Unused
 from xmlpunct.expressions import functions as fn
@@ -128,7 +129,12 @@ class Sides:
     def node(self, side: int) -> Node:
         """An input with the columns that were added to it."""
         below, extra = self._nodes[side], self._extra[side]
-        return Project(below, (*plain(below, below.schema.names), *extra.items())) if extra else below
+        return computed(below, extra) if extra else below
+
+
+def computed(below: Node, extra: Mapping[str, Expression]) -> Project:
+    """A node with further columns."""
+    return Project(below, (*plain(below, attributes(below)), *extra.items(), *timing(below)))
 
 
 def key_type(left: Expression, right: Expression) -> Type:
@@ -157,6 +163,8 @@ def joined(
     inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), sides.keys
     parts = [*sides.residual, *others]
     residual = conjunction(parts) if parts else None
+    if is_changing(left.node):
+        return joined_relations(left, right, kind, inputs, keys, residual)
     if kind in ("semi", "anti"):
         return replace(left, node=SemiJoin(*inputs, keys, kind == "anti", residual))
     node = Join(*inputs, keys, kind, residual)
@@ -167,6 +175,8 @@ def joined(
 
 def both(left: Relation, right: Relation) -> Relation:
     """What a condition between two relations sees."""
+    if is_changing(left.node):
+        return joined_relations(left, right, "inner", (left.node, right.node), (), None)
     return Relation(Join(left.node, right.node, ()), (*left.fields, *right.fields), left.outer)
 
 
@@ -203,7 +213,5 @@ def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.E
         merged.append(Field(None, a.name, column, equality.node))
     gone = {f for pair in pairs for f in pair}
     rest = (replace(new[f], hidden=True) if f in gone else new[f] for f in new if f.table or f not in gone)
-    node = both_.node
-    if extra:
-        node = Project(node, (*plain(node, node.schema.names), *extra.items()))
+    node = computed(both_.node, extra) if extra else both_.node
     return replace(both_, node=node, fields=(*merged, *rest))

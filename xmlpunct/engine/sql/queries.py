@@ -6,7 +6,19 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Difference, DupElim, Intersect, Merge, Node, Project, Select, Union
+from xmlpunct.engine.plan import (
+    Difference,
+    DupElim,
+    Intersect,
+    Merge,
+    Node,
+    Pointwise,
+    Project,
+    Select,
+    Union,
+    is_changing,
+    timing,
+)
 from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
@@ -14,10 +26,12 @@ from xmlpunct.engine.sql.grouping import Grouping
 from xmlpunct.engine.sql.joins import conditions
 from xmlpunct.engine.sql.ordering import Ordering, arranged
 from xmlpunct.engine.sql.over import Overs, from_aliases
+from xmlpunct.engine.sql.relations import NO_ORDER, changes, check_alike, to_stream
 from xmlpunct.engine.sql.scalars import AGGREGATES, FIELD, Scalars
 from xmlpunct.engine.sql.scope import Field, Names, Relation, unique
 from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
+from xmlpunct.engine.sql.window_syntax import StreamOf
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
 
@@ -26,11 +40,17 @@ __all__ = ["Context", "plan_outermost", "plan_query"]
 
 def plan_outermost(node: exp.Expr, context: Context) -> Relation:
     """The plan of a whole query, which alone may have ORDER BY and LIMIT."""
+    order = node.args.get("order") or node.args.get("limit")
     ordering = Ordering.of(node)
     if isinstance(node, exp.Select):
-        return arranged(_plan_select(node, context, ordering), ordering)
-    relation = plan_query(node, context)
-    return arranged(ordering.over(relation), ordering)
+        relation = _plan_select(node, context, ordering)
+    else:
+        relation = plan_query(node, context)
+    if is_changing(relation.node):
+        if order is not None:
+            refuse(NO_ORDER, order)
+        return changes(relation, node)
+    return arranged(relation if isinstance(node, exp.Select) else ordering.over(relation), ordering)
 
 
 def plan_query(node: exp.Expr, context: Context) -> Relation:
@@ -43,7 +63,21 @@ def plan_query(node: exp.Expr, context: Context) -> Relation:
         inner, with_ = take(node, "this", "with_")
         if isinstance(inner, exp.Query):
             return plan_query(inner, _with(with_, context))
+    if isinstance(node, StreamOf):
+        return _plan_stream(node, context)
     return refuse("this is no query: SELECT ..., UNION, INTERSECT, EXCEPT, WITH", node)
+
+
+def _plan_stream(node: StreamOf, context: Context) -> Relation:
+    """ISTREAM, DSTREAM or RSTREAM of a query."""
+    inner, kind, with_ = take(node, "this", "kind", "with_", unread=("every", "origin"))
+    context = _with(with_, context)
+    query = inner
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    if (order := query.args.get("order") or query.args.get("limit")) is not None:
+        refuse(NO_ORDER, order)
+    return to_stream(node, kind, plan_query(inner, context), context.instants)
 
 
 def _with(node: exp.Expr | None, context: Context) -> Context:
@@ -67,10 +101,12 @@ def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
     """UNION, INTERSECT, EXCEPT. sqlglot has INTERSECT bind tighter, as standard SQL does."""
     name = node.key.upper()
     left, right, with_, distinct = take(node, "this", "expression", "with_", "distinct")
-    if not distinct and not isinstance(node, exp.Union):
-        refuse(f"{name} ALL is not supported: {name} gives each tuple once", node)
     context = _with(with_, context)
     sides = [plan_query(side, context) for side in (left, right)]
+    check_alike(zip(sides, (left, right), strict=True))
+    changing = is_changing(sides[0].node)
+    if not (distinct or changing or isinstance(node, exp.Union)):
+        refuse(f"{name} ALL is not supported: {name} gives each tuple once", node)
     a, b = (side.fields for side in sides)
     if len(a) != len(b):
         refuse(f"{name} of {len(a)} columns with {len(b)}", node)
@@ -92,7 +128,10 @@ def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
             nodes.append(side.node)
         else:
             casts = tuple((c.name, fn.cast(c, t)) for c, t in zip(read, wider, strict=True))
-            nodes.append(Project(side.node, casts))
+            nodes.append(Project(side.node, (*casts, *timing(side.node))))
+    if changing and (distinct or not isinstance(node, exp.Union)):
+        function = f"{name.lower()}{'' if distinct else ' all'}"
+        return Relation(Pointwise(tuple(nodes), function, context.instants), a)
     if isinstance(node, exp.Union):
         return Relation((Union if distinct else Merge)(tuple(nodes)), a)
     return Relation((Intersect if isinstance(node, exp.Intersect) else Difference)(*nodes), a)
@@ -140,7 +179,7 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
     if qualified is not None:
         below = Select(below, qualified)
     names = unique([*(name for name, _ in listed), *(f"({column})" for column in hidden)])
-    planned: Node = Project(below, tuple(zip(names, [*columns, *hidden], strict=True)))
+    planned: Node = Project(below, (*zip(names, [*columns, *hidden], strict=True), *timing(below)))
     if distinct is not None:
         if hidden and ordering is not None:
             extra = next(
@@ -150,7 +189,8 @@ def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None =
         take(distinct)
         for (_, item), expression in zip(listed, columns, strict=True):
             check_comparable(expression.type, "DISTINCT", item)
-        planned = DupElim(planned)
+        changing = is_changing(planned)
+        planned = Pointwise((planned,), "distinct", context.instants) if changing else DupElim(planned)
     fields = []
     for (name, item), column in zip(listed, names, strict=False):
         alias = item.parent if isinstance(item.parent, exp.Alias) else item

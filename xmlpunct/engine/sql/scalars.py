@@ -7,10 +7,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from xmlpunct.engine.plan import is_changing
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.constructors import Reading, element, forest
 from xmlpunct.engine.sql.dialect import at, refuse, type_of
 from xmlpunct.engine.sql.scope import Field, Relation
+from xmlpunct.engine.sql.window_syntax import StreamOf
 from xmlpunct.engine.sql.xml_syntax import XmlAgg, XmlAttributes, XmlForest
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import FUNCTIONS, Column, Expression, Function
@@ -136,7 +138,10 @@ class Scalars:
         field = self.relation.find(name, table, node)
         if field is None:
             there = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
-            refuse(f"no column {node.sql()} here: there are {there}", node)
+            why = ""
+            if is_changing(self.relation.node):
+                why = ". The timestamp is no column of a relation: copy it below, (SELECT ts AS t0, ts ...) [...]"
+            refuse(f"no column {node.sql()} here: there are {there}{why}", node)
         return self._of(self.relation, field, node)
 
     def _of(self, relation: Relation, field: Field | None, node: exp.Expr) -> Expression:
@@ -203,6 +208,8 @@ class Scalars:
 def _unknown(node: exp.Expr) -> str:
     if isinstance(node, XmlAttributes):
         return "XMLATTRIBUTES stands in XMLELEMENT"
+    if isinstance(node, StreamOf):
+        return f"{node.args['kind']}(...) is a whole query, or stands in FROM"
     if isinstance(node, exp.Anonymous):
         return f"there is no function {node.name}"
     if isinstance(node, OVER_ONLY):

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Node, Project, column
+from xmlpunct.engine.plan import Node, Project, attributes, column, timing
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.expressions.expression import Column
 
@@ -67,7 +67,7 @@ class Relation:
 
     def apart(self, taken: Iterable[str]) -> Relation:
         """The same relation, none of whose columns in the plan has a name in ``taken``."""
-        names = self.node.schema.names
+        names = attributes(self.node)
         there = set(taken)
         if there.isdisjoint(names):
             return self
@@ -78,7 +78,8 @@ class Relation:
         ]
         new = dict(zip(names, unique(wanted, [*there, *names]), strict=True))
         new |= {n: n for n in names if n not in there}
-        node = Project(self.node, tuple((new[n], column(self.node, n)) for n in names))
+        columns = ((new[n], column(self.node, n)) for n in names)
+        node = Project(self.node, (*columns, *timing(self.node)))
         return replace(self, node=node, fields=tuple(replace(f, column=new[f.column]) for f in self.fields))
 
     @property

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import NotIn
+from xmlpunct.engine.plan import NotIn, is_changing
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.joins import Equality, Sides, joined, split
+from xmlpunct.engine.sql.relations import check_alike, not_in
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.engine.sql.tables import Context
@@ -52,12 +53,14 @@ def restrict(relation: Relation, node: exp.Expr, context: Context, plan: InnerPl
     read = [scalars.read(value) for value in values]
     if values and len(read) != len(inner.columns):
         refuse(f"IN compares {len(read)} with {len(inner.columns)} columns", condition)
+    check_alike([(relation, condition), (inner.relation, condition)])
     equalities = [Equality(a, b, condition) for a, b in zip(read, inner.columns, strict=False)]
     outside = Scalars(inner.relation, "WHERE", outer=True)
     more, others = split(inner.correlated, outside, relation.node, inner.relation.node)
     nullable = any(e.left.nullable or e.right.nullable for e in equalities)
+    changing = is_changing(relation.node)
     if negated and nullable:
-        if len(equalities) > 1 or inner.correlated:
+        if len(equalities) > 1 or others or (more and not changing):
             kind = "correlated" if inner.correlated else "of several columns"
             refuse(
                 f"NOT IN where nulls can occur cannot be {kind}: use NOT EXISTS, or columns that are NOT NULL",
@@ -65,6 +68,9 @@ def restrict(relation: Relation, node: exp.Expr, context: Context, plan: InnerPl
             )
         sides = Sides(relation.node, inner.relation.node, equalities)
         ((left, right),) = sides.keys
+        if changing:
+            outer = Sides(sides.node(LEFT), sides.node(RIGHT), more)
+            return not_in(relation, (outer.node(LEFT), outer.node(RIGHT)), (left, right), outer.keys)
         return replace(relation, node=NotIn(sides.node(LEFT), sides.node(RIGHT), left, right))
     return joined(relation, inner.relation, "anti" if negated else "semi", [*equalities, *more], others)
 

@@ -13,13 +13,17 @@ from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.files import READ_XML, Files
 from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
+from xmlpunct.engine.sql.relations import check_alike, declared_relation, windowed
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Names, Relation
 from xmlpunct.engine.sql.unnesting import unnested
 from xmlpunct.engine.sql.window_functions import WindowTable
-from xmlpunct.engine.sql.windowing import windowed
+from xmlpunct.engine.sql.window_syntax import WINDOW, StreamOf
+from xmlpunct.engine.sql.windowing import with_windows
 from xmlpunct.expressions.expression import Expression
+from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.provenance import is_attribute
+from xmlpunct.types import INT
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,14 @@ class Named:
 class Context:
     """What a query can refer to: queries of WITH, then streams, then ``files``.
 
-    ``outer`` is what the query around reads.
+    ``outer`` is what the query around reads; ``instants`` are those of the whole query.
     """
 
     streams: Mapping[str, Stream]
     named: Mapping[str, Named]
     outer: Relation | None = None
     files: Files = field(default_factory=lambda: Files(Inference()))
+    instants: Instants = field(default_factory=lambda: Instants(INT))
 
 
 Planner = Callable[[exp.Expr, Context], Relation]
@@ -76,6 +81,7 @@ class Tables:
         for head, *rest in groups:
             chained = self._chain(self.table(head), rest)
             relations.append(self._beside(relations, chained, head))
+        check_alike(zip(relations, [group[0] for group in groups], strict=True))
         relation, where = _pooled(relations, where, self._correlated)
         return relation.apart(self._around), where
 
@@ -87,8 +93,9 @@ class Tables:
         if isinstance(node, exp.Lateral):
             refuse("LATERAL and APPLY are not supported", node)
         if isinstance(node, exp.Subquery):
-            inner, alias, joins = take(node, "this", "alias", "joins")
+            inner, alias, joins, window = take(node, "this", "alias", "joins", WINDOW)
             relation = self.table(inner) if _is_table(inner) else self._plan(inner, self.context)
+            relation = self._windowed(relation, window)
             if alias is not None:
                 name, columns = take(alias, "this", "columns")
                 relation = relabel(relation, name.name if name else None, tuple(columns or ()))
@@ -99,7 +106,7 @@ class Tables:
             )
         if not isinstance(node, exp.Table):
             refuse("FROM reads a stream, a query of WITH, or a subquery", node)
-        table, alias, joins = take(node, "this", "alias", "joins")
+        table, alias, joins, window = take(node, "this", "alias", "joins", WINDOW)
         label, columns = take(alias, "this", "columns") if alias else (None, None)
         shown = label.name if label else None
         named: tuple[Relation, str | None]
@@ -107,17 +114,24 @@ class Tables:
             stream, name = self.context.files.read_xml(table)
             named = _scan(stream, shown or name, table), shown or name
         elif isinstance(table, WindowTable):
-            named = self._windowed(table, shown)
+            named = self._window_table(table, shown)
         elif isinstance(table, exp.Identifier):
             named = self._named(table, shown)
+        elif isinstance(table, StreamOf):
+            named = self._plan(table, self.context), shown
         else:
             refuse("FROM reads a stream, a query of WITH, or a subquery", node)
-        return self._chain(relabel(*named, tuple(columns or ())), joins or ())
+        relation, name = named
+        relation = self._windowed(relation, window)
+        return self._chain(relabel(relation, name, tuple(columns or ())), joins or ())
 
-    def _windowed(self, table: WindowTable, label: str | None) -> tuple[Relation, str | None]:
+    def _windowed(self, relation: Relation, window: exp.Expr | None) -> Relation:
+        return relation if window is None else windowed(relation, window, self.context.instants)
+
+    def _window_table(self, table: WindowTable, label: str | None) -> tuple[Relation, str | None]:
         """What a window table function gives, and its name here: that of what it reads."""
         data = self.table(table.this) if _is_table(table.this) else self._plan(table.this, self.context)
-        relation = windowed(table, data)
+        relation = with_windows(table, data)
         return relation, label or next(iter(relation.tables), None)
 
     def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:
@@ -129,7 +143,11 @@ class Tables:
             if declared:
                 shown = label or declared[0]
                 if names is self.context.streams:
-                    return _scan(self.context.streams[declared[0]], shown, table), shown
+                    stream = self.context.streams[declared[0]]
+                    scanned = _scan(stream, shown, table)
+                    if stream.relation:
+                        scanned = declared_relation(stream, scanned, self.context.instants)
+                    return scanned, shown
                 named = self.context.named[declared[0]]
                 relation = self._plan(named.query, named.context)
                 return relabel(relation, declared[0], named.columns), shown
@@ -149,7 +167,9 @@ class Tables:
             return unnested(left, join, left.outer or self.context.outer)
         if join.meta.get("comma"):
             right = only(join, "this")
-            return joined(left, self._beside([left], self.table(right), right), "inner")
+            relation = self._beside([left], self.table(right), right)
+            check_alike([(left, right), (relation, right)])
+            return joined(left, relation, "inner")
         right, on, using, side, kind, method = take(
             join, "this", "on", "using", "side", "kind", "method", unread=("pivots",)
         )
@@ -162,6 +182,7 @@ class Tables:
             words = " ".join(filter(None, (side, kind))).removesuffix("_JOIN")
             refuse(f"{words} JOIN is not supported", join)
         relation = self._beside([left], self.table(right), right)
+        check_alike([(left, _origin(left, join)), (relation, right)])
         if kind == "CROSS":
             if on or using:
                 refuse("CROSS JOIN has no condition", join)
@@ -198,6 +219,11 @@ _KINDS = {
     ("LEFT", "ANTI"): "anti",
 }
 """What the words before JOIN mean."""
+
+
+def _origin(relation: Relation, otherwise: exp.Expr) -> exp.Expr:
+    """Where a relation's first table stands."""
+    return relation.fields[0].origin if relation.fields else otherwise
 
 
 def _is_table(node: exp.Expr) -> bool:

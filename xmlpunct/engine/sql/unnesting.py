@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from xmlpunct.arrays import ArrayType
-from xmlpunct.engine.plan import Unnest
+from xmlpunct.engine.plan import Node, Project, Unnest, attributes, is_changing, plain, timing
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.scope import Field, Relation, Unused
@@ -59,4 +59,7 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
     node = Unnest(left.node, field.column, tuple(fields), columns[count] if offset else None, side == "LEFT")
     origins = renamed or [right] * len(names)
     more = (Field(shown, n, c, o) for n, c, o in zip(names, columns, origins, strict=True))
-    return Relation(node, (*left.fields, *more), left.outer)
+    below: Node = node
+    if is_changing(node):
+        below = Project(node, (*plain(node, attributes(node)), *timing(node)))
+    return Relation(below, (*left.fields, *more), left.outer)

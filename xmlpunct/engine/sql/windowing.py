@@ -20,7 +20,7 @@ _MOST = 100_000
 """In how many windows a row can be."""
 
 
-def windowed(table: WindowTable, data: Relation) -> Relation:
+def with_windows(table: WindowTable, data: Relation) -> Relation:
     """A relation with the windows of its rows: window_start and window_end behind its columns."""
     timestamp = _timestamp(table.args["timestamp"], data)
     for field in data.listed():

@@ -1,0 +1,62 @@
+"""A query over windows and a relation on Spark: what the local engine gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.spark.support import NAMESPACE, locally, on_spark, read_back, split
+from xmlpunct import match
+from xmlpunct.engine.sql import plan
+
+pytestmark = pytest.mark.spark
+
+QUERY = """
+CREATE STREAM packet (src INT, len INT, ts INT NOT NULL) WITH (source = '{0}/packet.xml', timestamp = 'ts');
+CREATE RELATION domainof (ip INT, name STRING, at INT NOT NULL, diff INT)
+  WITH (source = '{0}/domainof.xml', timestamp = 'at', change = 'diff');
+ISTREAM(SELECT name, COUNT(*) AS n, SUM(len) AS bytes
+        FROM packet [RANGE 3] LEFT JOIN domainof ON src = ip
+        WHERE src NOT IN (SELECT src FROM packet [ROWS 2] WHERE len > 90)
+        GROUP BY name)
+"""
+
+
+def write(folder: Path) -> None:
+    random = Random(7)
+    packets, names = [], []
+    for ts in range(25):
+        for _ in range(random.randrange(4)):
+            src = f"<src>{random.randrange(4)}</src>" if random.random() < 0.9 else ""
+            packets.append(f"<packet>{src}<len>{random.randrange(99)}</len><ts>{ts}</ts></packet>")
+        packets.append(f"<p:packet><ts>(,{ts}]</ts></p:packet>")
+        ip, diff = random.randrange(4), random.choice([1, 1, -1])
+        names.append(
+            f"<domainof><ip>{ip}</ip><name>{'uv'[ip % 2]}</name><at>{ts}</at><diff>{diff}</diff></domainof>"
+        )
+        names.append(f"<p:domainof><at>(,{ts}]</at></p:domainof>")
+    for name, lines in (("packet", packets), ("domainof", names)):
+        text = "\n".join([f'<stream xmlns:p="{NAMESPACE}">', *lines, "</stream>", ""])
+        (folder / f"{name}.xml").write_text(text)
+
+
+def test_the_same_as_in_one_process(spark: Any, tmp_path: Path) -> None:
+    write(tmp_path)
+    query = plan(QUERY.format(tmp_path))
+    here, there = tmp_path / "here.xml", tmp_path / "there.xml"
+    on_spark(spark, query, there, slice_bytes=900)
+    locally(plan(QUERY.format(tmp_path)), here)
+    expected, _ = split(read_back(here, query.root.schema))
+    found, promised = split(read_back(there, query.root.schema))
+    assert found == expected
+    assert len(expected) > 20
+    assert promised
+    said: list[Any] = []
+    for element in read_back(there, query.root.schema):
+        if isinstance(element, tuple):
+            assert not any(match(element, p) for p in said)
+        else:
+            said.append(element)
