@@ -316,6 +316,7 @@ def test_explain_says_what_must_be_promised() -> None:
     assert "once packet has closed ts up to there for its src" in text
     text = explain(plan(f"{STREAMS} RSTREAM(SELECT len FROM packet [ROWS 3])"))
     assert "on one shard" in text
+    assert "of a relation that is not transient" in text
     assert "a state is told up to the last change behind it" in text
 
 

@@ -171,7 +171,10 @@ class ToStream(Unary):
 
     @property
     def parameters(self) -> str:
-        return self.timestamp + ("" if self.every is None else f", every {self.every} from {self.origin}")
+        every = "" if self.every is None else f", every {self.every} from {self.origin}"
+        if self.kind != "rstream":
+            return self.timestamp
+        return f"{self.timestamp}{every}, of a relation that is {'' if self.transient else 'not '}transient"
 
     @property
     def repeats_states(self) -> bool:
