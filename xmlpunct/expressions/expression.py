@@ -99,6 +99,17 @@ class Literal(Expression):
         return "NULL" if self.value is None else self.type.sql(self.value)
 
 
+@dataclass(frozen=True)
+class Absent(Literal):
+    """The null of a key of which there is no tuple, in an outer join of relations."""
+
+    def __reduce__(self) -> tuple[type[Literal], tuple[Type, bool, Value]]:
+        return (Absent, (self.type, self.nullable, self.value))
+
+    def __str__(self) -> str:
+        return super().__str__()
+
+
 LONGEST = 1_000_000
 """A longer text of an expression is cut, because calls that share arguments can make it endless."""
 

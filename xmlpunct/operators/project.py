@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from xmlpunct.changes import DIFF
-from xmlpunct.expressions.expression import Column, Expression, Literal
+from xmlpunct.expressions.expression import Absent, Column, Expression
 from xmlpunct.operators.carriers import Carriers
 from xmlpunct.operators.columns import Columns
 from xmlpunct.operators.images import Images
@@ -74,11 +73,9 @@ class Project(Operator):
         self._joint.spread(Ownership(self.inputs[0], mine, self.sifted))
 
     def opening(self) -> list[Punctuation]:
-        """In a relation, the side of an outer join that has no partner has nulls, and so no values."""
-        if DIFF not in self.schema:
-            return []
-        nulls = [name for name, e in self._columns.columns if isinstance(e, Literal) and e.value is None]
-        return [Punctuation.of(self.schema, **{name: "(,)"}) for name in nulls]
+        """Where a side of an outer join is absent its keys have no values: no pair is to come."""
+        absent = [name for name, e in self._columns.columns if isinstance(e, Absent)]
+        return [Punctuation.of(self.schema, **{name: "(,)"}) for name in absent]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         computed, reasons = self._columns.of(tuples)

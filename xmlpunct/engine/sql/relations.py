@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -40,7 +40,7 @@ from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.scope import Field, Names, Relation, Unused
 from xmlpunct.engine.sql.spans import origin, span
 from xmlpunct.expressions import functions as fn
-from xmlpunct.expressions.expression import Expression, Literal
+from xmlpunct.expressions.expression import Absent, Expression, Literal
 from xmlpunct.expressions.functions.conditions import IS_NULL, NOT
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.relations.instants import Instants
@@ -329,7 +329,7 @@ def joined_relations(
             if kind in ("full", ("left", "right")[side]):
                 pairs = keys if side == LEFT else tuple((r, le) for le, r in keys)
                 lonely = _with_partner((inputs[side], inputs[1 - side]), pairs, residual, True, instants)
-                sides.append(_null_supplied(Again(lonely), inputs, side))
+                sides.append(_null_supplied(Again(lonely), inputs, side, [right for _, right in pairs]))
         node = Merge(tuple(sides))
     fields = (*left.fields, *(replace(f, column=one.get(f.column, f.column)) for f in right.fields))
     return Relation(node, fields, left.outer)
@@ -357,12 +357,15 @@ def _side_by_side(join: ChangeJoin) -> Node:
     return Project(join, (*((n, column(join, copied.get(n, n))) for n in names), *timing(join)))
 
 
-def _null_supplied(lonely: Node, inputs: tuple[Node, Node], side: int) -> Node:
-    """The tuples of one side, and nulls for the columns of the other one."""
+def _null_supplied(lonely: Node, inputs: tuple[Node, Node], side: int, keys: Sequence[str]) -> Node:
+    """The tuples of one side, and nulls for the columns of the other one, whose ``keys`` no pair has as null."""
     columns: list[tuple[str, Expression]] = []
+    other = inputs[1 - side]
+    names = attributes(other)
+    told = keys or [name for name in names if not other.schema[name].nullable][:1] or names
     for place, node in enumerate(inputs):
         for name in attributes(node):
-            null = Literal(node.schema[name].type, True, None)
+            null = (Absent if name in told else Literal)(node.schema[name].type, True, None)
             columns.append((name, column(lonely, name) if place == side else null))
     return Project(lonely, (*columns, *timing(lonely)))
 
