@@ -83,3 +83,8 @@ def test_queries_give_what_m_says(block: int) -> None:
         except Exception as error:
             error.add_note(f"seed {seed}: {planned.sql if planned else ''}")
             raise
+
+
+@pytest.mark.parametrize("seed", [6250])
+def test_queries_that_once_failed(seed: int) -> None:
+    assert Planned(seed).judge() is None

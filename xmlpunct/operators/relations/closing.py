@@ -48,7 +48,10 @@ class Closing:
     def spread(self, ways: Ways, sifted: bool) -> None:
         """Run on one of several shards."""
         self._joint.spread(Ownership(self.schema, ways, sifted))
-        self._timeline.spread(Ownership(self._narrow, ways, sifted))
+        known = [
+            way for way in ways if all(name in self._narrow for name in way)
+        ]  # others may be copies of its names
+        self._timeline.spread(Ownership(self._narrow, known, sifted))
 
     def opening(self, schema: Schema) -> list[Punctuation]:
         """What is closed from the start, as punctuations on changes of a schema."""
