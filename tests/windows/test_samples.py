@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -15,6 +17,7 @@ import xmlpunct
 from tests.cli.harness import SAMPLES
 from tests.operators.harness import assert_proper
 from tests.oracle.values import Row, bag
+from xmlpunct.cli import invoke
 from xmlpunct.engine.local.run import LocalRun
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
@@ -140,6 +143,19 @@ def test_they_leave_while_the_input_is_open() -> None:
         rest = [r for r in results if not isinstance(r, Punctuation)]
     assert bag(first) == bag(AHEAD)
     assert bag(first + rest) == bag(answer("hot-items", None))
+
+
+def test_a_relation_is_read_back_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SAMPLES.parent)
+    page = (SAMPLES.parent / "docs" / "windows.md").read_text()
+    (read_back,) = re.findall(r"^CREATE RELATION names .*?;$", page, re.MULTILINE | re.DOTALL)
+    (query,) = re.findall(r"-q '(SELECT name, COUNT.*)'", page)
+    out = tmp_path / "names.xml"
+    text = query_of("streams") + query
+    assert invoke(["run", "-q", text, "--engine", "local", "-o", str(out)]) == 0
+    changes = [r for r in xmlpunct.query(text) if not isinstance(r, Punctuation)]
+    again = xmlpunct.query(read_back + "SELECT name, n FROM names", names=out)
+    assert bag(r for r in again if not isinstance(r, Punctuation)) == bag(changes)
 
 
 def test_every_sample_is_tested_and_told_of() -> None:
