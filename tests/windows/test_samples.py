@@ -21,7 +21,7 @@ from xmlpunct.cli import invoke
 from xmlpunct.engine.local.run import LocalRun
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, SqlError
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 from xmlpunct.firehose.library import rows
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -156,6 +156,19 @@ def test_a_relation_is_read_back_as_the_page_says(tmp_path: Path, monkeypatch: p
     changes = [r for r in xmlpunct.query(text) if not isinstance(r, Punctuation)]
     again = xmlpunct.query(read_back + "SELECT name, n FROM names", names=out)
     assert bag(r for r in again if not isinstance(r, Punctuation)) == bag(changes)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "TUMBLE(TABLE domainof, DESCRIPTOR(at), 5)",
+        "SESSION(TABLE domainof PARTITION BY ip, DESCRIPTOR(ip), 5)",
+        "HOP((SELECT t0 FROM (SELECT ts AS t0, ts FROM packet) [NOW]), DESCRIPTOR(t0), 5, 10)",
+    ],
+)
+def test_windows_as_tables_are_over_streams(table: str) -> None:
+    with pytest.raises(SqlError, match="are over a stream, and this is a relation: ISTREAM"):
+        plan(query_of("streams") + f"SELECT * FROM {table}")
 
 
 def test_every_sample_is_tested_and_told_of() -> None:
