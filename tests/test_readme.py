@@ -1,4 +1,4 @@
-"""What README, docs/output.md and the README of the samples say is so: their examples run, and print what they show."""
+"""What README, docs and the READMEs of the samples say is so: their examples run, and print what they show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,17 @@ from xmlpunct.cli import invoke
 ROOT = SAMPLES.parent
 README = (ROOT / "README.md").read_text()
 OUTPUT = (ROOT / "docs" / "output.md").read_text()
+WINDOWS = (ROOT / "docs" / "windows.md").read_text()
 OF_FEEDS = (SAMPLES / "feeds" / "README.md").read_text()
+OF_WINDOWS = (SAMPLES / "windows" / "README.md").read_text()
+TEXTS = [
+    (ROOT, README),
+    (ROOT / "docs", OUTPUT),
+    (ROOT / "docs", WINDOWS),
+    (SAMPLES / "feeds", OF_FEEDS),
+    (SAMPLES / "windows", OF_WINDOWS),
+]
+"""Each page, with the folder that its links start from."""
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -51,7 +61,7 @@ ORDERS = """<o:orders xmlns:o="urn:orders" xmlns:t="urn:tax">
 """
 
 
-@pytest.mark.parametrize("block", [b for text in (README, OUTPUT, OF_FEEDS) for b in blocks("console", text)])
+@pytest.mark.parametrize("block", [b for _, text in TEXTS for b in blocks("console", text)])
 def test_the_commands_print_what_is_shown(
     block: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,9 +92,11 @@ def test_every_command_is_mentioned() -> None:
     assert [name for name in group.commands if f"`xmlpunct {name}" not in README] == []
 
 
-@pytest.mark.parametrize(
-    ("folder", "text"), [(ROOT, README), (ROOT / "docs", OUTPUT), (SAMPLES / "feeds", OF_FEEDS)]
-)
+def test_the_streams_of_windows_are_those_of_the_sample() -> None:
+    assert blocks("sql", WINDOWS)[0] in (SAMPLES / "windows" / "streams.sql").read_text()
+
+
+@pytest.mark.parametrize(("folder", "text"), TEXTS)
 def test_links_lead_somewhere(folder: Path, text: str) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", text)
     assert targets

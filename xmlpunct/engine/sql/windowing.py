@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Hop, Node, Session, WindowPromises
+from xmlpunct.engine.plan import Hop, Node, Session, WindowPromises, is_changing
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.lengths import TIMES, length_of, origin_of
@@ -22,6 +22,12 @@ _MOST = 100_000
 
 def with_windows(table: WindowTable, data: Relation) -> Relation:
     """A relation with the windows of its rows: window_start and window_end behind its columns."""
+    if is_changing(data.node):
+        kind = table.args["kind"]
+        refuse(
+            f"windows of {kind} are over a stream, and this is a relation: ISTREAM makes a stream of it",
+            table,
+        )
     timestamp = _timestamp(table.args["timestamp"], data)
     for field in data.listed():
         if field.name.lower() in (START, END):

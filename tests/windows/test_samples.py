@@ -1,0 +1,178 @@
+"""The queries of samples/windows give what DuckDB gives over the same documents, however they are sliced."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pytest
+from lxml import etree
+
+import xmlpunct
+from tests.cli.harness import SAMPLES
+from tests.operators.harness import assert_proper
+from tests.oracle.values import Row, bag
+from xmlpunct.cli import invoke
+from xmlpunct.engine.local.run import LocalRun
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import SourceError, SqlError
+from xmlpunct.firehose import PUNCT_NAMESPACE, Source
+from xmlpunct.firehose.library import rows
+from xmlpunct.punctuations.punctuation import Punctuation
+
+FOLDER = SAMPLES / "windows"
+
+HOT = """SELECT item, w, w + 10, COUNT(*) FROM bid, generate_series(-100, 100, 5) AS s(w)
+WHERE w <= ts AND ts < w + 10 GROUP BY ALL HAVING COUNT(*) >= 2"""
+
+DUCKDB = {
+    "stanford": """SELECT src, len, ts FROM packet WHERE
+        (SELECT SUM(diff) FROM host WHERE ip = src AND name = 'stanford.edu' AND "at" <= ts) > 0""",
+    "hot-items": HOT,
+    "watermark": HOT,
+    "highest": "SELECT item, ts, price, MAX(price) OVER (PARTITION BY item ORDER BY ts) FROM bid",
+    "sessions": """SELECT item, MIN(ts), MAX(ts) + 6, COUNT(*), MAX(price) FROM (
+        SELECT *, COUNT(*) FILTER (WHERE opens) OVER (PARTITION BY item ORDER BY ts) AS n FROM (
+        SELECT *, ts - LAG(ts, 1, -1000) OVER (PARTITION BY item ORDER BY ts) >= 6 AS opens FROM bid))
+        GROUP BY item, n""",
+}
+"""The same queries over tables. Series and joins stand for the windows, which DuckDB does not have."""
+
+
+def query_of(name: str) -> str:
+    return (FOLDER / f"{name}.sql").read_text()
+
+
+def tables() -> duckdb.DuckDBPyConnection:
+    """The tuples of the documents, as lxml reads them."""
+    database = duckdb.connect()
+    database.execute("CREATE TABLE packet (src TEXT, len BIGINT, ts BIGINT)")
+    database.execute('CREATE TABLE host (ip TEXT, alias TEXT, name TEXT, "at" BIGINT, diff BIGINT)')
+    database.execute("CREATE TABLE bid (item TEXT, ts BIGINT, price BIGINT)")
+    for document, element in (("packets", "packet"), ("domains", "host"), ("bids", "bid")):
+        for found in etree.parse(FOLDER / f"{document}.xml").getroot().iter(element):
+            values = {**found.attrib, **{child.tag: child.text for child in found}}
+            columns = ", ".join(f'"{name}"' for name in values)
+            marks = ", ".join("?" * len(values))
+            database.execute(f"INSERT INTO {element} ({columns}) VALUES ({marks})", [*values.values()])
+    return database
+
+
+def answer(name: str, slice_bytes: int | None) -> list[Row]:
+    """The tuples of a query over its documents, taken in slices, none of which breaks a promise."""
+    query = plan(query_of(name))
+    sources = {
+        stream.name: Source.of((SAMPLES.parent / str(stream.source)).read_bytes(), stream.name)
+        for stream in query.streams
+    }
+    running = LocalRun(query, sources, slice_bytes, RunStats("local"), PUNCT_NAMESPACE)
+    found: list[Row] = []
+    said: list[Punctuation] = []
+    try:
+        while (part := running.advance()) is not None:
+            fresh = rows(query.root.schema, part)
+            assert_proper(fresh, said)
+            found += fresh
+            said += part.punctuations
+    finally:
+        running.close()
+    assert (len(running.notices), len(running.rejects)) == (0, 0)
+    return found
+
+
+@pytest.mark.parametrize("slice_bytes", [7, 200, 2**16, None])
+@pytest.mark.parametrize("name", sorted(DUCKDB))
+def test_a_sample_gives_what_duckdb_gives(name: str, slice_bytes: int | None) -> None:
+    with tables() as database:
+        expected = database.execute(DUCKDB[name]).fetchall()
+    assert expected
+    assert bag(answer(name, slice_bytes)) == bag(expected)
+
+
+BEHIND = b'  <bid item="sofa" ts="6"'
+"""Where the documents of bids go on with an item that is 18 instants behind."""
+AHEAD = [("lamp", -5, 5, 2), ("lamp", 0, 10, 3), ("lamp", 5, 15, 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "released"), [("hot-items", "bids", AHEAD), ("watermark", "unpunctuated", AHEAD[:1])]
+)
+def test_the_windows_of_an_item_that_is_ahead_leave_ahead(
+    name: str, document: str, released: list[Row]
+) -> None:
+    """A feed that breaks off there has given these results and no others."""
+    data, found = (FOLDER / f"{document}.xml").read_bytes(), list[Row]()
+    results = xmlpunct.query(query_of(name), bid=data[: data.index(BEHIND)])
+    with pytest.raises(SourceError, match="ends"):
+        found += (r for r in results if not isinstance(r, Punctuation))
+    assert bag(found) == bag(released)
+
+
+@contextmanager
+def sending(data: bytes, go_on: threading.Event) -> Iterator[str]:
+    """The address of a peer that sends what comes before BEHIND, and the rest when it may go on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def send() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(data[: data.index(BEHIND)])
+                go_on.wait(20)
+                connection.sendall(data[data.index(BEHIND) :])
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        go_on.set()
+        sender.join()
+
+
+def test_they_leave_while_the_input_is_open() -> None:
+    go_on = threading.Event()
+    with sending((FOLDER / "bids.xml").read_bytes(), go_on) as address:
+        results = xmlpunct.query(query_of("hot-items"), bid=address)
+        first = [next(results) for _ in AHEAD]
+        assert not go_on.is_set()
+        go_on.set()
+        rest = [r for r in results if not isinstance(r, Punctuation)]
+    assert bag(first) == bag(AHEAD)
+    assert bag(first + rest) == bag(answer("hot-items", None))
+
+
+def test_a_relation_is_read_back_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SAMPLES.parent)
+    page = (SAMPLES.parent / "docs" / "windows.md").read_text()
+    (read_back,) = re.findall(r"^CREATE RELATION names .*?;$", page, re.MULTILINE | re.DOTALL)
+    (query,) = re.findall(r"-q '(SELECT name, COUNT.*)'", page)
+    out = tmp_path / "names.xml"
+    text = query_of("streams") + query
+    assert invoke(["run", "-q", text, "--engine", "local", "-o", str(out)]) == 0
+    changes = [r for r in xmlpunct.query(text) if not isinstance(r, Punctuation)]
+    again = xmlpunct.query(read_back + "SELECT name, n FROM names", names=out)
+    assert bag(r for r in again if not isinstance(r, Punctuation)) == bag(changes)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "TUMBLE(TABLE domainof, DESCRIPTOR(at), 5)",
+        "SESSION(TABLE domainof PARTITION BY ip, DESCRIPTOR(ip), 5)",
+        "HOP((SELECT t0 FROM (SELECT ts AS t0, ts FROM packet) [NOW]), DESCRIPTOR(t0), 5, 10)",
+    ],
+)
+def test_windows_as_tables_are_over_streams(table: str) -> None:
+    with pytest.raises(SqlError, match="are over a stream, and this is a relation: ISTREAM"):
+        plan(query_of("streams") + f"SELECT * FROM {table}")
+
+
+def test_every_sample_is_tested_and_told_of() -> None:
+    names = {path.stem for path in FOLDER.glob("*.sql")}
+    assert names == {*DUCKDB, "streams"}
+    told = (FOLDER / "README.md").read_text()
+    assert [name for name in names if f"[{name}.sql]({name}.sql)" not in told] == []
