@@ -194,20 +194,19 @@ def without_emit(tokens: list[Token], sql: str) -> list[Token]:
     place = 0
     while place < len(tokens):
         token = tokens[place]
-        end = next(
-            (i for i in range(place, len(tokens)) if tokens[i].token_type is TokenType.SEMICOLON), len(tokens)
-        )
-        words = [t.text.upper() for t in tokens[place + 1 : min(end, place + 5)]]
-        is_emit = token.text.upper() == "EMIT" and token.token_type is TokenType.VAR
-        if is_emit and words == ["CHANGES"]:
-            reason = (
-                "EMIT CHANGES would show results that later tuples change: a result is released once, when "
-                "punctuations say that it is final (EMIT FINAL)"
-            )
-            raise SqlError(reason, sql, token.start, tokens[end - 1].end + 1)
-        if is_emit and words in _FINAL:
-            place = end
-            continue
+        if token.token_type is TokenType.VAR and token.text.upper() == "EMIT":
+            rest = range(place, len(tokens))
+            end = next((i for i in rest if tokens[i].token_type is TokenType.SEMICOLON), len(tokens))
+            words = [t.text.upper() for t in tokens[place + 1 : min(end, place + 5)]]
+            if words == ["CHANGES"]:
+                reason = (
+                    "EMIT CHANGES would show results that later tuples change: a result is released once, when "
+                    "punctuations say that it is final (EMIT FINAL)"
+                )
+                raise SqlError(reason, sql, token.start, tokens[end - 1].end + 1)
+            if words in _FINAL:
+                place = end
+                continue
         kept.append(token)
         place += 1
     return kept
