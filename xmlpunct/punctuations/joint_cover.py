@@ -304,7 +304,7 @@ def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:
     places = sorted({i for piece in pieces for i in piece.constrained})
     reach = {i: attributes[i].reach(covered.patterns[i]) for i in places}
     fused = Fused(covered.schema)
-    alone = {}  # the rows that constrain one attribute, in the order they came in
+    alone: dict[Row, None] = {}  # the rows that constrain one attribute, in the order they came in
     for piece in pieces:
         kept = [
             WILDCARD if q is WILDCARD or pt.covers(q, reach[i]) else q for i, q in enumerate(piece.patterns)
