@@ -142,3 +142,9 @@ def test_a_contender_may_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     can, cannot = readers.able(wanted, b"<r><t><a>1</a></t></r>", pl.DataFrame({"a": [1]}))
     assert "lxml" in can
     assert cannot["pygixml"] == "crashes on this document"
+
+
+def test_nexmark_gives_a_figure_for_a_query(data: Path) -> None:
+    figures = said("nexmark", data, "--events", "200", "--queries", "q3")["queries"]
+    assert figures["q3"]["events_per_second"] > 0
+    assert figures["q3"]["published_on_other_machines"] == {"Flink 1.13": 152_000, "Feldera": 413_000}

@@ -8,6 +8,7 @@ import click
 
 from xmlpunct.cli.terminal import PLACE, say
 from xmlpunct.firehose import generate
+from xmlpunct.firehose.nexmark import nexmark
 
 COUNT = click.IntRange(min=1)
 _out = click.option(
@@ -47,6 +48,30 @@ def warehouse_command(
 def auction_command(items: int, bids: int, open_items: int, punctuated: bool, seed: int, output: str) -> None:
     """Items for sale and bids on them: items.xml and bids.xml."""
     _write(generate.auction(items, bids, open_items, punctuated, seed), output)
+
+
+@generate_command.command("nexmark")
+@click.option("--events", type=COUNT, default=10_000, show_default=True, help="Of 50, 46 are bids.")
+@click.option(
+    "--rate", type=COUNT, default=1000, show_default=True, help="Events per second of the stream's time."
+)
+@click.option(
+    "--open", "open_auctions", type=COUNT, default=100, show_default=True, help="Auctions open at a time."
+)
+@click.option(
+    "--promise-every",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Events from one promise to the next; 0: none.",
+)
+@_seed
+@_out
+def nexmark_command(
+    events: int, rate: int, open_auctions: int, promise_every: int, seed: int, output: str
+) -> None:
+    """NEXMark's auction site: people, auctions and bids in one stream, nexmark.xml."""
+    _write(nexmark(events, rate, open_auctions, promise_every, seed), output)
 
 
 def _write(lines: Iterable[generate.Line], output: str) -> None:

@@ -304,6 +304,7 @@ def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:
     places = sorted({i for piece in pieces for i in piece.constrained})
     reach = {i: attributes[i].reach(covered.patterns[i]) for i in places}
     fused = Fused(covered.schema)
+    alone: dict[Row, None] = {}  # the rows that constrain one attribute, in the order they came in
     for piece in pieces:
         kept = [
             WILDCARD if q is WILDCARD or pt.covers(q, reach[i]) else q for i, q in enumerate(piece.patterns)
@@ -312,8 +313,11 @@ def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:
         if left.is_everything:
             return True
         row = fused.add(left, left.constrained[-1])
-        if len(left.constrained) == 1 and fused.values(row).covers(reach[row[0]]):
-            return True
+        if len(left.constrained) == 1:
+            alone[row] = None
+    # Asked once: what covers anything before all pieces are in does so afterwards.
+    if any(fused.values(row).covers(reach[row[0]]) for row in alone):
+        return True
     rows = list(fused)
     if len(rows) < 2:
         return False
