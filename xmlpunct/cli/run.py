@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import json
 import signal
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -23,8 +24,10 @@ from xmlpunct.cli.options import (
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import PLACE, TEXT, say
 from xmlpunct.engine.options import RunOptions, XmlForm, parse_size
+from xmlpunct.engine.plan import Query
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
+from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import StrictError, UsageError
@@ -82,6 +85,14 @@ from xmlpunct.firehose.outline import read_namespaces
 )
 @click.option("--stats", type=PLACE, metavar="FILE", help="Write what the run did here, as JSON.")
 @click.option(
+    "--watch", is_flag=True, help="Follow the run on the terminal: operators, rates, who waits for whom."
+)
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Serve a live page of the run there, and /metrics and /healthz (port 0: any).",
+)
+@click.option(
     "--strict", is_flag=True, help="Stop at the first rejected tuple, and where tuples are overlooked."
 )
 @namespace_option
@@ -103,6 +114,8 @@ def run_command(
     rejects: str | None,
     max_rejects: str | None,
     stats: str | None,
+    watch: bool,
+    http: str | None,
     strict: bool,
     punct_namespace: str,
     rules: tuple[str, ...],
@@ -132,18 +145,20 @@ def run_command(
         query_file=query,
     )
     refuse_overlaps(planned, options)
+    if watch and output is None and sys.stdout.isatty():
+        raise UsageError("--watch needs the terminal for itself: write the results to a file, with -o")
     counted, stop, told = RunStats(engine), Stop(), True
-    with Progress() as progress, asked_by_signals(stop):
+    with asked_by_signals(stop), shown(planned, options, counted, watch, http) as show:
         try:
             if engine == "local":
                 from xmlpunct.engine.local.run import run as run_local
 
                 with undisturbed():
-                    run_local(planned, options, counted, progress.show, stop)
+                    run_local(planned, options, counted, show, stop)
             else:
                 from xmlpunct.engine.spark import run as run_spark
 
-                run_spark(planned, options, counted, progress.show)
+                run_spark(planned, options, counted, show)
         except KeyboardInterrupt:
             report_stop(counted, checkpoint)
             raise
@@ -202,6 +217,39 @@ def asked_by_signals(stop: Stop) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def shown(
+    query: Query, options: RunOptions, stats: RunStats, watch: bool, http: str | None
+) -> Iterator[Callable[[RunStats], None]]:
+    """Show a run while it lives: as a line of progress, or as was asked for. Raises `UsageError`."""
+    if not watch and http is None:
+        with Progress() as progress:
+            yield progress.show
+        return
+    from xmlpunct.cli.watch import Watch
+    from xmlpunct.engine.view.server import ViewServer, read_address
+    from xmlpunct.engine.view.view import View
+
+    view = View(with_guards(query) if options.guarded else query, stats.engine)
+    with ExitStack() as opened:
+        if http is not None:
+            server = opened.enter_context(ViewServer(view, read_address(http)))
+            say(f"live view: {server.url}")
+        watcher: Watch | Progress = Watch(view) if watch else Progress()
+        opened.enter_context(watcher)
+
+        def show(stats: RunStats) -> None:
+            if view.show(stats):
+                watcher.show(stats)
+
+        try:
+            yield show
+        except BaseException as error:
+            view.finish(stats, "stopped" if isinstance(error, KeyboardInterrupt) else "failed")
+            raise
+        view.finish(stats, "ended")
 
 
 @contextmanager

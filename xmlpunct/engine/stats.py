@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from xmlpunct.operators import Counters
 from xmlpunct.overlooked import ABSENT, Notice, Overlooked, add, end, notices
@@ -83,6 +83,19 @@ class OperatorStats(Counters):
         return {"id": counts.pop("id"), "operator": counts.pop("operator"), **counts}
 
 
+class Gauges(Protocol):
+    """What can be asked of a run while it lives, in the thread that runs it."""
+
+    def waits(self) -> Mapping[int, Sequence[int]]:
+        """By operator, for each of its inputs, how much of what it retains waits for that input."""
+
+    def behind(self) -> Mapping[str, int | None]:
+        """By input, how many bytes are there that were not read yet; None where nobody knows."""
+
+    def done(self) -> Mapping[str, bool]:
+        """By input, whether it has been read to its end."""
+
+
 @dataclass
 class RunStats:
     """The statistics of a run. Times are in seconds; the first result counts from the start of the process."""
@@ -113,6 +126,10 @@ class RunStats:
 
     judged: dict[str, list[int]] = field(default_factory=dict)
     """How many tuples of each input, a stream from one sender, were judged, and how many of them were rejects."""
+    spoke: dict[str, float] = field(default_factory=dict)
+    """When the last punctuation of each input came, in seconds since 1970; of this process alone."""
+    gauges: Gauges | None = field(default=None, repr=False, compare=False)
+    """What can be asked beyond the numbers, once the run has begun."""
 
     def result(self, tuples: int, punctuations: int) -> None:
         """Count what was written just now."""

@@ -103,6 +103,11 @@ class FirehoseReader:
         """How many bytes of the source are yet to be read; None if unknown."""
         return None if self.bytes_total is None else max(0, self.bytes_total - self.bytes_read)
 
+    @property
+    def behind(self) -> int | None:
+        """How many bytes are there by now that are yet to be read; None if unknown."""
+        return self.remaining
+
     def read(self, size: int) -> Parsed | None:
         """Read about ``size`` bytes more and parse what is complete: one split, maybe with nothing in it.
 

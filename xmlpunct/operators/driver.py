@@ -119,13 +119,13 @@ class Pipeline:
 
     def waits(self) -> list[int]:
         """For each input of the pipeline, how much of what is retained waits for it."""
-        amounts = [0] * len(self.inputs)
+        amounts, each = [0] * len(self.inputs), [operator.waits() for operator in self.operators]
         for i, edges in enumerate(self.inputs):
             for edge in edges:
                 at: Edge | None = edge
                 while at is not None:
                     place, port = at
-                    amounts[i] += self.operators[place].waits()[port]
+                    amounts[i] += each[place][port]
                     at = self.targets[place]
         return amounts
 

@@ -113,6 +113,17 @@ def release(given: Input, cursor: Cursor) -> None:
         segments.release(part.path, cursor.position.byte)
 
 
+def behind(given: Input, read: int) -> int:
+    """How many bytes of an input are there by now beyond those that were ``read``."""
+    there = 0
+    for part in given.parts:
+        try:
+            there += segments.extent(part.path)[0] if part.spooled else part.size or 0
+        except FileNotFoundError:  # nothing has come of it; or the run is over, and its checkpoint emptied
+            continue
+    return max(0, there - read)
+
+
 def silence(given: Input, read: int) -> float:
     """For how many seconds nothing has come of an input; 0 if its end has, or more is there than was ``read``.
 

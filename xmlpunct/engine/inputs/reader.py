@@ -9,7 +9,7 @@ from zlib import crc32
 
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import STEP, Cursor, Range, advance, open_at, release
+from xmlpunct.engine.inputs.ranges import STEP, Cursor, Range, advance, behind, open_at, release
 from xmlpunct.engine.inputs.streams import FileStream, SpoolStream
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import FirehoseReader, Source, Split, StreamSpec
@@ -49,6 +49,11 @@ class InputReader(FirehoseReader):
     def bytes_read(self) -> int:
         """How many bytes have been read: of an input, of those that will not be read again from ``cursor`` on."""
         return super().bytes_read if self._input is None else self.parsed_bytes
+
+    @property
+    def behind(self) -> int | None:
+        """How many bytes are there by now that are yet to be read; None if unknown."""
+        return super().behind if self._input is None else behind(self._input, self.parsed_bytes)
 
     @property
     def spooled(self) -> int:

@@ -74,7 +74,7 @@ class LocalRun:
     ) -> None:
         self.schema = query.root.schema
         self.stats, self.rejects, self.notices = stats, list[Reject](), list[Notice]()
-        stats.guards = query.guards
+        stats.guards, stats.gauges = query.guards, self
         self._pipeline: Pipeline = build(query.root, [s.name for s in query.streams])
         by_source: dict[int, list[tuple[int, Stream]]] = {}
         for i, stream in enumerate(query.streams):
@@ -217,6 +217,22 @@ class LocalRun:
                 setattr(counters, name, saved[operator.number][name])
         self._opened = self.stats.slices > 0
 
+    def waits(self) -> dict[int, Sequence[int]]:
+        """By operator, for each of its inputs, how much of what it retains waits for that input."""
+        return {operator.number: operator.waits() for operator in self._pipeline.operators}
+
+    def behind(self) -> dict[str, int | None]:
+        """By input, how many bytes are there that were not read yet; None where nobody knows."""
+        left = {
+            name: [f.reader.behind for f in self._feeds_of(name) if not f.done] for name in self.stats.inputs
+        }
+        known = {name: [n for n in counts if n is not None] for name, counts in left.items()}
+        return {name: sum(known[name]) if len(known[name]) == len(left[name]) else None for name in left}
+
+    def done(self) -> dict[str, bool]:
+        """By input, whether it has been read to its end."""
+        return {name: all(f.done for f in self._feeds_of(name)) for name in self.stats.inputs}
+
     def close(self) -> None:
         """Close all sources. What is idle now stays in the statistics."""
         self._looked = 0.0
@@ -283,6 +299,8 @@ class LocalRun:
         for (_, stream), part, rejects, overlooked in by_stream:
             counts = self.stats.inputs[stream.declared]
             counts.take(part, len(rejects))
+            if part.punctuations:
+                self.stats.spoke[stream.declared] = time.time()
             self.notices += self.stats.overlook(stream.declared, overlooked)
             counts.bytes = sum(f.reader.bytes_read for f in self._feeds_of(stream.declared))
             self.rejects += rejects

@@ -128,6 +128,7 @@ def operators_to_bytes(pipeline: Pipeline) -> bytes:
                 "state_rows": operator.state.rows,
                 "held_punctuations": operator.state.held,
                 "forgotten": operator.forgotten,
+                "waits": list(operator.waits()),
             }
             for operator, c in zip(pipeline.operators, pipeline.counters, strict=True)
         ]

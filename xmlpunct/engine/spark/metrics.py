@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from xmlpunct.engine.inputs.parts import Input
-from xmlpunct.engine.inputs.ranges import silence
+from xmlpunct.engine.inputs.ranges import behind, silence
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Row
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
@@ -33,10 +34,11 @@ class RunMetrics:
         self.notices: list[Notice] = []
         stats.inputs = {stream.declared: InputStats() for stream in query.streams}
         stats.elements = {stream.declared: stream.element for stream in query.streams}
-        stats.guards = query.guards
+        stats.guards, stats.gauges = query.guards, self
         stats.resume(saved)
         self._ended: set[int] = set(saved.get("ended", ()))
         self._waits: dict[tuple[int, int], list[int]] = {}
+        self._each: dict[int, dict[int, list[int]]] = {}
         self._taken = 0  # tuples in the last micro-batch
 
     @property
@@ -55,6 +57,26 @@ class RunMetrics:
         """For each input, how much that is retained waits for it."""
         by_shard = [[0] * len(self._inputs), *self._waits.values()]
         return [sum(counts) for counts in zip(*by_shard, strict=True)]
+
+    def waits(self) -> dict[int, list[int]]:
+        """By operator, for each of its inputs, how much of what it retains waits for that input."""
+        shards = {number: by_shard.values() for number, by_shard in self._each.items()}
+        return {
+            number: [sum(counts) for counts in zip(*each, strict=True)] for number, each in shards.items()
+        }
+
+    def behind(self) -> dict[str, int]:
+        """By input, how many bytes are there that were not read yet."""
+        left = dict.fromkeys(self.stats.inputs, 0)
+        for number, given in enumerate(self._inputs):
+            if number not in self._ended:
+                for declared in {self._streams[i].declared for i in given.streams}:
+                    left[declared] += behind(given, self._read.get(str(number), 0))
+        return left
+
+    def done(self) -> dict[str, bool]:
+        """By input, whether it has been read to its end."""
+        return {declared: self._of(declared) <= self._ended for declared in self.stats.inputs}
 
     def look_for_idle(self) -> None:
         """Put down which inputs hold others up."""
@@ -83,6 +105,7 @@ class RunMetrics:
                     o = operators.setdefault(number, OperatorStats(id=number, operator=values["operator"]))
                     _add(o, values, _FLOWS)
                     if row.port == OPERATORS:
+                        self._each.setdefault(number, {})[row.seq] = values["waits"]
                         states = [values[name] for name in _STATES]
                         self._states.setdefault(str(number), {})[str(row.seq)] = states
         self._note_ends(ended)
@@ -101,6 +124,8 @@ class RunMetrics:
             declared = self._streams[stream].declared
             self.notices += self.stats.overlook(declared, values.pop("overlooked", {}))
             _add(self.stats.inputs[declared], values, values)
+            if values["punctuations"]:
+                self.stats.spoke[declared] = time.time()
         if counted["ended"]:
             self._ended.add(number)
 

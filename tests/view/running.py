@@ -1,0 +1,44 @@
+"""A view of a run that has come to a known place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import Idle, RunStats
+from xmlpunct.engine.view.view import View
+from xmlpunct.firehose import PUNCT_NAMESPACE, Source
+
+SQL = """
+CREATE STREAM a (hour INT NOT NULL, x INT) WITH (element = 't');
+CREATE STREAM b (hour INT NOT NULL, x INT) WITH (element = 't');
+SELECT hour, MAX(x) AS top FROM (SELECT hour, x FROM a UNION SELECT hour, x FROM b) GROUP BY hour
+"""
+A = (
+    f"<s xmlns:p='{PUNCT_NAMESPACE}'><t><hour>1</hour><x>4</x></t><t><hour>1</hour><x>5</x></t>"
+    "<p:t><hour>1</hour></p:t></s>"
+)
+B = "<s>" + "<t><hour>2</hour><x>9</x></t>" * 99 + "</s>"
+
+
+@contextmanager
+def view_of_a_run() -> Iterator[tuple[View, RunStats]]:
+    """A view, and the numbers of its run: ``a`` was read, nothing of ``b``, and the union waits for that."""
+    stats, query = RunStats("local"), plan(SQL, {"a": "a", "b": "b"})
+    view = View(query, "local")
+    sources = {name: Source.of(text.encode(), name) for name, text in (("a", A), ("b", B))}
+    run = LocalRun(query, sources, 64, stats, PUNCT_NAMESPACE)
+    try:
+        while stats.inputs["a"].punctuations == 0:
+            a = run._feeds[0]
+            parsed = a.reader.read(4096)
+            assert parsed is not None
+            run._count(a, parsed)
+            run._push(a, parsed.slices)
+        stats.idle = [Idle("b", 2.5, 2)]
+        view.show(stats)
+        yield view, stats
+    finally:
+        run.close()

@@ -1,0 +1,140 @@
+"""The live view over HTTP, from a server in this process."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.view.running import view_of_a_run
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.view.server import ViewServer, read_address
+from xmlpunct.engine.view.view import View
+from xmlpunct.errors import UsageError
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+QUIETLY = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1300,620",
+]
+
+Served = tuple[View, RunStats, str]
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with view_of_a_run() as (view, stats), ViewServer(view, ("127.0.0.1", 0)) as server:
+        yield view, stats, server.url
+
+
+def ask(url: str, path: str, method: str = "GET", **headers: str) -> tuple[int, str, bytes]:
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)) as connection:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers["Content-Type"], answer.read()
+
+
+def test_pages(served: Served) -> None:
+    view, _, url = served
+    status, kind, page = ask(url, "/")
+    assert (status, kind) == (200, "text/html; charset=utf-8")
+    assert b"new EventSource" in page
+    assert json.loads(ask(url, "/state")[2])["inputs"][0]["name"] == view.latest.inputs[0].name
+    assert ask(url, "/metrics")[1].startswith("text/plain; version=0.0.4")
+    assert b'xmlpunct_input_tuples_total{input="a"} 2.0' in ask(url, "/metrics")[2]
+    assert ask(url, "/nothing")[0] == 404
+    assert ask(url, "/", "HEAD") == (200, kind, b"")
+    assert ask(url, "/state", "POST")[0] in (404, 405, 501)
+
+
+def test_health(served: Served) -> None:
+    view, stats, url = served
+    assert (ask(url, "/healthz")[0], json.loads(ask(url, "/healthz")[2])) == (200, {"state": "running"})
+    view.finish(stats, "failed")
+    assert ask(url, "/healthz")[0] == 503
+
+
+def test_events(served: Served) -> None:
+    view, stats, url = served
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)) as connection:
+        connection.request("GET", "/events")
+        answer = connection.getresponse()
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        first = json.loads(answer.readline().removeprefix(b"data: "))
+        assert (first["state"], first["waiting"]) == ("running", ["2 tuples wait for b, silent for 2 s"])
+        assert first["picture"].startswith("<svg")
+        view.finish(stats, "ended")
+        rest = answer.read().decode().strip()
+        assert json.loads(rest.removeprefix("data: "))["state"] == "ended"
+
+
+def test_who_looks_sees_the_end() -> None:
+    with view_of_a_run() as (view, stats):
+        with ViewServer(view, ("127.0.0.1", 0)) as server:
+            connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+            connection.request("GET", "/events")
+            answer = connection.getresponse()
+            answer.readline()
+            view.finish(stats, "stopped")
+        with closing(connection):
+            assert b'"state": "stopped"' in answer.read()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:80", "192.0.2.7:8080"])
+def test_who_asks_for_this_host(served: Served, host: str) -> None:
+    assert ask(served[2], "/healthz", Host=host)[0] == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "", "[::1"])
+def test_a_name_made_to_lead_here_gets_nothing(served: Served, host: str) -> None:
+    assert ask(served[2], "/state", Host=host)[0] == 403
+
+
+@pytest.mark.parametrize("text", ["", "here", "127.0.0.1:", "1:x", "127.0.0.1:65536", ":-1"])
+def test_no_address(text: str) -> None:
+    with pytest.raises(UsageError, match="write HOST:PORT"):
+        read_address(text)
+
+
+def test_a_port_that_is_taken(served: Served) -> None:
+    port = urlsplit(served[2]).port
+    assert port is not None
+    with pytest.raises(UsageError, match="cannot listen there: Address already in use"):
+        ViewServer(served[0], ("127.0.0.1", port))
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+def test_the_page_in_a_browser(served: Served, tmp_path: Path) -> None:
+    """What the page's script makes of the events, and a screenshot: with XMLPUNCT_PICTURES=1 that of docs/."""
+    assert CHROMIUM is not None
+    view, stats, url = served
+    call = [CHROMIUM, *QUIETLY, f"--user-data-dir={tmp_path}"]
+    shot = tmp_path / "live-view.png"
+    subprocess.run(
+        [*call, "--timeout=2000", f"--screenshot={shot}", url], capture_output=True, timeout=60, check=True
+    )
+    assert shot.read_bytes().startswith(b"\x89PNG")
+    if os.environ.get("XMLPUNCT_PICTURES") == "1":
+        shutil.copy(shot, Path(__file__).parents[2] / "docs" / "live-view.png")
+    view.finish(stats, "ended")  # so that the page has no request open, for which a dump would wait
+    dump = [*call, "--virtual-time-budget=2000", "--dump-dom", url]
+    page = subprocess.run(dump, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert 'id="state" class="ended">ended<' in page
+    assert 'class="edge waits"' in page
+    assert "<li>2 tuples wait for b, silent for 2 s</li>" in page
+    assert "<td>a</td><td>2</td>" in page

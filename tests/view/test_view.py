@@ -1,0 +1,141 @@
+"""What a moment of a run says: as values, as numbers for Prometheus, as a picture, and on a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from lxml import etree
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+
+from tests.view.running import view_of_a_run
+from xmlpunct.cli.watch import Watch, frame
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, does, draw, places
+from xmlpunct.engine.view.metrics import metrics
+from xmlpunct.engine.view.moment import Moment, plan_of
+from xmlpunct.engine.view.view import View
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def moment() -> Moment:
+    with view_of_a_run() as (view, _):
+        return view.latest
+
+
+def samples(now: Moment) -> dict[str, dict[str, float]]:
+    """By name, the samples' values by their labels' values."""
+    found: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(metrics(now).decode()):
+        assert family.documentation
+        assert family.type != "unknown"
+        for sample in family.samples:
+            found.setdefault(sample.name, {})["/".join(sample.labels.values())] = sample.value
+    return found
+
+
+def test_before_anything_happened() -> None:
+    query = plan("CREATE STREAM s (x INT) WITH (source = 'nowhere.xml'); SELECT DISTINCT x FROM s")
+    now = View(query, "spark").latest
+    assert (now.state, now.engine, now.inputs, now.state_rows) == ("starting", "spark", (), 0)
+    assert [(b.name, b.inputs, b.stream) for b in now.boxes] == [("scan", (), "s"), ("dupelim", (1,), None)]
+    assert draw(now)
+    assert frame(now)
+    assert samples(now)["xmlpunct_up"] == {"spark": 1}
+
+
+def test_a_moment_says_what_each_operator_did_and_what_waits() -> None:
+    now = moment()
+    by_name = {box.name: box for box in now.boxes if box.name != "scan"}
+    union = by_name["union"]
+    assert (union.tuples_in, union.tuples_out, union.state_rows, union.waits) == (2, 2, 2, (0, 2))
+    assert (by_name["group-by"].state_rows, by_name["group-by"].tuples_out) == (1, 0)
+    a, b = now.inputs
+    assert (a.name, a.tuples, a.punctuations, a.ended) == ("a", 2, 1, False)
+    assert a.punctuation_age is not None
+    assert 0 <= a.punctuation_age < 60
+    assert (b.tuples, b.punctuation_age, b.behind) == (0, None, 99 * 29 + 7)
+
+
+def test_numbers_for_prometheus() -> None:
+    found = samples(moment())
+    assert all(name.startswith("xmlpunct_") for name in found)
+    assert found["xmlpunct_input_tuples_total"] == {"a": 2, "b": 0}
+    assert found["xmlpunct_input_punctuations_total"] == {"a": 1, "b": 0}
+    assert found["xmlpunct_input_lag_bytes"]["b"] == 99 * 29 + 7
+    assert set(found["xmlpunct_input_punctuation_age_seconds"]) == {"a"}
+    assert found["xmlpunct_input_silent_seconds"] == {"b": 2.5}
+    assert found["xmlpunct_operator_state_rows"]["3/union"] == 2
+    assert found["xmlpunct_operator_waits"]["3/union/1"] == 2
+
+
+def test_the_picture_says_who_waits() -> None:
+    now = moment()
+    picture = etree.fromstring(draw(now))
+    boxes = {g.get("id"): g for g in picture.iter(f"{SVG}g") if g.get("class") == "box"}
+    assert set(boxes) == {f"box-{box.id}" for box in now.boxes}
+    edges = [g for g in picture.iter(f"{SVG}g") if g.get("class", "").startswith("edge")]
+    assert len(edges) == sum(len(box.inputs) for box in now.boxes)
+    (waits,) = [g for g in edges if g.get("class") == f"edge {WAITS}"]
+    assert "".join(waits.itertext()) == "2 wait"
+    union = next(box for box in now.boxes if box.name == "union")
+    assert [does(now, union, port) for port in (0, 1)] == [STILL, WAITS]
+    flowing = tuple(replace(box, rate=1.0) for box in now.boxes)
+    assert does(replace(now, boxes=flowing), union, 0) == FLOWS
+
+
+def test_no_two_boxes_lie_on_each_other() -> None:
+    query = plan("""CREATE STREAM s (x INT, y INT) WITH (source = 's.xml');
+        SELECT a.x, COUNT(*) AS n FROM s a JOIN s b ON a.x = b.x JOIN (SELECT DISTINCT x FROM s) c ON a.x = c.x
+        GROUP BY a.x EXCEPT SELECT x, y FROM s""")
+    boxes = plan_of(query)
+    found = places(boxes)
+    assert len({(p.x, p.y) for p in found.values()}) == len(boxes)
+    assert all(found[below].x < found[box.id].x for box in boxes for below in box.inputs)
+
+
+def test_what_data_says_is_no_markup() -> None:
+    query = plan("CREATE STREAM s (x STRING) WITH (source = 's.xml'); SELECT x FROM s WHERE x = '<b>&'")
+    picture = draw(View(query, "local").latest)
+    assert "<b>" not in picture
+    etree.fromstring(picture)
+
+
+def shown(now: Moment, terminal: bool = False) -> str:
+    out = io.StringIO()
+    Console(file=out, width=100, force_terminal=terminal, color_system=None).print(frame(now))
+    return out.getvalue()
+
+
+def test_the_frame_on_a_terminal() -> None:
+    text = shown(moment())
+    assert re.search(r"#3 union +2 +2 +\d+ +2 +\d+ +#2: 2", text)
+    assert "2 tuples wait for b, silent for 2 s" in text
+    assert "group-by hour: MAX(x)" in text
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_watching(terminal: bool) -> None:
+    """A terminal shows every moment; for what is none, the last is enough."""
+    out = io.StringIO()
+    with view_of_a_run() as (view, stats):
+        console = Console(file=out, width=100, force_terminal=terminal, color_system=None)
+        with Watch(view, console) as watch:
+            watch.show(stats)
+            view.finish(stats, "ended")
+        assert ("running on the local" in out.getvalue()) == terminal
+        assert "ended on the local" in out.getvalue()
+
+
+def test_a_moment_is_made_now_and_then_only() -> None:
+    with view_of_a_run() as (view, stats):
+        before = view.after(-1, 0)
+        assert not view.show(stats)
+        assert view.after(-1, 0) == before
+        view.finish(RunStats("local"), "stopped")
+        assert view.latest.state == "stopped"

@@ -1,0 +1,103 @@
+"""``run --watch``: a frame on the terminal that follows the run."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, does
+from xmlpunct.engine.view.moment import InputMoment, Moment, waiting
+from xmlpunct.engine.view.view import View
+
+_COLOURS = {WAITS: "red", FLOWS: "green", STILL: "dim"}
+
+
+class Watch:
+    """Shows a view on standard error while the run lives; where that is no terminal, its last moment only."""
+
+    def __init__(self, view: View, console: Console | None = None) -> None:
+        self._view, self._console = view, console or Console(stderr=True)
+        self._live: Live | None = None
+
+    def __enter__(self) -> Watch:
+        if self._console.is_terminal:
+            self._live = Live(frame(self._view.latest), console=self._console, auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        last = frame(self._view.latest)
+        if self._live is not None:
+            self._live.update(last, refresh=True)
+            self._live.stop()
+        else:
+            self._console.print(last)
+
+    def show(self, stats: RunStats) -> None:
+        """Show the view's latest moment, which it has made of the run's numbers."""
+        if self._live is not None:
+            self._live.update(frame(self._view.latest), refresh=True)
+
+
+def frame(moment: Moment) -> Group:
+    """What the terminal shows of a moment: its operators as a tree, its inputs, and who waits for whom."""
+    waits = [Text(line, "red") for line in waiting(moment)]
+    return Group(_title(moment), _operators(moment), _inputs(moment.inputs), *waits)
+
+
+def _title(moment: Moment) -> Text:
+    numbers = (
+        f"{moment.seconds:.0f} s, {moment.slices:,} slices, {moment.tuples_out:,} results "
+        f"({moment.rate_out:,.0f}/s), {moment.punctuations_out:,} punctuations out, "
+        f"{moment.state_rows:,} retained, {moment.rejected:,} rejected"
+    )
+    return Text.assemble((moment.state, "bold"), f" on the {moment.engine} engine: {numbers}")
+
+
+def _operators(moment: Moment) -> Table:
+    table = _table("operator", "in", "out", "out/s", "retained", "held", "waits for")
+    by_number, root = {b.id: b for b in moment.boxes}, moment.boxes[-1]
+    below = [(root, 0)]
+    while below:
+        b, depth = below.pop()
+        doing = [does(moment, b, port) for port in range(len(b.inputs))]
+        colour = _COLOURS[WAITS if WAITS in doing else FLOWS if b.rate > 0 else STILL]
+        waits = ", ".join(f"#{i}: {n:,}" for i, n in zip(b.inputs, b.waits, strict=False) if n)
+        table.add_row(
+            Text(f"{'  ' * depth}#{b.id} {b.name} {b.what}".rstrip()),
+            f"{b.tuples_in:,}",
+            f"{b.tuples_out:,}",
+            Text(f"{b.rate:,.0f}", colour),
+            f"{b.state_rows:,}",
+            f"{b.held_punctuations:,}",
+            Text(waits, "red"),
+        )
+        below += [(by_number[i], depth + 1) for i in reversed(b.inputs)]
+    return table
+
+
+def _inputs(inputs: tuple[InputMoment, ...]) -> Table:
+    table = _table("input", "tuples", "tuples/s", "punctuations", "last one", "rejected", "to read")
+    for i in inputs:
+        age = "none yet" if i.punctuation_age is None else f"{i.punctuation_age:.0f} s ago"
+        behind = "ended" if i.ended else "?" if i.behind is None else f"{i.behind:,} B"
+        counts = (f"{i.tuples:,}", f"{i.rate:,.0f}", f"{i.punctuations:,}", age, f"{i.rejected:,}", behind)
+        table.add_row(i.name, *counts)
+    return table
+
+
+def _table(first: str, *numbers: str) -> Table:
+    """A table as wide as the terminal, in which only the first column is cut."""
+    table = Table(box=box.SIMPLE, pad_edge=False, expand=True)
+    table.add_column(first, overflow="ellipsis", no_wrap=True, ratio=1)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    return table

@@ -1,0 +1,139 @@
+"""A moment of a run in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from xmlpunct.engine.view.moment import Box, InputMoment, Moment
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_INPUT_COUNTS = {
+    "tuples": "Tuples read.",
+    "punctuations": "Punctuations read.",
+    "rejected": "Tuples rejected.",
+    "bytes": "Bytes read.",
+}
+_BOX_COUNTS = {
+    "tuples_in": "Tuples that came to the operator.",
+    "tuples_out": "Tuples that it gave.",
+    "punctuations_in": "Punctuations that came to the operator.",
+    "punctuations_out": "Punctuations that it gave.",
+}
+_BOX_GAUGES = {
+    "state_rows": "Tuples or groups that the operator retains.",
+    "held_punctuations": "Punctuations that it retains.",
+}
+_OUTPUT_COUNTS = {
+    "slices": "Slices processed.",
+    "tuples_out": "Results written.",
+    "punctuations_out": "Punctuations written.",
+    "late": "Results dropped because a punctuation had excluded them.",
+    "rejected": "Tuples rejected, by inputs and operators.",
+    "forgotten": "Punctuations that had to be forgotten.",
+}
+
+
+def metrics(moment: Moment) -> bytes:
+    """All numbers of a moment, each with HELP and TYPE; their names begin with ``xmlpunct_``.
+
+    >>> moment = Moment("running", "local", 2.0, (Box(1, "scan", "s: x", stream="s", tuples_out=3),))
+    >>> lines = metrics(moment).decode().splitlines()
+    >>> [line for line in lines if "operator_tuples_out" in line]  # doctest: +NORMALIZE_WHITESPACE
+    ['# HELP xmlpunct_operator_tuples_out_total Tuples that it gave.',
+     '# TYPE xmlpunct_operator_tuples_out_total counter',
+     'xmlpunct_operator_tuples_out_total{id="1",operator="scan"} 3.0']
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Moment(moment))
+    return generate_latest(registry)
+
+
+class _Moment(Collector):
+    def __init__(self, moment: Moment) -> None:
+        self._moment = moment
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        moment = self._moment
+        yield from _inputs(moment.inputs)
+        yield from _boxes(moment.boxes)
+        for name, text in _OUTPUT_COUNTS.items():
+            yield CounterMetricFamily(f"xmlpunct_{name}", text, value=getattr(moment, name))
+        yield CounterMetricFamily("xmlpunct_output_bytes", "Bytes written.", value=moment.bytes_out)
+        yield GaugeMetricFamily("xmlpunct_run_seconds", "Seconds since the run began.", value=moment.seconds)
+        if moment.first_result_seconds is not None:
+            text = "Seconds from the start of the process to the first result."
+            yield GaugeMetricFamily("xmlpunct_first_result_seconds", text, value=moment.first_result_seconds)
+        up = GaugeMetricFamily(
+            "xmlpunct_up", "Whether the run goes on; 0 once it is over.", labels=["engine"]
+        )
+        up.add_metric([moment.engine], moment.state in ("starting", "running"))
+        yield up
+        silent = GaugeMetricFamily(
+            "xmlpunct_input_silent_seconds",
+            "For how long nothing has come of an input that others wait for.",
+            labels=["input"],
+        )
+        held_up = GaugeMetricFamily(
+            "xmlpunct_input_holds_up", "How much that is retained waits for a silent input.", labels=["input"]
+        )
+        for idle in moment.idle:
+            silent.add_metric([idle.input], idle.seconds)
+            held_up.add_metric([idle.input], idle.holds_up)
+        yield from (silent, held_up)
+
+
+def _inputs(inputs: tuple[InputMoment, ...]) -> Iterator[Metric]:
+    for name, text in _INPUT_COUNTS.items():
+        counter = CounterMetricFamily(f"xmlpunct_input_{name}", text, labels=["input"])
+        for i in inputs:
+            counter.add_metric([i.name], getattr(i, name))
+        yield counter
+    lag = GaugeMetricFamily(
+        "xmlpunct_input_lag_bytes",
+        "Bytes that are there and not read yet, where that is known.",
+        labels=["input"],
+    )
+    age = GaugeMetricFamily(
+        "xmlpunct_input_punctuation_age_seconds", "Seconds since the last punctuation came.", labels=["input"]
+    )
+    ended = GaugeMetricFamily(
+        "xmlpunct_input_ended", "Whether the input was read to its end.", labels=["input"]
+    )
+    for i in inputs:
+        if i.behind is not None:
+            lag.add_metric([i.name], i.behind)
+        if i.punctuation_age is not None:
+            age.add_metric([i.name], i.punctuation_age)
+        ended.add_metric([i.name], i.ended)
+    yield from (lag, age, ended)
+
+
+def _boxes(boxes: tuple[Box, ...]) -> Iterator[Metric]:
+    of = ["id", "operator"]
+    for name, text in _BOX_COUNTS.items():
+        counter = CounterMetricFamily(f"xmlpunct_operator_{name}", text, labels=of)
+        for box in boxes:
+            counter.add_metric([str(box.id), box.name], getattr(box, name))
+        yield counter
+    for name, text in _BOX_GAUGES.items():
+        gauge = GaugeMetricFamily(f"xmlpunct_operator_{name}", text, labels=of)
+        for box in boxes:
+            gauge.add_metric([str(box.id), box.name], getattr(box, name))
+        yield gauge
+    waits = GaugeMetricFamily(
+        "xmlpunct_operator_waits",
+        "How much of what it retains waits for one of its inputs.",
+        labels=[*of, "port"],
+    )
+    for box in boxes:
+        for port, count in enumerate(box.waits):
+            waits.add_metric([str(box.id), box.name, str(port)], count)
+    yield waits

@@ -1,0 +1,191 @@
+"""A moment of a run: its plan with what each operator did, its inputs, its output, and who waits for whom."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from xmlpunct.engine.plan import Query, Scan
+from xmlpunct.engine.stats import Idle, OperatorStats, RunStats
+
+RATE_SECONDS = 5.0
+"""A rate is that of the last seconds, so that it follows what happens and does not flicker."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """An operator of the plan: what it did and retains, the numbers of those it reads from, and what waits for each.
+
+    ``stream`` is the declared stream that it reads, if it is a scan. ``rate`` is in tuples a second, of those it gave.
+    """
+
+    id: int
+    name: str
+    what: str
+    inputs: tuple[int, ...] = ()
+    stream: str | None = None
+    tuples_in: int = 0
+    tuples_out: int = 0
+    punctuations_in: int = 0
+    punctuations_out: int = 0
+    state_rows: int = 0
+    held_punctuations: int = 0
+    waits: tuple[int, ...] = ()
+    rate: float = 0.0
+
+
+@dataclass(frozen=True)
+class InputMoment:
+    """An input: what came of it, in all and a second, and what is there still (None: nobody knows).
+
+    ``punctuation_age`` tells, in seconds, how long ago its last punctuation came; None if none has.
+    """
+
+    name: str
+    tuples: int
+    punctuations: int
+    rejected: int
+    bytes: int
+    rate: float
+    behind: int | None
+    punctuation_age: float | None
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A run at one time. ``state`` is starting, running, ended, stopped or failed; seconds count from its start."""
+
+    state: str
+    engine: str
+    seconds: float
+    boxes: tuple[Box, ...]
+    inputs: tuple[InputMoment, ...] = ()
+    idle: tuple[Idle, ...] = ()
+    slices: int = 0
+    tuples_out: int = 0
+    punctuations_out: int = 0
+    bytes_out: int = 0
+    rate_out: float = 0.0
+    late: int = 0
+    rejected: int = 0
+    forgotten: int = 0
+    first_result_seconds: float | None = None
+
+    @property
+    def state_rows(self) -> int:
+        """How many tuples all operators retain."""
+        return sum(box.state_rows for box in self.boxes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return asdict(self)
+
+
+def plan_of(query: Query) -> tuple[Box, ...]:
+    """The operators of a query before anything happened, each behind those it reads from."""
+    boxes = []
+    for node in query.root.walk():
+        stream = node.stream.declared if isinstance(node, Scan) else None
+        below = tuple(other.number for other in node.inputs)
+        boxes.append(Box(node.number, node.name, node.parameters, below, stream))
+    return tuple(boxes)
+
+
+@dataclass
+class Rates:
+    """How fast counts grow, over the last `RATE_SECONDS`.
+
+    >>> rates = Rates()
+    >>> rates.take(0.0, {"bids": 0}); rates.take(2.0, {"bids": 100})
+    >>> rates["bids"]
+    50.0
+    """
+
+    _seen: deque[tuple[float, Mapping[object, int]]] = field(default_factory=deque)
+
+    def take(self, now: float, counts: Mapping[Any, int]) -> None:
+        """Take the counts at a time, in seconds."""
+        self._seen.append((now, counts))
+        while len(self._seen) > 2 and now - self._seen[1][0] >= RATE_SECONDS:
+            self._seen.popleft()
+
+    def __getitem__(self, key: object) -> float:
+        """The growth of a count per second; 0 as long as nothing is known."""
+        (begun, first), (ended, last) = self._seen[0], self._seen[-1]
+        return max(0, last.get(key, 0) - first.get(key, 0)) / (ended - begun) if ended > begun else 0.0
+
+
+def moment_of(plan: tuple[Box, ...], stats: RunStats, state: str, rates: Rates) -> Moment:
+    """A run as it stands. To be asked in the thread that runs it."""
+    now, gauges = time.time(), stats.gauges
+    rates.take(now, _counts(stats))
+    waits = gauges.waits() if gauges is not None else {}
+    behind = gauges.behind() if gauges is not None else {}
+    done = gauges.done() if gauges is not None else {}
+    counters = {o.id: o for o in stats.operators}
+    idle = OperatorStats()
+    return Moment(
+        state,
+        stats.engine,
+        round(now - stats.started, 3),
+        tuple(_box(box, counters.get(box.id, idle), waits.get(box.id, ()), rates) for box in plan),
+        tuple(
+            InputMoment(
+                name,
+                i.tuples,
+                i.punctuations,
+                i.rejected,
+                i.bytes,
+                rates["input", name],
+                behind.get(name),
+                round(now - stats.spoke[name], 3) if name in stats.spoke else None,
+                done.get(name, False),
+            )
+            for name, i in stats.inputs.items()
+        ),
+        tuple(stats.idle),
+        stats.slices,
+        stats.tuples_out,
+        stats.punctuations_out,
+        stats.bytes_out,
+        rates["output"],
+        stats.late,
+        stats.rejected,
+        stats.all_forgotten,
+        stats.first_result_seconds,
+    )
+
+
+def _counts(stats: RunStats) -> dict[object, int]:
+    counts: dict[object, int] = {"output": stats.tuples_out}
+    counts.update((("input", name), i.tuples) for name, i in stats.inputs.items())
+    counts.update((o.id, o.tuples_out) for o in stats.operators)
+    return counts
+
+
+def _box(plain: Box, counted: OperatorStats, waits: Any, rates: Rates) -> Box:
+    return Box(
+        plain.id,
+        plain.name,
+        plain.what,
+        plain.inputs,
+        plain.stream,
+        counted.tuples_in,
+        counted.tuples_out,
+        counted.punctuations_in,
+        counted.punctuations_out,
+        counted.state_rows,
+        counted.held_punctuations,
+        tuple(waits),
+        rates[plain.id],
+    )
+
+
+def waiting(moment: Moment) -> Iterator[str]:
+    """Who waits for whom, in words, the worst first."""
+    for idle in sorted(moment.idle, key=lambda i: -i.holds_up):
+        yield f"{idle.holds_up:,} tuples wait for {idle.input}, silent for {idle.seconds:.0f} s"

@@ -1,0 +1,216 @@
+"""The live view over HTTP: the page, its events, the moment as JSON, numbers for Prometheus, and health.
+
+==================  =====================================================================
+``/``               the page, which updates itself
+``/events``         each new moment, as server-sent events
+``/state``          the latest moment, as JSON
+``/metrics``        the same numbers for Prometheus
+``/healthz``        200 while the run goes on or has ended well, 503 once it has failed
+==================  =====================================================================
+
+Nothing can be changed from here. Browsers are asked by a Host header whom they mean: a page of somebody else's, whose
+name was made to lead here, gets nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from types import TracebackType
+from typing import Any
+
+from xmlpunct.engine.view.drawing import draw
+from xmlpunct.engine.view.moment import Moment, waiting
+from xmlpunct.engine.view.view import View
+from xmlpunct.errors import UsageError
+
+LOOPBACK = "127.0.0.1"
+_BEAT_SECONDS = 5.0
+"""After so long without news something is sent, so that a lost connection is noticed."""
+_LAST_SECONDS = 1.0
+"""So long the end waits for those who look, to see the last moment."""
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """Host and port of ``HOST:PORT``, ``:PORT`` or ``PORT``; loopback unless told otherwise. Raises `UsageError`.
+
+    >>> read_address("8080"), read_address("0.0.0.0:80"), read_address("[::1]:8080")
+    (('127.0.0.1', 8080), ('0.0.0.0', 80), ('::1', 8080))
+    """
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and int(port) < 2**16):
+        raise UsageError(f"--http {text}: write HOST:PORT, as in 127.0.0.1:8080, or a port from 0 to 65535")
+    return host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port)
+
+
+def as_event(moment: Moment) -> dict[str, Any]:
+    """What the page is sent: the moment, its picture, and who waits for whom in words."""
+    return moment.as_dict() | {"picture": draw(moment), "waiting": list(waiting(moment))}
+
+
+class ViewServer:
+    """Serves a view from when it is made until it is closed. Raises `UsageError` where it cannot listen."""
+
+    def __init__(self, view: View, address: tuple[str, int]) -> None:
+        self._over = threading.Event()
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        handler = type("Handler", (_Handler,), {"view": view, "over": self._over, "host": address[0]})
+        server = type("Server", (_Server,), {"address_family": family})
+        try:
+            self._server = server(address, handler)
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise UsageError(f"--http {address[0]}:{address[1]}: cannot listen there: {reason}") from None
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        host, port = self._server.server_address[:2]
+        shown = f"[{host}]" if ":" in str(host) else host
+        return f"http://{shown}:{port}/"
+
+    def __enter__(self) -> ViewServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._server.shutdown()
+        self._server.settle(_LAST_SECONDS)
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._idle = threading.Condition()
+        self._busy = 0
+        super().__init__(address, handler)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        with self._idle:
+            self._busy += 1
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._idle:
+                self._busy -= 1
+                self._idle.notify_all()
+
+    def settle(self, seconds: float) -> None:
+        """Wait until nobody is being served, but no longer than that."""
+        with self._idle:
+            self._idle.wait_for(lambda: not self._busy, seconds)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever looked has gone."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    view: View
+    over: threading.Event
+    host: str
+    timeout = 30
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "xmlpunct", ""
+
+    def do_GET(self) -> None:
+        if not self._is_meant():
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain", b"this is not the host you asked for\n")
+            return
+        path = self.path.partition("?")[0]
+        pages: dict[str, Callable[[], None]] = {
+            "/": self._page,
+            "/events": self._events,
+            "/state": self._state,
+            "/metrics": self._metrics,
+            "/healthz": self._health,
+        }
+        if path in pages:
+            with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
+                pages[path]()
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"nothing is here\n")
+
+    do_HEAD = do_GET  # noqa: N815 - the base class's name
+
+    def _is_meant(self) -> bool:
+        """Whether the Host header names this server: by an address, or by the name it listens on."""
+        host = self.headers.get("Host", "")
+        name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+        name = name.removeprefix("[").removesuffix("]").lower()
+        if name in ("localhost", self.host.lower()):
+            return True
+        with suppress(ValueError):
+            return bool(ipaddress.ip_address(name))
+        return False
+
+    def _page(self) -> None:
+        page = files("xmlpunct.engine.view").joinpath("page.html").read_bytes()
+        self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page)
+
+    def _state(self) -> None:
+        self._json(HTTPStatus.OK, self.view.latest.as_dict())
+
+    def _metrics(self) -> None:
+        from xmlpunct.engine.view.metrics import CONTENT_TYPE, metrics  # few ask, and it takes a while
+
+        self._answer(HTTPStatus.OK, CONTENT_TYPE, metrics(self.view.latest))
+
+    def _health(self) -> None:
+        state = self.view.latest.state
+        bad = state == "failed"
+        self._json(HTTPStatus.SERVICE_UNAVAILABLE if bad else HTTPStatus.OK, {"state": state})
+
+    def _events(self) -> None:
+        self._head(HTTPStatus.OK, "text/event-stream", None)
+        if self.command == "HEAD":
+            return
+        number = -1
+        while True:
+            last = self.over.is_set()
+            later, moment = self.view.after(number, 0.0 if last else _BEAT_SECONDS)
+            text = f"data: {json.dumps(as_event(moment))}\n\n" if later > number else ": still here\n\n"
+            self.wfile.write(text.encode())
+            self.wfile.flush()
+            number = later
+            if last or moment.state not in ("starting", "running"):
+                return
+
+    def _json(self, status: HTTPStatus, values: Any) -> None:
+        self._answer(status, "application/json", json.dumps(values).encode() + b"\n")
+
+    def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self._head(status, kind, len(body))
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _head(self, status: HTTPStatus, kind: str, length: int | None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        else:
+            self.send_header("Connection", "close")
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header(
+            "Content-Security-Policy", "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
+        )
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Standard error is for the run."""

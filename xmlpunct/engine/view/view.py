@@ -1,0 +1,64 @@
+"""The latest moment of a run, for those who look at it from other threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.view.moment import Moment, Rates, moment_of, plan_of
+
+REFRESH_SECONDS = 0.25
+"""A new moment is made no more often: nobody reads faster."""
+
+
+class View:
+    """Takes the moments of a run from the thread that runs it, and gives them to others.
+
+    >>> from xmlpunct.engine.sql import plan
+    >>> query = plan("CREATE STREAM s (x INT) WITH (source = 's.xml'); SELECT DISTINCT x FROM s")
+    >>> view = View(query, "local")
+    >>> view.latest.state, [box.name for box in view.latest.boxes]
+    ('starting', ['scan', 'dupelim'])
+    >>> view.show(RunStats("local"))
+    True
+    >>> view.latest.state
+    'running'
+    """
+
+    def __init__(self, query: Query, engine: str) -> None:
+        self._plan, self._rates = plan_of(query), Rates()
+        self._made = 0.0
+        self._changed = threading.Condition()
+        self._number, self._latest = 0, moment_of(self._plan, RunStats(engine), "starting", Rates())
+
+    @property
+    def latest(self) -> Moment:
+        """The run as it stood last."""
+        with self._changed:
+            return self._latest
+
+    def show(self, stats: RunStats) -> bool:
+        """Take note of where the run stands; whether it was time for that. It may be called for every slice."""
+        now = time.monotonic()
+        if now - self._made < REFRESH_SECONDS:
+            return False
+        self._made = now
+        self._take(moment_of(self._plan, stats, "running", self._rates))
+        return True
+
+    def finish(self, stats: RunStats, state: str) -> None:
+        """Take note of how the run ended: ended, stopped or failed."""
+        self._take(moment_of(self._plan, stats, state, self._rates))
+
+    def after(self, number: int, seconds: float) -> tuple[int, Moment]:
+        """A moment later than that of a ``number``, with its own; after some seconds, what there is."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._number > number, seconds)
+            return self._number, self._latest
+
+    def _take(self, moment: Moment) -> None:
+        with self._changed:
+            self._number, self._latest = self._number + 1, moment
+            self._changed.notify_all()
