@@ -249,6 +249,13 @@ def test_the_names_of_outputs(tmp_path: Path) -> None:
     create = packets(tmp_path / "p.xml", (1, 60, 2))
     assert plan(create + "ISTREAM(SELECT src FROM packet [NOW])").root.schema.names == ("src", "ts")
     assert plan(create + "SELECT src FROM packet [NOW]").root.schema.names == ("src", "at", "diff")
+    stream = "ISTREAM(SELECT src FROM packet [NOW])"
+    for query in (
+        f"(({stream}))",
+        f"({stream}) UNION ALL ({stream})",
+        f"SELECT src, ts FROM packet UNION {stream}",
+    ):
+        assert plan(create + query).root.schema.names == ("src", "ts")
     renamed = "RSTREAM(SELECT a FROM (SELECT src AS a, ts AS seen FROM packet) [NOW])"
     assert plan(create + renamed).root.schema.names == ("a", "seen")
 

@@ -33,7 +33,8 @@ class Hop(Unary):
 
     @property
     def can_fail(self) -> bool:
-        return True  # a window may be beyond the type
+        """A window may be beyond the type, unless CHECK keeps the timestamp from there."""
+        return not self.frame.fits(*self.input.schema[self.timestamp].ends)
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
@@ -161,7 +162,9 @@ class Session(Unary):
 
     @property
     def can_fail(self) -> bool:
-        return True  # a session may end beyond the type
+        """A session may end beyond the type, unless CHECK keeps the timestamp from there."""
+        timestamp = self.input.schema[self.timestamp]
+        return timestamp.ends[1] + self.gap > timestamp.type.ordinal(timestamp.type.highest)
 
     @property
     def distinct_key(self) -> frozenset[str] | None:

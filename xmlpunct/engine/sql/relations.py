@@ -44,8 +44,6 @@ from xmlpunct.expressions.expression import Absent, Expression, Literal
 from xmlpunct.expressions.functions.conditions import IS_NULL, NOT
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import Pattern, Values
 from xmlpunct.schema import Attribute
 from xmlpunct.types import INT, TIMESTAMP, Type
 
@@ -75,7 +73,7 @@ def instants_read(query: exp.Expr, streams: Mapping[str, Stream]) -> Instants:
                 read[name],
             )
     type_ = next(iter(types.values()), INT)
-    ends = [_ends(type_, attribute.domain) for attribute in timed.values()]
+    ends = [_ends(attribute) for attribute in timed.values()]
     least, greatest = (found.pop() if len(found := {e[i] for e in ends}) == 1 else None for i in (0, 1))
     return Instants(type_, least, greatest)
 
@@ -99,14 +97,9 @@ def _is_named(table: exp.Expr) -> bool:
     return False
 
 
-def _ends(type_: Type, domain: Pattern) -> tuple[int | None, int | None]:
-    """The least and greatest instant of a declared domain; None for the type's own."""
-    ends = pt.bounds(domain)
-    if isinstance(domain, Values):
-        ends = type_.ordinal(domain.members[0]), type_.ordinal(domain.members[-1])
-    if ends is None:
-        return None, None
-    low, high = ends
+def _ends(timestamp: Attribute) -> tuple[int | None, int | None]:
+    """The least and the greatest instant that are declared; None for the type's own."""
+    type_, (low, high) = timestamp.type, timestamp.ends
     is_low, is_high = low > type_.ordinal(type_.lowest), high < type_.ordinal(type_.highest)
     return low if is_low else None, high if is_high else None
 

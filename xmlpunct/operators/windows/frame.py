@@ -63,6 +63,18 @@ class Frame:
         """The last window that does not begin after an instant."""
         return instant - (instant - self.origin) % self.slide
 
+    def fits(self, first: int, last: int) -> bool:
+        """Whether the type has the begin and the end of all windows of the instants between two.
+
+        >>> week = Frame(DATE, slide=7, size=7)
+        >>> week.fits(DATE.ordinal(date(2000, 1, 1)), DATE.ordinal(date(9999, 1, 1)))
+        True
+        >>> week.fits(DATE.ordinal(date(2000, 1, 1)), DATE.ordinal(DATE.highest))
+        False
+        """
+        low, high = (self.type.ordinal(end) for end in (self.type.lowest, self.type.highest))
+        return low <= self.up(first - self.size + 1) and self.down(last) + self.size <= high
+
     def windows(self, instants: Ordinals) -> tuple[Ordinals | None, Ordinals, Ordinals, Flags | None]:
         """For each instant the windows that have it, in ascending order.
 
