@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Unary
 from xmlpunct.engine.plan.words import closed, every_stream, places
-from xmlpunct.operators.windows.frame import Frame, length_in_words
+from xmlpunct.operators.windows.frame import Frame
+from xmlpunct.types.lengths import in_words
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class Session(Unary):
 
     @property
     def parameters(self) -> str:
-        gap = length_in_words(self.input.schema[self.timestamp].type, self.gap)
+        gap = in_words(self.input.schema[self.timestamp].type, self.gap)
         each = f" of each {', '.join(self.by)}" if self.by else ""
         return f"{self.timestamp}{each}, gap {gap}"
 

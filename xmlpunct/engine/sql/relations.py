@@ -37,8 +37,8 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
+from xmlpunct.engine.sql.lengths import length_of, origin_of
 from xmlpunct.engine.sql.scope import Field, Names, Relation, Unused
-from xmlpunct.engine.sql.spans import origin, span
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Absent, Expression, Literal
 from xmlpunct.expressions.functions.conditions import IS_NULL, NOT
@@ -133,7 +133,7 @@ def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relati
     type_ = instants.type
     if kind == "ROWS":
         with at(size):
-            count = span(INT, size, 1)
+            count = length_of(INT, size, "how many rows a window has")
         names = []
         for item in by or ():
             field = (
@@ -152,19 +152,19 @@ def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relati
         length = None
         if size is not None:
             with at(size):
-                length = span(type_, size)
+                length = length_of(type_, size, "the length of a window", 0)
     every, first = None, 0
     if slide is not None:
-        every, first = _slide(type_, slide, start)
+        every, first = _slide(type_, slide, start, "the slide of a window")
     return _without(relation, Window(relation.node, stamp, instants, shown, length, every, first))
 
 
-def _slide(type_: Type, slide: exp.Expr, start: exp.Expr | None) -> tuple[int, int]:
+def _slide(type_: Type, slide: exp.Expr, start: exp.Expr | None, what: str) -> tuple[int, int]:
     """Every so many instants, and from where they are counted."""
     with at(slide):
-        every = span(type_, slide, 1)
+        every = length_of(type_, slide, what)
     with at(start or slide):
-        return every, origin(type_, start)
+        return every, origin_of(type_, start)
 
 
 def _without(relation: Relation, node: Node) -> Relation:
@@ -239,7 +239,7 @@ def to_stream(node: exp.Expr, kind: str, relation: Relation, instants: Instants)
             "MINUTE), or have [NOW] on a side of a join",
             node,
         )
-    step, first = (None, 0) if every is None else _slide(type_, every, start)
+    step, first = (None, 0) if every is None else _slide(type_, every, start, "EVERY")
     name = timestamp_name(relation.node)
     _refuse_double(relation, [name], "the timestamp of its leftmost input")
     stamp = Unused(attributes(relation.node)).take(name)

@@ -59,15 +59,21 @@ class WindowParser(XmlParser):
         return found
 
     def _parse_select_query(
-        self, nested: bool = False, table: bool = False, **kwargs: Any
+        self,
+        nested: bool = False,
+        table: bool = False,
+        parse_subquery_alias: bool = True,
+        parse_set_operation: bool = True,
     ) -> exp.Expr | None:
         """As sqlglot does; a stream of a relation is a query too."""
         coming = [token.text.upper() for token in (self._curr, self._next) if token]
         if table or coming not in [[kind, "("] for kind in _STREAMS]:
-            query: exp.Expr | None = super()._parse_select_query(nested=nested, table=table, **kwargs)
+            query: exp.Expr | None = super()._parse_select_query(
+                nested, table, parse_subquery_alias, parse_set_operation
+            )
             return query
         stream: exp.Expr | None = self._parse_function(optional_parens=False)
-        return self._parse_set_operations(stream) if kwargs.get("parse_set_operation", True) else stream
+        return self._parse_set_operations(stream) if parse_set_operation else stream
 
     def _parse_origin(self) -> exp.Expr | None:
         if not self._match_text_seq("ORIGIN"):
