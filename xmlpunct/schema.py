@@ -10,7 +10,17 @@ import polars as pl
 
 from xmlpunct.doubles import canonical_column
 from xmlpunct.errors import SchemaError
-from xmlpunct.punctuations.pattern import WILDCARD, Empty, Pattern, Wildcard, covers, intersect, interval
+from xmlpunct.punctuations.pattern import (
+    WILDCARD,
+    Empty,
+    Pattern,
+    Values,
+    Wildcard,
+    bounds,
+    covers,
+    intersect,
+    interval,
+)
 from xmlpunct.types import DOUBLE, Type
 
 
@@ -51,6 +61,18 @@ class Attribute:
         ``*`` does; ``(,)`` does on a NOT NULL attribute; and so does a pattern that covers a declared domain.
         """
         return isinstance(pattern, Wildcard) or covers(pattern, self.reach(WILDCARD))
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The ordinals of the least and the greatest value that a tuple can have here. The type is discrete.
+
+        >>> Schema.parse("n INT CHECK (n IN (3, 5, 9)), m INT CHECK (m BETWEEN 0 AND 6)")["n"].ends
+        (3, 9)
+        """
+        if isinstance(self.domain, Values):
+            return self.type.ordinal(self.domain.members[0]), self.type.ordinal(self.domain.members[-1])
+        found = bounds(self.domain)
+        return found or (self.type.ordinal(self.type.lowest), self.type.ordinal(self.type.highest))
 
     def weakened(self) -> Attribute:
         """The same attribute without NOT NULL and domain (the null-supplied side of an outer join)."""

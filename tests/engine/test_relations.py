@@ -52,7 +52,9 @@ def found(sql: str, kind: type[Any]) -> Any:
             3_600_000_000,
             0,
         ),
+        ("SELECT src FROM timed [RANGE INTERVAL '1' WEEK]", 7 * 86400 * 10**6, None, 0),
         ("SELECT src FROM dated [RANGE 7]", 7, None, 0),
+        ("SELECT src FROM dated [RANGE INTERVAL '1' WEEK SLIDE 2 ORIGIN -1]", 7, 2, 719162),
         ("SELECT src FROM dated [RANGE INTERVAL '7' DAYS SLIDE 7]", 7, 7, 719163),
         ("SELECT src FROM dated [RANGE 7 SLIDE 7 ORIGIN DATE '1970-01-05']", 7, 7, 719167),
     ],
@@ -157,11 +159,12 @@ REFUSED = [
     ("SELECT a FROM (SELECT ts, MAX(src) AS a FROM packet GROUP BY ts) [NOW]", "[NOW]", "tuple by tuple"),
     ("SELECT 1 AS a FROM (SELECT ts FROM packet) [NOW]", "[NOW]", "nothing is left beside the timestamp"),
     ("SELECT p.src FROM packet [NOW] p, dated [NOW] d", "dated", "that of packet is INT, that of dated DATE"),
-    ("SELECT src FROM packet [RANGE -1]", None, "over INT this is a whole number, 0 or more"),
-    ("SELECT src FROM packet [RANGE 3 SLIDE 0]", None, "1 or more"),
-    ("SELECT src FROM packet [ROWS 0]", None, "1 or more"),
+    ("SELECT src FROM packet [RANGE -1]", None, "the length of a window is 0 or more"),
+    ("SELECT src FROM packet [RANGE 3 SLIDE 0]", "0", "the slide of a window is 1 or more"),
+    ("SELECT src FROM packet [ROWS 0]", "0", "how many rows a window has is 1 or more"),
+    ("RSTREAM(SELECT src FROM packet [NOW] EVERY 0)", "0", "EVERY is 1 or more"),
     ("SELECT src FROM timed [RANGE INTERVAL '1' MONTH]", None, "a month is no constant number of instants"),
-    ("SELECT src FROM timed [RANGE 5]", None, "over TIMESTAMP this is an INTERVAL"),
+    ("SELECT src FROM timed [RANGE 5]", None, "over TIMESTAMP is an INTERVAL"),
     ("SELECT src FROM packet [PARTITION BY ts ROWS 3]", "ts", "no ts here"),
     ("SELECT src FROM packet [WEEK]", "WEEK", "a window is [NOW]"),
     ("SELECT src FROM packet p [NOW]", "[", "a window stands before the alias"),
@@ -249,6 +252,13 @@ def test_the_names_of_outputs(tmp_path: Path) -> None:
     create = packets(tmp_path / "p.xml", (1, 60, 2))
     assert plan(create + "ISTREAM(SELECT src FROM packet [NOW])").root.schema.names == ("src", "ts")
     assert plan(create + "SELECT src FROM packet [NOW]").root.schema.names == ("src", "at", "diff")
+    stream = "ISTREAM(SELECT src FROM packet [NOW])"
+    for query in (
+        f"(({stream}))",
+        f"({stream}) UNION ALL ({stream})",
+        f"SELECT src, ts FROM packet UNION {stream}",
+    ):
+        assert plan(create + query).root.schema.names == ("src", "ts")
     renamed = "RSTREAM(SELECT a FROM (SELECT src AS a, ts AS seen FROM packet) [NOW])"
     assert plan(create + renamed).root.schema.names == ("a", "seen")
 

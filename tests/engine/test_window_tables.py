@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
+import duckdb
 import pytest
 
 import xmlpunct
 from xmlpunct import Punctuation, SqlError
 from xmlpunct.engine.explain import explain
+from xmlpunct.engine.local.run import LocalRun
 from xmlpunct.engine.plan import Hop, Query, Scan, Select, Session
 from xmlpunct.engine.sql import plan
-from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 
 COLUMNS = "k STRING, price INT, ts INT NOT NULL, at TIMESTAMP NOT NULL, day DATE NOT NULL, late INT"
 STREAM = f"CREATE STREAM bid ({COLUMNS}) WITH (source = 'bid.xml'); "
@@ -59,6 +63,14 @@ COUNTS = "SELECT k, window_start, window_end, COUNT(*) AS n FROM {} GROUP BY k, 
             [("a", 1, 7, 1), ("a", 7, 18, 2), ("b", 3, 9, 1), ("b", 25, 31, 1)],
         ),
         ("TUMBLE((SELECT * FROM bid WHERE k = 'b'), DESCRIPTOR(ts), 100)", [("b", 0, 100, 2)]),
+        (
+            "TUMBLE(TABLE ((SELECT * FROM bid WHERE k = 'b')) few, DESCRIPTOR(few.ts), 100)",
+            [("b", 0, 100, 2)],
+        ),
+        (
+            "TUMBLE(TABLE (SELECT k, ts + 5 AS later FROM bid), DESCRIPTOR(later), 10)",
+            [("a", 0, 10, 1), ("a", 10, 20, 2), ("b", 0, 10, 1), ("b", 30, 40, 1)],
+        ),
     ],
 )
 def test_windows(table: str, expected: list[tuple[Any, ...]]) -> None:
@@ -79,6 +91,39 @@ SAME = [
 def test_ways_to_say_the_same(table: str) -> None:
     expected = answers(COUNTS.format("TUMBLE(TABLE bid, DESCRIPTOR(ts), 10)"), document(ROWS))
     assert sorted(answers(COUNTS.format(table), document(ROWS))) == sorted(expected)
+
+
+TIMED = f"CREATE STREAM bid ({COLUMNS}) WITH (source = 'bid.xml', timestamp = 'ts'); "
+
+
+@pytest.mark.parametrize(
+    "stream", ["TABLE {}", "TABLE ({})", "({})", "TABLE (SELECT * FROM {})", "TABLE (({}) b)"]
+)
+@pytest.mark.parametrize(
+    "kind", ["RSTREAM(SELECT k FROM bid [NOW])", "ISTREAM(SELECT k FROM bid [RANGE UNBOUNDED])"]
+)
+def test_over_streams_of_relations(stream: str, kind: str) -> None:
+    """These two are the stream itself."""
+    table = f"TUMBLE({stream.format(kind)}, DESCRIPTOR(ts), 10)"
+    expected = answers(COUNTS.format(SAME[0]), document(ROWS))
+    assert sorted(answers(COUNTS.format(table), document(ROWS), TIMED)) == sorted(expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_over_what_is_new(seed: int) -> None:
+    """What each window has seen come that was not there for 5 instants, as DuckDB says it."""
+    rng = random.Random(seed)
+    bids = [(rng.choice("abc"), rng.randint(-30, 30)) for _ in range(25)]
+    table = "TUMBLE(TABLE (ISTREAM(SELECT DISTINCT k FROM bid [RANGE 5])), DESCRIPTOR(ts), 10)"
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE bid (k TEXT, ts BIGINT)")
+        database.executemany("INSERT INTO bid VALUES (?, ?)", bids)
+        expected = database.execute("""
+            SELECT k, CAST(10 * FLOOR(ts / 10) AS BIGINT) AS w, w + 10, COUNT(*)
+            FROM (SELECT DISTINCT k, ts FROM bid
+                  EXCEPT SELECT b.k, b.ts FROM bid b JOIN bid c ON b.k = c.k AND c.ts BETWEEN b.ts - 6 AND b.ts - 1)
+            GROUP BY ALL""").fetchall()
+    assert sorted(answers(COUNTS.format(table), document(bids), TIMED)) == sorted(expected)
 
 
 def test_days_and_times() -> None:
@@ -184,17 +229,35 @@ def test_a_watermark_closes_windows() -> None:
     assert sorted(answers(sql, document(rows), ddl)) == [(0, 1), (10, 2)]
 
 
+CHECKED = STREAM.replace("ts INT NOT NULL", "ts INT CHECK (ts BETWEEN 0 AND 1000)")
+TABLES = ("TUMBLE(TABLE bid, DESCRIPTOR(ts), 10)", "SESSION(TABLE bid PARTITION BY k, DESCRIPTOR(ts), 10)")
+
+
 def test_selections_move_below() -> None:
-    root = planned("SELECT window_start AS s FROM TUMBLE(TABLE bid, DESCRIPTOR(ts), 10) WHERE k = 'a'").root
-    (hop,) = root.find(Hop)
-    assert isinstance(hop.input, Select)
-    assert isinstance(hop.input.input, Scan)
-    table = "SESSION(TABLE bid PARTITION BY k, DESCRIPTOR(ts), 10)"
-    (session,) = planned(f"SELECT window_start AS s FROM {table} WHERE k = 'a' AND price > 0").root.find(
-        Session
+    tumble, session = (
+        plan(CHECKED + f"SELECT window_start AS s FROM {table} WHERE k = 'a' AND price > 0").root
+        for table in TABLES
     )
-    assert isinstance(session.input, Select)
-    assert str(session.input.predicate) == "bid.k = 'a'"
+    (below,) = (node.input for node in tumble.find(Hop))
+    assert isinstance(below, Select)
+    assert isinstance(below.input, Scan)
+    (below,) = (node.input for node in session.find(Session))
+    assert isinstance(below, Select)
+    assert str(below.predicate) == "bid.k = 'a'"
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_condition_does_not_change_what_is_rejected(table: str) -> None:
+    """It moves below windows only where none can be beyond the type: such a row is rejected, whatever its k."""
+    last = 2**63 - 1
+    data = document([("a", 5), ("b", last), ("b", last - 20), ("a", last)])
+    for keys, condition in (("ab", ""), ("a", "WHERE k = 'a'"), ("b", "WHERE k = 'b'")):
+        query = planned(f"SELECT k, ts, window_end FROM {table} {condition}")
+        running = LocalRun(query, {"bid": Source.of(data, "bid")}, None, RunStats("local"), PUNCT_NAMESPACE)
+        found = {row[:2] for part in iter(running.advance, None) for row in part.tuples.rows()}
+        running.close()
+        assert len(running.rejects) == 2
+        assert found == {row for row in [("a", 5), ("b", last - 20)] if row[0] in keys}
 
 
 def test_explained() -> None:

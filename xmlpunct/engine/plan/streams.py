@@ -11,10 +11,10 @@ from xmlpunct.firehose import StreamSpec
 from xmlpunct.firehose.spec import Validity
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.late_filter import guarded, marked
-from xmlpunct.operators.windows.frame import length_in_words
 from xmlpunct.provenance import ORIGIN, SOURCE, without_origin
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
+from xmlpunct.types.lengths import in_words
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Punctuate(Unary):
     def parameters(self) -> str:
         if self.order.watermark:
             name = self.order.attribute
-            waits = length_in_words(self.input.schema[name].type, int(self.order.slack))
+            waits = in_words(self.input.schema[name].type, int(self.order.slack))
             return f"by {name}, watermark {name}{f' - {waits}' if self.order.slack else ''}"
         of_each = f", each of {len(self.order.senders)} {self.order.by}" if self.order.by else ""
         return f"by {self.order.attribute}, slack {self.order.slack:g}{of_each}"

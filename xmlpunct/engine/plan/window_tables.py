@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Unary
 from xmlpunct.engine.plan.words import closed, every_stream, places
-from xmlpunct.operators.windows.frame import Frame, length_in_words
+from xmlpunct.operators.windows.frame import Frame
+from xmlpunct.types.lengths import in_words
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Hop(Unary):
 
     @property
     def can_fail(self) -> bool:
-        return True  # a window may be beyond the type
+        """A window may be beyond the type, unless CHECK keeps the timestamp from there."""
+        return not self.frame.fits(*self.input.schema[self.timestamp].ends)
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
@@ -141,7 +143,7 @@ class Session(Unary):
 
     @property
     def parameters(self) -> str:
-        gap = length_in_words(self.input.schema[self.timestamp].type, self.gap)
+        gap = in_words(self.input.schema[self.timestamp].type, self.gap)
         each = f" of each {', '.join(self.by)}" if self.by else ""
         return f"{self.timestamp}{each}, gap {gap}"
 
@@ -161,7 +163,9 @@ class Session(Unary):
 
     @property
     def can_fail(self) -> bool:
-        return True  # a session may end beyond the type
+        """A session may end beyond the type, unless CHECK keeps the timestamp from there."""
+        timestamp = self.input.schema[self.timestamp]
+        return timestamp.ends[1] + self.gap > timestamp.type.ordinal(timestamp.type.highest)
 
     @property
     def distinct_key(self) -> frozenset[str] | None:

@@ -12,6 +12,8 @@ from xmlpunct.engine.plan.streams import Scan
 from xmlpunct.engine.plan.words import complete
 from xmlpunct.firehose.sources import is_endless
 from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.types import Type
+from xmlpunct.types.lengths import epoch, in_words
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,10 @@ class Window(ToRelation):
 
     @property
     def parameters(self) -> str:
-        return f"{self.timestamp}: {'unbounded' if self.length is None else self.length}" + (
-            "" if self.slide is None else f", slide {self.slide} from {self.origin}"
-        )
+        type_ = self.instants.type
+        length = "unbounded" if self.length is None else in_words(type_, self.length)
+        slide = "" if self.slide is None else f", slide {_every(type_, self.slide, self.origin)}"
+        return f"{self.timestamp}: {length}{slide}"
 
     @property
     def lasting(self) -> Lasting:
@@ -171,7 +174,7 @@ class ToStream(Unary):
 
     @property
     def parameters(self) -> str:
-        every = "" if self.every is None else f", every {self.every} from {self.origin}"
+        every = "" if self.every is None else f", every {_every(self.instants.type, self.every, self.origin)}"
         if self.kind != "rstream":
             return self.timestamp
         return f"{self.timestamp}{every}, of a relation that is {'' if self.transient else 'not '}transient"
@@ -201,6 +204,12 @@ class ToStream(Unary):
         if self.repeats_states:
             return []
         return [Choice((name,), name) for name in attributes(self.input)]
+
+
+def _every(type_: Type, steps: int, origin: int) -> str:
+    """Every so many instants, and from which one on, in words."""
+    start = "" if origin == epoch(type_) else f" from {type_.format(type_.at(origin))}"
+    return f"{in_words(type_, steps)}{start}"
 
 
 def timestamp_name(node: Node) -> str:

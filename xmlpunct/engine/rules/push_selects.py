@@ -41,7 +41,7 @@ def push_selects(root: Node) -> Node:
     All of a selection moves below project, merge, union, dupelim, intersect and difference. Conditions on keys move
     below group-by, over and session. Conditions on one side move below joins: either side of an inner join, the
     preserved one of an outer join, the left of a semijoin. Conditions on the tuple itself move below what copies it:
-    unnest, tumble and hop. (A tuple that is dropped there is not rejected for a window that is beyond its type.)
+    unnest, tumble and hop. No selection moves below what can fail, as windows do that may be beyond their type.
     """
     return everywhere(root, _push)
 
@@ -56,9 +56,10 @@ def _push(node: Node) -> Node:
         # below, one that can fail would also reject duplicates, and tuples that never come out
         case Select(DupElim() | Union() | Intersect() | Difference() as below, p) if not can_fail(p):
             return _below_all(below, p)
-        case Select(Unnest() | Hop() as below, p):
+        case Select(Unnest() | Hop() as below, p) if not below.can_fail:
             return _below_copies(node, below, p)
-        case Select(Session() as below, p) if not can_fail(p):
+        # one that can fail has to reject the same tuples
+        case Select(Session() as below, p) if not below.can_fail and not can_fail(p):
             return _below_keys(node, below, below.by, p)
         case Select(WindowPromises(x) as below, p):
             return below.over([_push(Select(x, p))])

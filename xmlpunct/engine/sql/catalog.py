@@ -10,6 +10,7 @@ from sqlglot import exp
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.dialect import at, check_comparable, namespaces_of, refuse, schema_of
+from xmlpunct.engine.sql.lengths import TIMES, length_of
 from xmlpunct.engine.sql.window_functions import Watermark
 from xmlpunct.engine.sql.windowing import watermark_order
 from xmlpunct.errors import UsageError
@@ -131,7 +132,7 @@ def _flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
 def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tuple[str | None, str | None]:
     """The columns of a tuple's instant, and of how many copies come at it."""
     found: list[str | None] = []
-    for name, types in (("timestamp", (INT, DATE, TIMESTAMP)), ("change", (INT, STRING))):
+    for name, types in (("timestamp", TIMES), ("change", (INT, STRING))):
         column = options.get(name)
         if column is not None:
             option = _option(statement, name) or statement
@@ -199,9 +200,6 @@ def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
     return AccessOrder(attribute.name, slack, by.name, senders)
 
 
-_MICROSECONDS = {"SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6, "DAY": 86400 * 10**6}
-
-
 def _slack(type_: Type, node: exp.Expr) -> float:
     """SLACK in the attribute's steps. Raises ValueError."""
     if type_ is STRING:
@@ -210,11 +208,7 @@ def _slack(type_: Type, node: exp.Expr) -> float:
         if not isinstance(node, exp.Literal) or node.is_string:
             raise ValueError(f"SLACK over {type_} is a number, 0 or more")
         return slack_of(type_, node.name)
-    unit = node.text("unit").upper().removesuffix("S") if isinstance(node, exp.Interval) else ""
-    if unit not in _MICROSECONDS or (type_ is DATE and unit != "DAY"):
-        units = "DAY" if type_ is DATE else ", ".join(_MICROSECONDS)
-        raise ValueError(f"SLACK over {type_} is INTERVAL '1' DAY or the like, in {units}")
-    return slack_of(INT, node.this.name) * (1 if type_ is DATE else _MICROSECONDS[unit])
+    return length_of(type_, node, "SLACK", 0)
 
 
 def _option(statement: exp.Expr, name: str) -> exp.Expr | None:

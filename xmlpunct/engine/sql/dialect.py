@@ -40,7 +40,7 @@ class PunctSQL(Dialect):
     # Otherwise ORDER BY without NULLS would mean NULLS FIRST, as in some databases.
     NULL_ORDERING = "nulls_are_last"
 
-    class Parser(WindowFunctionParser, WindowParser):
+    class Parser(WindowParser, WindowFunctionParser):
         def _parse_create(self) -> exp.Create | exp.Command:
             start = self._prev
             if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):

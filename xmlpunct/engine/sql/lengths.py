@@ -1,4 +1,4 @@
-"""Lengths of time in SQL, as numbers of instants: of days for a DATE, of microseconds for a TIMESTAMP."""
+"""Lengths of time in SQL, and where they are counted from."""
 
 from __future__ import annotations
 
@@ -6,26 +6,20 @@ from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
+from xmlpunct.engine.sql.dialect import literal
 from xmlpunct.types import DATE, INT, TIMESTAMP, Type, parse_type
+from xmlpunct.types.lengths import TIME_UNITS, epoch
 
 TIMES = (INT, DATE, TIMESTAMP)
 """The types that a timestamp can have."""
 
-_SECOND = 10**6
-_DAY = 86400 * _SECOND
-_MICROSECONDS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1000,
-    "SECOND": _SECOND,
-    "MINUTE": 60 * _SECOND,
-    "HOUR": 3600 * _SECOND,
-    "DAY": _DAY,
-    "WEEK": 7 * _DAY,
-}
 _UNEVEN = ("MONTH", "QUARTER", "YEAR")
-_EXAMPLES = {INT: "a number", DATE: "a number of days or INTERVAL '1' DAY", TIMESTAMP: "INTERVAL '10' MINUTE"}
+_EXAMPLES = {
+    INT: "a number",
+    DATE: "a number of days or INTERVAL '1' DAY",
+    TIMESTAMP: "an INTERVAL: INTERVAL '10' MINUTE",
+}
 _LONGEST = 2**63 - 1
-_EPOCH = {INT: "0", DATE: "1970-01-01", TIMESTAMP: "1970-01-01T00:00:00Z"}
 
 
 def length_of(type_: Type, node: exp.Expr, what: str, least: int = 1) -> int:
@@ -40,15 +34,14 @@ def length_of(type_: Type, node: exp.Expr, what: str, least: int = 1) -> int:
 
 def origin_of(type_: Type, node: exp.Expr | None) -> int:
     """An origin as an ordinal: a value of the type, or how far it is from 0 or 1970. Raises ValueError."""
-    epoch = type_.ordinal(type_.parse(_EPOCH[type_]))
     if node is None:
-        return epoch
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
+        return epoch(type_)
+    if isinstance(node, exp.Cast):
         said = parse_type(node.to.sql().upper())
         if said is not type_:
             raise ValueError(f"an origin of {type_} is {_EXAMPLES[type_]} or a {type_}, no {said}")
-        return type_.ordinal(type_.parse_sql(node.this.name))
-    return epoch + _signed(type_, node, "an origin")
+        return type_.ordinal(literal(node, type_))
+    return epoch(type_) + _signed(type_, node, "an origin")
 
 
 def _signed(type_: Type, node: exp.Expr, what: str) -> int:
@@ -67,20 +60,21 @@ def _signed(type_: Type, node: exp.Expr, what: str) -> int:
 
 def _interval(type_: Type, node: exp.Interval, what: str) -> int:
     unit = node.text("unit").upper()
-    unit = unit if unit in _MICROSECONDS else unit.removesuffix("S")
+    unit = unit if unit in TIME_UNITS else unit.removesuffix("S")
     if unit in _UNEVEN:
-        raise ValueError(f"a {unit.lower()} is no constant number of days: say INTERVAL '30' DAY or the like")
-    if unit not in _MICROSECONDS:
-        raise ValueError(f"the unit of an INTERVAL is one of {', '.join(_MICROSECONDS)}")
+        raise ValueError(
+            f"a {unit.lower()} is no constant number of instants: say INTERVAL '30' DAY or the like"
+        )
+    if unit not in TIME_UNITS:
+        raise ValueError(f"the unit of an INTERVAL is one of {', '.join(reversed(TIME_UNITS))}")
     try:
-        exact = Decimal(node.this.name) * _MICROSECONDS[unit] if node.this else None
+        exact = Decimal(node.this.name) * TIME_UNITS[unit] if node.this else None
     except InvalidOperation:
         exact = None
     if exact is None or not exact.is_finite():
         raise ValueError("an INTERVAL is a number and a unit: INTERVAL '10' MINUTE")
-    exact = exact / _DAY if type_ is DATE else exact
+    exact = exact / TIME_UNITS["DAY"] if type_ is DATE else exact
     if exact != int(exact):
-        raise ValueError(
-            f"{what} over {type_} is a whole number of {'days' if type_ is DATE else 'microseconds'}"
-        )
+        units = "days, or an INTERVAL in DAY" if type_ is DATE else "microseconds"
+        raise ValueError(f"{what} over {type_} is a whole number of {units}")
     return int(exact)

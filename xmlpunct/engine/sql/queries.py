@@ -61,10 +61,12 @@ def plan_query(node: exp.Expr, context: Context) -> Relation:
         return _plan_set(node, context)
     if isinstance(node, exp.Subquery):
         inner, with_ = take(node, "this", "with_")
-        if isinstance(inner, exp.Query):
+        if isinstance(inner, exp.Query | StreamOf):
             return plan_query(inner, _with(with_, context))
     if isinstance(node, StreamOf):
         return _plan_stream(node, context)
+    if isinstance(node, exp.Paren):  # as sqlglot reads (ISTREAM(...))
+        return plan_query(only(node, "this"), context)
     return refuse("this is no query: SELECT ..., UNION, INTERSECT, EXCEPT, WITH", node)
 
 

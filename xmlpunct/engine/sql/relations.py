@@ -37,15 +37,13 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
+from xmlpunct.engine.sql.lengths import length_of, origin_of
 from xmlpunct.engine.sql.scope import Field, Names, Relation, Unused
-from xmlpunct.engine.sql.spans import origin, span
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Absent, Expression, Literal
 from xmlpunct.expressions.functions.conditions import IS_NULL, NOT
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.relations.instants import Instants
-from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.pattern import Pattern, Values
 from xmlpunct.schema import Attribute
 from xmlpunct.types import INT, TIMESTAMP, Type
 
@@ -75,7 +73,7 @@ def instants_read(query: exp.Expr, streams: Mapping[str, Stream]) -> Instants:
                 read[name],
             )
     type_ = next(iter(types.values()), INT)
-    ends = [_ends(type_, attribute.domain) for attribute in timed.values()]
+    ends = [_ends(attribute) for attribute in timed.values()]
     least, greatest = (found.pop() if len(found := {e[i] for e in ends}) == 1 else None for i in (0, 1))
     return Instants(type_, least, greatest)
 
@@ -99,14 +97,9 @@ def _is_named(table: exp.Expr) -> bool:
     return False
 
 
-def _ends(type_: Type, domain: Pattern) -> tuple[int | None, int | None]:
-    """The least and greatest instant of a declared domain; None for the type's own."""
-    ends = pt.bounds(domain)
-    if isinstance(domain, Values):
-        ends = type_.ordinal(domain.members[0]), type_.ordinal(domain.members[-1])
-    if ends is None:
-        return None, None
-    low, high = ends
+def _ends(timestamp: Attribute) -> tuple[int | None, int | None]:
+    """The least and the greatest instant that are declared; None for the type's own."""
+    type_, (low, high) = timestamp.type, timestamp.ends
     is_low, is_high = low > type_.ordinal(type_.lowest), high < type_.ordinal(type_.highest)
     return low if is_low else None, high if is_high else None
 
@@ -140,7 +133,7 @@ def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relati
     type_ = instants.type
     if kind == "ROWS":
         with at(size):
-            count = span(INT, size, 1)
+            count = length_of(INT, size, "how many rows a window has")
         names = []
         for item in by or ():
             field = (
@@ -159,19 +152,19 @@ def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relati
         length = None
         if size is not None:
             with at(size):
-                length = span(type_, size)
+                length = length_of(type_, size, "the length of a window", 0)
     every, first = None, 0
     if slide is not None:
-        every, first = _slide(type_, slide, start)
+        every, first = _slide(type_, slide, start, "the slide of a window")
     return _without(relation, Window(relation.node, stamp, instants, shown, length, every, first))
 
 
-def _slide(type_: Type, slide: exp.Expr, start: exp.Expr | None) -> tuple[int, int]:
+def _slide(type_: Type, slide: exp.Expr, start: exp.Expr | None, what: str) -> tuple[int, int]:
     """Every so many instants, and from where they are counted."""
     with at(slide):
-        every = span(type_, slide, 1)
+        every = length_of(type_, slide, what)
     with at(start or slide):
-        return every, origin(type_, start)
+        return every, origin_of(type_, start)
 
 
 def _without(relation: Relation, node: Node) -> Relation:
@@ -246,7 +239,7 @@ def to_stream(node: exp.Expr, kind: str, relation: Relation, instants: Instants)
             "MINUTE), or have [NOW] on a side of a join",
             node,
         )
-    step, first = (None, 0) if every is None else _slide(type_, every, start)
+    step, first = (None, 0) if every is None else _slide(type_, every, start, "EVERY")
     name = timestamp_name(relation.node)
     _refuse_double(relation, [name], "the timestamp of its leftmost input")
     stamp = Unused(attributes(relation.node)).take(name)

@@ -130,8 +130,7 @@ class Tables:
 
     def _window_table(self, table: WindowTable, label: str | None) -> tuple[Relation, str | None]:
         """What a window table function gives, and its name here: that of what it reads."""
-        data = self.table(table.this) if _is_table(table.this) else self._plan(table.this, self.context)
-        relation = with_windows(table, data)
+        relation = with_windows(table, self.table(table.this))
         return relation, label or next(iter(relation.tables), None)
 
     def _named(self, table: exp.Expr, label: str | None) -> tuple[Relation, str]:

@@ -28,7 +28,7 @@ _OPTIONAL = "ORIGIN"
 
 
 class WindowTable(exp.Expression):
-    """TUMBLE, HOP or SESSION (``kind``) of the item of FROM or the query ``this``; ``named``: arguments by name."""
+    """TUMBLE, HOP or SESSION (``kind``) of the item of FROM ``this``; ``named``: arguments by name."""
 
     arg_types: ClassVar = {
         "this": True,
@@ -131,26 +131,17 @@ class WindowFunctionParser(XmlParser):
         return length
 
     def _parse_data(self, kind: str) -> tuple[exp.Expr, list[exp.Expr]]:
-        """TABLE t, or a query in parentheses; and the columns of PARTITION BY."""
-        is_table = self._match(TokenType.TABLE)
-        if self._curr and self._curr.token_type == TokenType.L_PAREN:
-            data: exp.Expr | None = self._parse_wrapped(self._parse_select_or_union)
-        elif is_table:
-            data = self._parse_table_parts()
-        else:
+        """TABLE and an item of FROM, or one in parentheses; and the columns of PARTITION BY."""
+        if not self._match(TokenType.TABLE) and not self._comes("("):
             self._fail(f"TABLE and what to read: {_FORMS[kind]}")
+        data: exp.Expr = self._parse_table() or self._fail("what to read: TABLE t, or TABLE (SELECT ...)")
         by: list[exp.Expr] = []
         token = self._curr
         if self._match(TokenType.PARTITION_BY):
             if kind != "SESSION":
                 self._fail(f"{kind} has no PARTITION BY: each row has its windows by itself", token)
             by = self._parse_partition_columns()
-        return data or self._fail("what to read"), by
-
-    def _parse_select_or_union(self) -> exp.Expr:
-        query = self._parse_select() or self._fail("a query: TABLE (SELECT ...)")
-        whole: exp.Expr | None = self._parse_set_operations(query)
-        return whole or query
+        return data, by
 
     def _parse_partition_columns(self) -> list[exp.Expr]:
         """The columns of PARTITION BY, up to the next argument."""

@@ -14,6 +14,7 @@ from xmlpunct.engine.sql.xml_syntax import XmlParser
 
 WINDOW = "window"
 """The argument of an item of FROM that has its window."""
+_STREAMS = ("ISTREAM", "DSTREAM", "RSTREAM")
 _WINDOWS = (
     "[NOW], [RANGE n [SLIDE n [ORIGIN at]]], [RANGE UNBOUNDED], [ROWS n] or [PARTITION BY column ROWS n]"
 )
@@ -40,14 +41,13 @@ class WindowParser(XmlParser):
 
     FUNCTION_PARSERS: ClassVar = {
         **XmlParser.FUNCTION_PARSERS,
-        **{kind: _stream_of(kind) for kind in ("ISTREAM", "DSTREAM", "RSTREAM")},
+        **{kind: _stream_of(kind) for kind in _STREAMS},
     }
 
     def _parse_stream_of(self, kind: str) -> StreamOf:
         """What stands in its parentheses."""
         name = self._tokens[self._index - 2]
-        query = self._parse_select(nested=True, parse_subquery_alias=False)
-        query = self._parse_set_operations(query) if query else self._parse_inner_stream()
+        query = self._parse_set_operations(self._parse_select(nested=True, parse_subquery_alias=False))
         if query is None:
             self._fail(f"{kind} wants a query: {kind}(SELECT ...)")
         every = origin = None
@@ -58,9 +58,22 @@ class WindowParser(XmlParser):
         found.meta.update(start=name.start, end=self._curr.end if self._curr else self._prev.end)
         return found
 
-    def _parse_inner_stream(self) -> exp.Expr | None:
-        """ISTREAM(RSTREAM(...)), which is read so that it can be refused at its place."""
-        return self._parse_function(optional_parens=False)
+    def _parse_select_query(
+        self,
+        nested: bool = False,
+        table: bool = False,
+        parse_subquery_alias: bool = True,
+        parse_set_operation: bool = True,
+    ) -> exp.Expr | None:
+        """As sqlglot does; a stream of a relation is a query too."""
+        coming = [token.text.upper() for token in (self._curr, self._next) if token]
+        if table or coming not in [[kind, "("] for kind in _STREAMS]:
+            query: exp.Expr | None = super()._parse_select_query(
+                nested, table, parse_subquery_alias, parse_set_operation
+            )
+            return query
+        stream: exp.Expr | None = self._parse_function(optional_parens=False)
+        return self._parse_set_operations(stream) if parse_set_operation else stream
 
     def _parse_origin(self) -> exp.Expr | None:
         if not self._match_text_seq("ORIGIN"):

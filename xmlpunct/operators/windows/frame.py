@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +11,8 @@ from xmlpunct.arrow import Flags
 from xmlpunct.operators.windows.spans import Span
 from xmlpunct.punctuations.numbered import Ordinals
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, ordinals
-from xmlpunct.types import DATE, INT, TIMESTAMP, Type
-
-_EPOCHS = {INT: 0, DATE: DATE.ordinal(date(1970, 1, 1)), TIMESTAMP: 0}
-_UNITS = {"DAY": 86400 * 10**6, "HOUR": 3600 * 10**6, "MINUTE": 60 * 10**6, "SECOND": 10**6, "MICROSECOND": 1}
-
-
-def length_in_words(type_: Type, length: int) -> str:
-    """A number of instants, of a TIMESTAMP in the largest unit that divides it.
-
-    >>> length_in_words(TIMESTAMP, 90_000_000), length_in_words(DATE, 7), length_in_words(INT, 7)
-    ('90 SECOND', '7 DAY', '7')
-    """
-    if type_ is INT:
-        return str(length)
-    unit = "DAY" if type_ is DATE else next(u for u, steps in _UNITS.items() if length % steps == 0)
-    return f"{length if type_ is DATE else length // _UNITS[unit]} {unit}"
+from xmlpunct.types import Type
+from xmlpunct.types.lengths import epoch, in_words
 
 
 @dataclass(frozen=True)
@@ -48,10 +33,10 @@ class Frame:
     origin: int = 0
 
     def __str__(self) -> str:
-        parts = [f"by {length_in_words(self.type, self.slide)}"]
+        parts = [f"by {in_words(self.type, self.slide)}"]
         if self.size != self.slide:
-            parts.append(f"size {length_in_words(self.type, self.size)}")
-        if self.origin != _EPOCHS[self.type]:
+            parts.append(f"size {in_words(self.type, self.size)}")
+        if self.origin != epoch(self.type):
             parts.append(f"origin {self.type.format(self.type.at(self.origin))}")
         return ", ".join(parts)
 
@@ -62,6 +47,20 @@ class Frame:
     def down(self, instant: int) -> int:
         """The last window that does not begin after an instant."""
         return instant - (instant - self.origin) % self.slide
+
+    def fits(self, first: int, last: int) -> bool:
+        """Whether the type has the begin and the end of all windows of the instants between two.
+
+        >>> from datetime import date
+        >>> from xmlpunct.types import DATE
+        >>> week = Frame(DATE, slide=7, size=7)
+        >>> week.fits(DATE.ordinal(date(2000, 1, 1)), DATE.ordinal(date(9999, 1, 1)))
+        True
+        >>> week.fits(DATE.ordinal(date(2000, 1, 1)), DATE.ordinal(DATE.highest))
+        False
+        """
+        low, high = (self.type.ordinal(end) for end in (self.type.lowest, self.type.highest))
+        return low <= self.up(first - self.size + 1) and self.down(last) + self.size <= high
 
     def windows(self, instants: Ordinals) -> tuple[Ordinals | None, Ordinals, Ordinals, Flags | None]:
         """For each instant the windows that have it, in ascending order.
