@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from tests.oracle.cql import Case, Checker, Output, Printer, statement
 from tests.oracle.cql.query import Join, width
-from tests.plans.engines import engine
+from tests.plans.engines import Engine, engine
 from tests.strategies import slice_of
 from xmlpunct.engine.sql import plan
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -48,9 +48,9 @@ class Planned:
         self.names = list(inputs)
         self.checker = Checker(self.case.query, inputs, self.case.feed, futures=1, rng=self.rng)
 
-    def run(self, shards: int, slices: Sequence[int]) -> list[Output]:
+    def run(self, running: Engine, slices: Sequence[int]) -> list[Output]:
         """What comes out after each slice, of an engine that is restarted once."""
-        running, outputs, start = engine(self.root, self.names, shards), list[Output](), 0
+        outputs, start = list[Output](), 0
         restart = self.rng.choice(slices)
 
         def take(position: int, given: Iterable[Slice]) -> None:
@@ -78,8 +78,8 @@ class Planned:
 
     def judge(self) -> str | None:
         """The first thing wrong in two runs, cut in two ways, on as many shards: on 0, in one pipeline."""
-        shards = self.rng.choice([0, 1, 2, 3])
-        return self.checker.check(*(self.run(shards, self.case.slices()) for _ in range(2)))
+        made = engine(self.root, self.names, self.rng.choice([0, 1, 2, 3]))
+        return self.checker.check(*(self.run(running, self.case.slices()) for running in (made, made.fresh())))
 
 
 def sql_of(case: Case) -> str:
