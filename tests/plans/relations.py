@@ -36,10 +36,10 @@ SECONDS = 20.0
 
 
 class Planned:
-    """A random query, planned from its SQL."""
+    """The query of a case, planned from its SQL."""
 
-    def __init__(self, seed: int) -> None:
-        self.case, self.rng = Case(seed), random.Random(seed)
+    def __init__(self, case: Case) -> None:
+        self.case, self.rng = case, random.Random(case.seed)
         joins = [q for q in self.case.query.walk() if isinstance(q, Join) and q.kind == "full"]
         self.is_wide = any(width(q, self.case.inputs) > WIDEST for q in joins)
         inputs = self.case.inputs
@@ -112,7 +112,7 @@ def judge(seed: int) -> Verdict:
     signal.signal(signal.SIGPROF, _too_slow)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
-        planned = Planned(seed)
+        planned = Planned(Case(seed))
         wrong = None if planned.is_wide else planned.judge()
         return Verdict(seed, "wide" if planned.is_wide else "WRONG" if wrong else "right", wrong or "")
     except TooSlow as error:
