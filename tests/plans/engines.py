@@ -30,6 +30,8 @@ class Engine(Protocol):
 
     def push(self, stream: int, given: Slice) -> Iterable[Slice]: ...
 
+    def fresh(self) -> Engine: ...
+
     def restarted(self) -> Engine: ...
 
     @property
@@ -49,8 +51,11 @@ class Local:
     def push(self, stream: int, given: Slice) -> Iterator[Slice]:
         yield self.pipeline.push(stream, given)
 
+    def fresh(self) -> Local:
+        return Local(*self._made)
+
     def restarted(self) -> Local:
-        fresh = Local(*self._made)
+        fresh = self.fresh()
         fresh.pipeline.restore(unpack(pack(self.pipeline.snapshot())))
         return fresh
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xmlpunct.codec import pack, unpack
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import owners_of, route
-from xmlpunct.engine.partition.fragments import Fragment, cut
+from xmlpunct.engine.partition.fragments import Fragment, Fragments, cut
 from xmlpunct.engine.plan import Node
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.operators import Operator, Pipeline, run
@@ -37,8 +37,10 @@ class Sharded:
     """A plan on ``shards`` shards. ``push`` gives what comes out, in the order in which it does."""
 
     def __init__(self, root: Node, streams: Sequence[str], shards: int, on: Rules = USUAL) -> None:
-        self._made = (root, streams, shards, on)
-        parts = cut(root, streams, on)
+        self._start(cut(root, streams, on), streams, shards)
+
+    def _start(self, parts: Fragments, streams: Sequence[str], shards: int) -> None:
+        self._made = (parts, streams, shards)
         self.streams = [edge.stream for edge in parts.edges]
         self.edges = [(edge.root, streams[edge.stream]) for edge in parts.edges]
         self.stages = [Stage(fragment, shards) for fragment in parts.fragments]
@@ -93,9 +95,15 @@ class Sharded:
             part = run(stage.gathers[shard][port], sender, part)
         yield from self._emit(False, number, shard, stage.pipelines[shard].push(port, part))
 
+    def fresh(self) -> Sharded:
+        """Another engine of the same plan, before anything came."""
+        found = Sharded.__new__(Sharded)
+        found._start(*self._made)
+        return found
+
     def restarted(self) -> Sharded:
         """Another engine, with the state of this one."""
-        fresh = Sharded(*self._made)
+        fresh = self.fresh()
         fresh._ended = self._ended
         for mine, its in zip(self._holders, fresh._holders, strict=True):
             its.restore(unpack(pack(mine.snapshot())))

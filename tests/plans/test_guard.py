@@ -86,6 +86,9 @@ class Guarded:
         yield from self.running.push(stream, taken)
         self.collect()
 
+    def fresh(self) -> Guarded:
+        return Guarded(self.running.fresh(), self.streams)
+
     def restarted(self) -> Guarded:
         self.running = self.running.restarted()
         return self

@@ -126,7 +126,7 @@ class Index:
         """The hashes of tuples that have the columns."""
         if not self.names:
             return np.zeros(tuples.height, np.uint64)
-        keys = tuples if tuples.columns == self.names else tuples.select(self.names)
+        keys = tuples if tuples.columns == self.names else tuples[:, self.names]
         return keys.hash_rows(_SEED).to_numpy()
 
     def add(self, tuples: pl.DataFrame, rows: Rows) -> None:
@@ -250,7 +250,7 @@ class Arrangement:
         """
         key = self.key if key is None else tuple(key)
         names = list(key if on is None else on)
-        keys = tuples if tuples.columns == names or not names else tuples.select(names)
+        keys = tuples if tuples.columns == names or not names else tuples[:, names]
         if names != list(key):
             keys = keys.rename(dict(zip(names, key, strict=True)))
         return self._equal(keys, self._index(key))
@@ -274,12 +274,12 @@ class Arrangement:
         """The tuples of some rows, in their order; of their columns only ``names`` if given."""
         columns = self.empty.columns if names is None else list(names)
         if not len(rows):
-            return self.empty.select(columns)
+            return self.empty if names is None else self.empty[:, columns]
         firsts = [page.first for page in self._pages]
         low = bisect_right(firsts, int(rows.min())) - 1
         if low + 1 == len(firsts) or int(rows.max()) < firsts[low + 1]:
             page = self._pages[low]
-            frame = page.frame if columns == page.frame.columns else page.frame.select(columns)
+            frame = page.frame if columns == page.frame.columns else page.frame[:, columns]
             places = page.places(rows)
             first, last = int(places[0]), int(places[-1])
             if (
@@ -293,7 +293,7 @@ class Arrangement:
         parts = []
         for some in np.split(order, cuts):
             page = self._pages[int(at[some[0]])]
-            parts.append(page.frame.select(columns)[page.places(rows[some])])
+            parts.append(page.frame[:, columns][page.places(rows[some])])
         back = np.empty(len(rows), np.int64)
         back[order] = np.arange(len(rows))
         return pl.concat(parts, rechunk=True)[back]

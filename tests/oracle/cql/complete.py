@@ -23,6 +23,7 @@ from tests.oracle.cql.query import (
     Constant,
     GroupBy,
     Join,
+    NotIn,
     Plus,
     Project,
     Query,
@@ -96,7 +97,7 @@ class Closed:
             return self._project(q, e)
         if isinstance(q, GroupBy):
             return self._by(q.relation, {place: e[j] for j, place in enumerate(q.keys)})
-        if isinstance(q, Join):
+        if isinstance(q, Join | NotIn):
             return self._join(q, e)
         if isinstance(q, RStream) and not self._is_prompt(q):
             return self._last_change_said(q)
@@ -118,7 +119,7 @@ class Closed:
                 return math.inf  # no tuple gives that
         return self._by(q.relation, values)
 
-    def _join(self, q: Join, e: Row) -> float:
+    def _join(self, q: Join | NotIn, e: Row) -> float:
         """Both sides' closed prefix: of an inner pair the two tuples', else k's, since an operator per k may do it."""
         wide = width(q.left, self.inputs)
         left, right = e[:wide], e[wide:] or (OTHER,) * width(q.right, self.inputs)
@@ -129,7 +130,7 @@ class Closed:
             if right[j] is not OTHER and _differ(right[j], k):
                 return math.inf  # no tuple has that
             sides[0][i] = sides[1][j] = keys[0][i] = keys[1][j] = k
-        given = sides if q.kind == "inner" else keys
+        given = sides if isinstance(q, Join) and q.kind == "inner" else keys
         return min(self._by(q.left, given[0]), self._by(q.right, given[1]))
 
     def _is_prompt(self, q: RStream) -> bool:

@@ -22,6 +22,7 @@ from tests.oracle.cql.query import (
     IsNull,
     IStream,
     Join,
+    NotIn,
     Or,
     Plus,
     Predicate,
@@ -74,15 +75,23 @@ class Grown:
 
 
 class Case:
-    """All of a random case. ``seed`` alone decides."""
+    """All of a random case. ``seed`` alone decides, unless the timestamps' type or the query are given."""
 
-    def __init__(self, seed: int, type_: Type | None = None, depth: int | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        type_: Type | None = None,
+        depth: int | None = None,
+        query: Query | None = None,
+    ) -> None:
         self.seed, self.rng = seed, random.Random(seed)
         self.type = type_ or self.rng.choice([INT, INT, INT, DATE, TIMESTAMP])
         self.unit = UNIT[self.type]
         self.declared = self._inputs()
-        grower = Grower(self.rng, self.declared, self.type)
-        self.query = grower.root(self.rng.randint(1, 3) if depth is None else depth)
+        if query is None:
+            grower = Grower(self.rng, self.declared, self.type)
+            query = grower.root(self.rng.randint(1, 3) if depth is None else depth)
+        self.query = query
         self.inputs = {name: self.declared[name] for name in names(self.query)}
 
     def _inputs(self) -> dict[str, Input]:
@@ -100,7 +109,7 @@ class Case:
             return Attribute(name, self.type, False, domain=WILDCARD if is_free else domain)
 
         few = pt.interval(INT, 0, 2, True, True)
-        k, v = Attribute("k", INT), Attribute("v", INT)
+        k, v = Attribute("k", INT), Attribute("v", DOUBLE if self.rng.random() < 0.25 else INT)
         diff, word = Attribute("diff", INT, False), Attribute("change", STRING, False)
         found = [
             Input("s0", Schema.of([k, v, when("ts")]), "ts"),
@@ -194,7 +203,7 @@ class Grower:
         if depth == 0:
             return self.window(0) if self.coin(0.75) else self.named()
         kinds = [self.window, self.select, self.project, self.distinct, self.group, self.group]
-        kinds += [self.join, self.join, self.join, self.set_operation, self.set_operation]
+        kinds += [self.join, self.join, self.join, self.not_in, self.set_operation, self.set_operation]
         return self.rng.choice(kinds)(depth - 1)
 
     def scalar(self, types: Sequence[Type]) -> tuple[Scalar, Type]:
@@ -255,19 +264,31 @@ class Grower:
 
     def join(self, depth: int) -> Grown:
         left, right = self.relation(depth), self.relation(depth if self.coin(0.5) else 0)
-        pairs = [(i, j) for i, a in enumerate(left.types) for j, b in enumerate(right.types) if a == b]
-        self.rng.shuffle(pairs)
-        keys: list[tuple[int, int]] = []
-        for i, j in pairs[: self.rng.choice([0, 1, 1, 1, 1, 2])]:
-            if all(i != a and j != b for a, b in keys):
-                keys.append((i, j))
+        keys = self.keys(left, right, self.rng.choice([0, 1, 1, 1, 1, 2, 2]))
         kind = self.rng.choice(["inner", "inner", "semi", "anti", "left", "full"])
         types = left.types + right.types
         residual = self.predicate(types) if self.coin(0.2) else None
         return Grown(
-            Join(kind, left.query, right.query, tuple(keys), residual),
+            Join(kind, left.query, right.query, keys, residual),
             left.types if kind in ("semi", "anti") else types,
         )
+
+    def keys(self, left: Grown, right: Grown, most: int) -> tuple[tuple[int, int], ...]:
+        """Pairs of columns of one type, no column twice."""
+        pairs = [(i, j) for i, a in enumerate(left.types) for j, b in enumerate(right.types) if a == b]
+        self.rng.shuffle(pairs)
+        found: list[tuple[int, int]] = []
+        for i, j in pairs:
+            if len(found) < most and all(i != a and j != b for a, b in found):
+                found.append((i, j))
+        return tuple(found)
+
+    def not_in(self, depth: int) -> Grown:
+        left, right = self.relation(depth), self.relation(depth if self.coin(0.5) else 0)
+        pair, keys = self.keys(left, right, 1), self.keys(left, right, self.rng.choice([0, 0, 1]))
+        if not pair:
+            return self.join(depth)
+        return Grown(NotIn(left.query, right.query, *pair[0], keys), left.types)
 
     def set_operation(self, depth: int) -> Grown:
         left, right = self.relation(depth), self.relation(depth)

@@ -21,6 +21,7 @@ from tests.oracle.cql.query import (
     GroupBy,
     IStream,
     Join,
+    NotIn,
     Project,
     Query,
     Relation,
@@ -106,6 +107,8 @@ def m_r2r(op: Query, widths: Sequence[int] = ()) -> Callable[..., Bag]:
         return lambda left, right: left + right
     if isinstance(op, SetOp):
         return _SET_OPERATIONS[op.kind]
+    if isinstance(op, NotIn):
+        return lambda left, right: _not_in(op, left, right)
     assert isinstance(op, Join)
     return lambda left, right: _join(op, widths, left, right)
 
@@ -138,6 +141,14 @@ def _join(op: Join, widths: Sequence[int], left: Bag, right: Bag) -> Bag:
             if not any(u in others for others in meets.values()):
                 found[(*[None] * widths[0], *u)] += n
     return found
+
+
+def _not_in(op: NotIn, left: Bag, right: Bag) -> Bag:
+    """The tuples of which x NOT IN (the y of those that agree with it) is true, in three-valued logic."""
+    holds = relational.not_in(op.x, op.y)
+    return Counter(
+        {t: n for t, n in left.items() if holds([t], [u for u in right if relational.partners(t, u, op.keys)])}
+    )
 
 
 def _group_by(op: GroupBy, bag: Bag) -> Bag:

@@ -231,6 +231,17 @@ class Join(RelationQuery):
 
 
 @dataclass(frozen=True, eq=False)
+class NotIn(RelationQuery):
+    """``left WHERE x NOT IN (SELECT y FROM right WHERE keys)``, where nulls can occur: the left's columns."""
+
+    left: Query
+    right: Query
+    x: int
+    y: int
+    keys: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class SetOp(RelationQuery):
     """UNION, INTERSECT, EXCEPT, INTERSECT ALL, EXCEPT ALL."""
 
@@ -263,6 +274,8 @@ def is_transient(q: Query) -> bool:
         if kind in ("inner", "semi", "INTERSECT", "INTERSECT ALL"):
             return left or right
         return left and (right or kind not in ("full", "UNION"))
+    if isinstance(q, NotIn):
+        return is_transient(q.left)
     return False  # Rows, Relation
 
 

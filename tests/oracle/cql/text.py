@@ -19,6 +19,7 @@ from tests.oracle.cql.query import (
     IsNull,
     IStream,
     Join,
+    NotIn,
     Or,
     Plus,
     Project,
@@ -125,6 +126,8 @@ class Printer:
             return f"(SELECT * FROM {left}) {word} (SELECT * FROM {right})", names
         if isinstance(q, Join):
             return self.join(q)
+        if isinstance(q, NotIn):
+            return self.not_in(q)
         table, names = self.below(q.inputs[0])
         if isinstance(q, Select):
             return self.picked(names, table, f" WHERE {predicate(q.predicate, names)}")
@@ -149,6 +152,12 @@ class Printer:
             exists = f"EXISTS (SELECT 1 AS one FROM {right} WHERE {on})"
             return self.picked(names, left, f" WHERE {'NOT ' if q.kind == 'anti' else ''}{exists}")
         return self.picked(names + others, f"{left} {q.kind.upper()} JOIN {right} ON {on}")
+
+    def not_in(self, q: NotIn) -> Named:
+        (left, names), (right, others) = self.below(q.left), self.below(q.right)
+        tests = " AND ".join(f"{names[i]} = {others[j]}" for i, j in q.keys)
+        values = f"SELECT {others[q.y]} AS one FROM {right}{f' WHERE {tests}' if tests else ''}"
+        return self.picked(names, left, f" WHERE {names[q.x]} NOT IN ({values})")
 
     def columns(self, name: str) -> list[str]:
         given = self.inputs[name]

@@ -49,9 +49,8 @@ def _scramble(x: Hashes) -> Hashes:
 
 def _hash(column: pl.Series) -> Hashes:
     hashes = _scramble(_words(column) + np.uint64(1))
-    nulls = column.is_null()
-    if nulls.any():
-        hashes = np.where(nulls.to_numpy(), _NULL, hashes)
+    if column.null_count():
+        hashes = np.where(column.is_null().to_numpy(), _NULL, hashes)
     return hashes
 
 
@@ -70,14 +69,17 @@ def _words(column: pl.Series) -> Hashes:
         parts = column.to_frame().select(low=wide % 2**32, high=(wide // 2**32) % 2**62)
         low, high = (parts[name].cast(pl.UInt64).to_numpy() for name in ("low", "high"))
         return low + _scramble(high)
-    return column.to_physical().cast(pl.Int64).fill_null(0).to_numpy().view(np.uint64)
+    numbers = column if dtype == pl.Int64 else column.to_physical().cast(pl.Int64)
+    return (numbers.fill_null(0) if numbers.null_count() else numbers).to_numpy().view(np.uint64)
 
 
 def split_rows(frame: pl.DataFrame, keys: Sequence[str], shards: int) -> dict[int, pl.DataFrame]:
     """The rows of each shard that has any, by shard, in order."""
+    if not frame.height:
+        return {}
     if shards == 1 or not keys:
-        return {0: frame} if frame.height else {}
-    values = frame.select(pl.col(key).alias(str(i)) for i, key in enumerate(keys))
+        return {0: frame}
+    values = pl.DataFrame([frame[key].alias(str(i)) for i, key in enumerate(keys)])
     owners = integers("$shard", shard_of(values, shards))
-    parts = frame.with_columns(owners).partition_by("$shard", as_dict=True, include_key=False)
+    parts = frame.hstack([owners]).partition_by("$shard", as_dict=True, include_key=False)
     return {int(key[0]): part for key, part in sorted(parts.items())}

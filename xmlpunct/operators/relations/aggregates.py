@@ -95,11 +95,11 @@ class Retracted:
         apart: list[Values | ExactSums] = [*self._values.values(), *self._of_tuples.values()]
         tables = [self._later, *(part.later for part in apart)]
         gone = [table.close(closed) for table in tables]
-        changed = pl.concat([rows.select(*self._names, AT) for rows in gone])
+        changed = pl.concat([rows[:, [*self._names, AT]] for rows in gone])
         if first is not None:
             at = instants.column(AT, np.array([first]))
             changed = pl.concat([changed, pl.DataFrame([pl.Series(ALL, [0], pl.Int64()), at])])
-        slots = Slots(changed.select(self._names), instants.ordinals(changed[AT]))
+        slots = Slots(changed[:, self._names], instants.ordinals(changed[AT]))
         if not len(slots):
             return slots, pl.DataFrame()
         ends = np.cumsum([rows.height for rows in gone])

@@ -28,7 +28,7 @@ class Counted(Arrangement):
 
     def add(self, changes: pl.DataFrame) -> None:
         """Count some more copies."""
-        fresh = consolidated(changes.select(self.empty.columns))
+        fresh = consolidated(changes[:, self.empty.columns])
         if len(self) and fresh.height:
             known = self.remove(ascending(self.probe(fresh)[1]))
             fresh = consolidated(pl.concat([known, fresh])) if known.height else fresh
@@ -45,5 +45,5 @@ def consolidated(changes: pl.DataFrame) -> pl.DataFrame:
     if changes.height > 1:
         total = pl.col(DIFF).sum()
         sums = changes.group_by(key, maintain_order=True).agg(total) if key else changes.select(total)
-        changes = sums.select(changes.columns)
-    return changes.filter(pl.col(DIFF) != 0)
+        changes = sums[:, changes.columns]
+    return changes.filter(changes[DIFF] != 0)

@@ -135,7 +135,7 @@ class ChangeJoin(Operator):
         fresh = without(tuples, self.keys.has_null(port, tuples))
         pairs = self._satisfying(consolidated(pl.concat(self._pairs(port, fresh))))
         self._keep(port, without(fresh, self.keys.closed_by(1 - port, port, fresh)))
-        return pairs.select(self.schema.names)
+        return pairs[:, self.schema.names]
 
     def _pairs(self, port: int, tuples: pl.DataFrame) -> list[pl.DataFrame]:
         """The changes of all pairs of an input's tuple and the other side's that agree on k."""

@@ -36,7 +36,7 @@ class Later(Arrangement):
         """The columns of the tuple."""
         self.diffs = [f"{DIFF}{i}" for i in range(inputs)]
         """The columns of the inputs' changes."""
-        keys = keyed(schema.empty()).select(*self.names, AT)
+        keys = keyed(schema.empty())[:, [*self.names, AT]]
         super().__init__(keys.hstack([pl.Series(diff, [], pl.Int64()) for diff in self.diffs]), keys.columns)
 
     def add(self, tuples: pl.DataFrame, port: int = 0) -> None:

@@ -29,7 +29,7 @@ class Partials(Arrangement):
 
     def __init__(self, empty: pl.DataFrame, key: Sequence[str]) -> None:
         self.sums = [name for name in empty.columns if name not in key]
-        super().__init__(empty.select(*key, *self.sums), key)
+        super().__init__(empty[:, [*key, *self.sums]], key)
 
     def add(self, tuples: pl.DataFrame) -> None:
         """Add what came, summed by key or not."""
@@ -39,13 +39,13 @@ class Partials(Arrangement):
 
     def keep(self, rows: pl.DataFrame) -> None:
         """Retain rows that are summed, and whose keys are not retained."""
-        rows = rows.select(self.empty.columns)
+        rows = rows[:, self.empty.columns]
         self.append(rows.filter(pl.any_horizontal(pl.col(self.sums) != 0)))
 
     def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The sums by key, in the order of the last column of the key."""
         *rest, last = self.key
-        tuples = tuples.select(self.empty.columns)
+        tuples = tuples[:, self.empty.columns]
         if not rest or tuples[last].dtype != pl.Int64() or tuples.height < SORTED_ROWS:
             return tuples.group_by(self.key, maintain_order=True).agg(pl.col(self.sums).sum())
         number, _ = numbered(tuples.select(rest))

@@ -52,9 +52,9 @@ class Repeated(Arrangement):
         there = self.remove(ascending(np.concatenate((due, changed))))
         # What is there is the first change of its tuple.
         there = there.rename({_COUNT: self._diff})
-        steps = pl.concat([there, closed.sort(AT).select(there.columns)])
+        steps = pl.concat([there, closed.sort(AT)[:, there.columns]])
         groups = steps.group_by(self._names, maintain_order=True).agg(AT, self._diff)
-        tuples, lengths = groups.select(self._names), groups[AT].list.len().to_numpy().astype(np.int64)
+        tuples, lengths = groups[:, self._names], groups[AT].list.len().to_numpy().astype(np.int64)
         ends = np.cumsum(lengths)
         counts = np.cumsum(groups[self._diff].explode().to_numpy())
         counts -= np.repeat(np.append(0, counts)[ends - lengths], lengths)

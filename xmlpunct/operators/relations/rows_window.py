@@ -62,7 +62,7 @@ class RowsWindow(Operator):
         numbers = [pl.Series(name, [], pl.Int64()) for name in (NUMBER, FIRST, BEHIND)]
         self._later = Arrangement(empty, [*self._by, AT])
         self._window = Arrangement(empty.drop(AT).hstack(numbers), [*self._by, NUMBER])
-        self._ends = Arrangement(empty.select(self._by).hstack(numbers[1:]), self._by)
+        self._ends = Arrangement(empty[:, self._by].hstack(numbers[1:]), self._by)
         """For each partition with a window the number of its first element, and of the one behind its last."""
         self.state = State(later=self._later, window=self._window, ends=self._ends, **self._closing.parts)
 

@@ -80,7 +80,7 @@ class ChangeSemi(Operator):
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         self._join.number = self.number
-        pairs = self._join.step(port, tuples).select(self.schema.names)
+        pairs = self._join.step(port, tuples)[:, self.schema.names]
         self.rejects += [] if self.quiet else self._join.rejects
         self._join.rejects.clear()
         self._pointwise.step(1, pairs)

@@ -60,7 +60,7 @@ class Sweep:
         """What is not closed."""
         self._counts = [f"$count{i}" for i in range(inputs)]
         counts = [pl.Series(name, [], pl.Int64()) for name in self._counts]
-        self.counts = Arrangement(self.later.empty.select(self.later.names).hstack(counts), self.later.names)
+        self.counts = Arrangement(self.later.empty[:, self.later.names].hstack(counts), self.later.names)
         """The counts of the tuples that any input has."""
 
     @property
@@ -87,6 +87,9 @@ class Sweep:
     def _move(self, gone: pl.DataFrame) -> tuple[pl.DataFrame, list[Counts], list[Counts]]:
         """Closed changes, by tuple and by instant, as `Steps` have them; the counts move on."""
         names = self.later.names
+        if not gone.height:
+            nothing = [np.zeros(0, np.int64) for _ in self._counts]
+            return gone[:, [*names, AT]], nothing, nothing
         groups = gone.sort(AT).group_by(names, maintain_order=True).agg(AT, *self.later.diffs)
         lengths = groups[AT].list.len().to_numpy().astype(np.int64)
         ends = np.cumsum(lengths)
@@ -104,7 +107,7 @@ class Sweep:
             after.append(totals)
             diffs.append(steps)
             left.append(pl.Series(count, totals[ends - 1], pl.Int64()))
-        keys = groups.select(names)
+        keys = groups[:, names]
         counts = keys.hstack(left)
         self.counts.append(counts.filter(pl.any_horizontal(pl.col(self._counts) != 0)))
         tuples = keys[np.repeat(np.arange(groups.height), lengths)].hstack([groups[AT].explode()])
@@ -114,4 +117,4 @@ class Sweep:
 def changes_of(tuples: pl.DataFrame, diffs: Counts, names: Sequence[str]) -> pl.DataFrame:
     """Tuples and their instants, and how they change, as changes; without those that do not."""
     changed = np.flatnonzero(diffs)
-    return tuples[changed].hstack([pl.Series(DIFF, diffs[changed], pl.Int64())]).select(names)
+    return tuples[changed].hstack([pl.Series(DIFF, diffs[changed], pl.Int64())])[:, names]

@@ -84,7 +84,7 @@ class ToStream(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         elements, told = self._teller.tell(batch)
-        passed = elements.rename({AT: self._timestamp}).select(self.schema.names)
+        passed = elements.rename({AT: self._timestamp})[:, self.schema.names]
         return passed, told.rebase(self.schema, self._places).unique()
 
     def waits(self) -> list[int]:

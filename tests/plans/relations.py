@@ -1,0 +1,147 @@
+"""Random queries over windows and relations as SQL: what M says of the complete instants, at every prefix.
+
+Whatever the slices, the shards and restarts: `tests.oracle.cql` judges what comes out after each slice. The long form
+judges the queries of a range of seeds, and prints seed and SQL of each that differs::
+
+    python -m tests.plans.relations 0 100000 --processes 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tests.oracle.cql import Case, Checker, Output, Printer, statement
+from tests.oracle.cql.query import Join, width
+from tests.plans.engines import Engine, engine
+from tests.strategies import slice_of
+from xmlpunct.engine.sql import plan
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.slice import Slice
+
+WIDEST = 3
+"""Of a full join with more columns, what the parts promise takes long to combine: each column may be spoken of."""
+SECONDS = 20.0
+"""Of CPU, that a query may take in the long form."""
+
+
+class Planned:
+    """The query of a case, planned from its SQL."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.rng = case, random.Random(case.seed)
+        joins = [q for q in self.case.query.walk() if isinstance(q, Join) and q.kind == "full"]
+        self.is_wide = any(width(q, self.case.inputs) > WIDEST for q in joins)
+        inputs = self.case.inputs
+        self.sql = sql_of(self.case)
+        self.root = plan(self.sql).root
+        self.names = list(inputs)
+        self.checker = Checker(self.case.query, inputs, self.case.feed, futures=1, rng=self.rng)
+
+    def run(self, running: Engine, slices: Sequence[int]) -> list[Output]:
+        """What comes out after each slice, of an engine that is restarted once."""
+        outputs, start = list[Output](), 0
+        restart = self.rng.choice(slices)
+
+        def take(position: int, given: Iterable[Slice]) -> None:
+            parts = list(given)
+            tuples = [t for part in parts for t in part.tuples.rows()]
+            outputs.append(Output(position, tuples, [p for part in parts for p in part.punctuations]))
+
+        take(0, running.open())
+        for position in slices[1:]:
+            if start == restart:
+                running = running.restarted()
+            elements = self.case.feed[start:position]
+            given: list[Slice] = []
+            for port, name in enumerate(self.names):
+                own = [e for n, e in elements if n == name]
+                if own:
+                    given += running.push(port, slice_of(self.case.inputs[name].schema, own))
+            take(position, given)
+            start = position
+        ended = {n for n, e in self.case.feed if isinstance(e, Punctuation) and e.is_everything}
+        retained = {f"{o.name} #{o.number}": (o.state.rows, o.state.held) for o in running.operators}
+        left = {name: counts for name, counts in retained.items() if any(counts)}
+        assert ended < set(self.names) or not left, f"after the end there is retained: {left}"
+        return outputs
+
+    def judge(self) -> str | None:
+        """The first thing wrong in two runs, cut in two ways, on as many shards: on 0, in one pipeline."""
+        made = engine(self.root, self.names, self.rng.choice([0, 1, 2, 3]))
+        return self.checker.check(*(self.run(running, self.case.slices()) for running in (made, made.fresh())))
+
+
+def sql_of(case: Case) -> str:
+    """A case's statements and its query."""
+    return "\n".join([*map(statement, case.inputs.values()), Printer(case.inputs).sql(case.query)])
+
+
+# The long form
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found of a seed: ``right``, ``wide`` (not judged), ``SLOW`` or ``WRONG``, and why."""
+
+    seed: int
+    kind: str
+    why: str = ""
+
+
+class TooSlow(Exception):
+    """A query took all of its `SECONDS`."""
+
+
+def _too_slow(*_: object) -> NoReturn:
+    raise TooSlow(f"more than {SECONDS:.0f} s of CPU")
+
+
+def judge(seed: int) -> Verdict:
+    """The verdict on a seed."""
+    signal.signal(signal.SIGPROF, _too_slow)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        planned = Planned(Case(seed))
+        wrong = None if planned.is_wide else planned.judge()
+        return Verdict(seed, "wide" if planned.is_wide else "WRONG" if wrong else "right", wrong or "")
+    except TooSlow as error:
+        return Verdict(seed, "SLOW", str(error))
+    except Exception:
+        return Verdict(seed, "WRONG", traceback.format_exc(limit=-3))
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge a range of seeds. The status is 1 if one of them is wrong."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("first", type=int, help="the first seed")
+    parser.add_argument("stop", type=int, help="the seed behind the last")
+    parser.add_argument("--processes", type=int, default=1)
+    options = parser.parse_args(arguments)
+    os.environ["POLARS_MAX_THREADS"] = "1"  # of the processes to come
+    start, kinds = time.monotonic(), Counter[str]()
+    with multiprocessing.get_context("spawn").Pool(options.processes, maxtasksperchild=50) as pool:
+        seeds = range(options.first, options.stop)
+        for n, verdict in enumerate(pool.imap_unordered(judge, seeds, chunksize=20), 1):
+            kinds[verdict.kind] += 1
+            if verdict.kind in ("WRONG", "SLOW"):
+                print(f"{verdict.kind}: seed {verdict.seed}: {verdict.why}\n{sql_of(Case(verdict.seed))}\n")
+            if n % 1000 == 0 or n == len(seeds):
+                print(f"{n} queries in {time.monotonic() - start:.0f} s: {dict(kinds)}", flush=True)
+    return int(bool(kinds["WRONG"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
