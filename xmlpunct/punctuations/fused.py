@@ -11,10 +11,11 @@ from xmlpunct import frames
 from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Interval, cuts, ends
+from xmlpunct.punctuations.index import FEW_PUNCTUATIONS
 from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.numbered import is_numbered
 from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range, Wildcard, interval
-from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
+from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, from_frame, to_frame
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
 
@@ -62,30 +63,102 @@ class Fused:
         self.schema = schema
         self._rows: dict[Row, IntervalSet | None] = {}
         """For each row its fused values; None where nothing is fused."""
+        self._outlines: dict[int, PunctuationSet] | None = None
+        """For each place the outlines of the rows that are fused there, once `near` was asked."""
 
     def add(self, p: Punctuation, place: int) -> Row:
         """Add a punctuation, to be fused in the attribute at ``place`` (-1, or one it does not constrain: none)."""
         if place < 0 or p.patterns[place] is WILDCARD:
             row: Row = -1, p.patterns
-            self._rows[row] = None
+            if row not in self._rows:
+                self._enter(row, None)
             return row
         row = place, (*p.patterns[:place], WILDCARD, *p.patterns[place + 1 :])
+        self._entered(row).add(p.patterns[place])
+        return row
+
+    def extend(self, batch: PunctuationBatch) -> Row:
+        """Add a batch in columns, all of which are one row."""
+        assert batch.place is not None
+        row = batch.place, (WILDCARD,) * len(self.schema)
+        if batch.ranged:
+            self._entered(row).add_ranges(*batch.columns)
+        else:
+            self._entered(row).add_values(batch.values)
+        return row
+
+    def join(self, row: Row, values: IntervalSet) -> None:
+        """Add fused values to a row."""
+        self._entered(row).update(values)
+
+    def _entered(self, row: Row) -> IntervalSet:
+        """The fused values of a row, which is made if it is not there."""
         values = self._rows.get(row)
         if values is None:
-            values = self._rows[row] = IntervalSet(self.schema.attributes[place].type)
-        values.add(p.patterns[place])
-        return row
+            values = IntervalSet(self.schema.attributes[row[0]].type)
+            self._enter(row, values)
+        return values
+
+    def _enter(self, row: Row, values: IntervalSet | None) -> None:
+        self._rows[row] = values
+        if self._outlines is not None:
+            self._outlines.setdefault(row[0], PunctuationSet(self.schema)).add(self.outline(row))
 
     def discard(self, rows: Iterable[Row]) -> None:
         """Take out some rows."""
         for row in rows:
-            self._rows.pop(row, None)
+            if row in self._rows:
+                del self._rows[row]
+                if self._outlines is not None:
+                    self._outlines[row[0]].remove(self.outline(row))
+
+    def near(self, p: Punctuation) -> list[Row]:
+        """The rows whose outline some tuple could match together with ``p``.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> fused = Fused(s)
+        >>> rows = [fused.add(Punctuation.of(s, sid=sid, hour=5), 1) for sid in ("S1", "S2")]
+        >>> fused.near(Punctuation.of(s, sid="S2")) == rows[1:]
+        True
+        """
+        if len(self._rows) <= FEW_PUNCTUATIONS:
+            return [row for row in self._rows if combine(self.outline(row), p) is not None]
+        if self._outlines is None:
+            self._outlines = {}
+            for row in self._rows:
+                self._enter(row, self._rows[row])
+        return [
+            (place, outline.patterns)
+            for place, outlines in self._outlines.items()
+            for outline in outlines.overlapping(p)
+        ]
 
     def part(self, row: Row, place: int) -> Part:
         """What a row has of the attribute at a place."""
         if row[0] == place:
             return Part(tuple(self.values(row).intervals()), False)
         return Part.of(self.schema.attributes[place], row[1][place])
+
+    def ends(self, row: Row, place: int) -> Interval | None:
+        """The first and the last cut of what a row has of the attribute at a place; None of nothing but null."""
+        if row[0] == place:
+            return self.values(row).ends
+        pieces = Part.of(self.schema.attributes[place], row[1][place]).intervals
+        return (pieces[0][0], pieces[-1][1]) if pieces else None
+
+    def covers(self, p: Punctuation) -> bool:
+        """Whether one row has all that ``p`` matches, beside the same patterns or ``*``.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> fused = Fused(s)
+        >>> row = fused.add(Punctuation.of(s, hour="[5,9]"), 1)
+        >>> fused.covers(Punctuation.of(s, hour=7)), fused.covers(Punctuation.of(s, sid="S1"))
+        (True, False)
+        """
+        return any(
+            covers(self.outline(row), p) and (row[0] < 0 or self.values(row).covers(p.patterns[row[0]]))
+            for row in self.near(p)
+        )
 
     def values(self, row: Row) -> IntervalSet:
         """The fused values of a row; none of one that is not there."""
@@ -122,7 +195,7 @@ class Fused:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take the rows of a snapshot."""
-        self._rows = {}
+        self._rows, self._outlines = {}, None
         for frame in snapshot.values():
             for place, p in zip(frame["$place"], from_frame(self.schema, frame.drop("$place")), strict=True):
                 self.add(p, place)
@@ -146,8 +219,6 @@ class Past:
         self._everything = Punctuation.everything(schema)
         self._recent = PunctuationSet(schema)
         self._fused = Fused(schema)
-        self._outlines: dict[int, PunctuationSet] = {}
-        """For each place the outlines of the rows that are fused there."""
 
     @property
     def complete(self) -> bool:
@@ -169,15 +240,12 @@ class Past:
     def _fuse(self, punctuations: Iterable[Punctuation]) -> None:
         """Remember some as fused; forget the oldest rows, each as a whole, while there are too many."""
         for p in punctuations:
-            row = self._fused.add(p, _liveliest(p))
-            outlines = self._outlines.setdefault(row[0], PunctuationSet(self.schema))
-            outlines.add(self._fused.outline(row))
+            self._fused.add(p, liveliest(p))
         excess = len(self._fused) - self.most
         for row in list(self._fused):
             if excess <= 0:
                 break
             excess -= len(self._fused.values(row))
-            self._outlines[row[0]].discard([self._fused.outline(row)])
             self._fused.discard([row])
 
     def _runs(self, batch: PunctuationBatch, place: int) -> Sequence[Punctuation]:
@@ -195,12 +263,11 @@ class Past:
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """All that some tuple could match together with ``p``."""
         overlaps = self._recent.overlapping(p)
-        for place, outlines in self._outlines.items():
-            for outline in outlines.overlapping(p):
-                patterns = list(outline.patterns)
-                for pattern in self._fused.values((place, outline.patterns)).overlapping(p.patterns[place]):
-                    patterns[place] = pattern
-                    overlaps.append(Punctuation(self.schema, patterns))
+        for place, rest in self._fused.near(p):
+            patterns = list(rest)
+            for pattern in self._fused.values((place, rest)).overlapping(p.patterns[place]):
+                patterns[place] = pattern
+                overlaps.append(Punctuation(self.schema, patterns))
         return overlaps
 
     def may_overlap(self, batch: PunctuationBatch) -> bool:
@@ -228,12 +295,9 @@ class Past:
     def restore(self, snapshot: Snapshot) -> None:
         """Take what a snapshot remembers."""
         frames.restore(self._parts, snapshot)
-        self._outlines = {}
-        for row in self._fused:
-            self._outlines.setdefault(row[0], PunctuationSet(self.schema)).add(self._fused.outline(row))
 
 
-def _liveliest(p: Punctuation) -> int:
-    """The attribute in which a punctuation is likeliest to fuse with the next one."""
+def liveliest(p: Punctuation) -> int:
+    """The attribute in which a punctuation is likeliest to fuse with the next one; -1 of the end."""
     types = p.schema.attributes
-    return max(p.constrained, key=lambda i: (isinstance(p.patterns[i], Range), types[i].type.discrete, i))
+    return max(p.constrained, default=-1, key=lambda i: (isinstance(p.patterns[i], Range), types[i].type.discrete, i))

@@ -147,6 +147,20 @@ class IntervalSet:
         if len(lows):
             self._columns.append(ordinal_bounds(self.type, lows, highs))
 
+    def update(self, other: IntervalSet) -> None:
+        """Add the values of another set.
+
+        >>> from xmlpunct.types import INT
+        >>> hours = IntervalSet(INT, [pt.constant(INT, 5)])
+        >>> hours.update(IntervalSet(INT, [pt.values(INT, [6, 9])]))
+        >>> print(hours)
+        [5,6] 9
+        """
+        if self._numbered and len(other):
+            self._columns.append(other.bounds)
+        for low, high in zip(other._lows, other._highs, strict=True):
+            self._add(low, high)
+
     def remove(self, pattern: Pattern) -> None:
         """Take out the values that a pattern describes.
 
@@ -187,6 +201,21 @@ class IntervalSet:
         if self._new or self._columns:
             self._fuse()
         return self._firsts, self._lasts
+
+    @property
+    def ends(self) -> Interval | None:
+        """From the first to the last cut; None of a set without values.
+
+        >>> from xmlpunct.types import INT
+        >>> IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).ends
+        ((0, 5, 0), (0, 9, 0))
+        """
+        if not len(self):
+            return None
+        if self._numbered:
+            firsts, lasts = self.bounds
+            return (0, int(firsts[0]), 0), (0, int(lasts[-1]) + 1, 0)
+        return self._lows[0], self._highs[-1]
 
     def intervals(self) -> list[Interval]:
         """The intervals, each from one cut to another.

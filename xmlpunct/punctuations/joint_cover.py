@@ -19,11 +19,10 @@ from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Cut
-from xmlpunct.punctuations.fused import Fused, Part, Past, Row
+from xmlpunct.punctuations.fused import Fused, Part, Past, Row, liveliest
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, Range
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
-from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
 
 
@@ -108,18 +107,23 @@ class JointCover:
     """What punctuations say about the other attributes once, alone or together, they close all ``dropped`` ones.
 
     ``<hour=5, sid=S1>`` and ``<hour=5, sid=S2>`` together close hour 5 once they cover the domain of sid. A punctuation
-    is retained until what is closed, or another punctuation, covers all that it could still contribute to.
+    is retained until what is closed, or another punctuation, covers all that it could still contribute to. What is
+    closed is remembered, fused, while it overlaps a retained one. A batch is taken as a whole: its punctuations are
+    fused first, and what they close is looked for once.
 
-    On several shards (`spread`) what is closed, and every shard has to say, is remembered, fused. When a punctuation
+    On several shards (`spread`) what is closed, and every shard has to say, is remembered for good. When a punctuation
     names this shard's values, what is closed about them is said again, since other shards may not get so far.
+
+    >>> s = Schema.parse("hour INT, done BOOLEAN NOT NULL")
+    >>> joint = JointCover(s, [1])
+    >>> [joint.add([Punctuation.of(s, hour=5, done=done)]) for done in (True, False)]
+    [PunctuationBatch([]), PunctuationBatch([<5, *>])]
     """
 
     def __init__(self, schema: Schema, dropped: Iterable[int]) -> None:
         self.schema, self._dropped = schema, frozenset(dropped)
         self._nullable = frozenset(i for i in self._dropped if schema.attributes[i].nullable)
-        self._open = Fused(schema)
-        self._closed = PunctuationSet(schema)
-        """What they close together, as long as it overlaps a retained one."""
+        self._open, self._closed = Fused(schema), Fused(schema)
         self._past = Past(schema)
         self._ownership = ANYTHING
 
@@ -130,40 +134,51 @@ class JointCover:
     def add(self, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
         """Take punctuations; return those that are now known, each with ``*`` for all dropped attributes."""
         batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None and batch.place not in self._dropped and not len(self._open):
-            if self._ownership.lasting(batch):
-                self._past.update(batch)
-            return batch
+        if batch.place is not None and batch.place not in self._dropped:
+            is_lasting = self._ownership.lasting(batch)
+            if not (is_lasting and len(self._open)):
+                if is_lasting:
+                    self._past.update(batch)
+                self._forget(batch)
+                return batch
         known: dict[Punctuation, None] = {}
         attributes = self.schema.attributes
+        rows: dict[Row, None] = {}
+        heard: list[Punctuation] = []
         for p in self._closing_null(batch):
             said = [i for i in p.constrained if i in self._dropped]
-            if not said and not len(self._open) and not self._ownership:  # the usual case
-                known[p] = None
-                continue
             open_places = [i for i in said if not attributes[i].closed_by(p.patterns[i])]
-            lifted = _without(p, set(said).difference(open_places))
+            lifted = _without(p, set(said).difference(open_places)) if said else p
             if not open_places:
-                fresh = [lifted]
+                known[lifted] = None
             elif any(attributes[i].reach(p.patterns[i]) is EMPTY for i in p.constrained):
                 continue  # it is about no tuple that can come
             else:
                 row = self._open.add(lifted, open_places[0])
                 self._overtake(row, lifted.patterns[row[0]])
-                fresh = [c for c in self._closures(row) if c not in self._closed]
-            known.update(dict.fromkeys(fresh))
-            if self._ownership:
-                known.update(dict.fromkeys(self._recall(p, fresh)))
-            self._forget(fresh)
-        return PunctuationBatch(known)
+                rows[row] = None
+            heard.append(p)
+        for row in rows:
+            if len(self._open.values(row)):
+                known.update(dict.fromkeys(c for c in self._closures(row) if self._is_news(c)))
+        if self._ownership:
+            known.update(dict.fromkeys(self._recall(heard, list(known))))
+        closed = PunctuationBatch(known)
+        self._forget(closed)
+        return closed
+
+    def _is_news(self, c: Punctuation) -> bool:
+        """Whether what was closed before does not imply ``c``, or somebody has to hear it all the same."""
+        return not self._closed.covers(c) or self._ownership.needs(c)
 
     def _overtake(self, new: Row, values: Pattern) -> None:
         """Retain no longer what a new range covers: <S1, (,5]> once <S1, (,6]> is said."""
         outline = self._open.outline(new)
         if not any(isinstance(q, Range) for q in outline.patterns):
             return
-        others = [row for row in self._open if row != new and row[0] == new[0]]
-        for row in others:
+        for row in self._open.near(outline):
+            if row == new or row[0] != new[0]:
+                continue
             other = self._open.outline(row)
             if covers(outline, other) and not self._ownership.needs(self._lifted(other)):
                 known = self._open.values(row)
@@ -171,12 +186,12 @@ class JointCover:
                 if not len(known):
                     self._open.discard([row])
 
-    def _recall(self, p: Punctuation, fresh: list[Punctuation]) -> list[Punctuation]:
-        """What the past says about the values that ``p`` names, and what is new about values named before."""
+    def _recall(self, heard: list[Punctuation], fresh: list[Punctuation]) -> list[Punctuation]:
+        """What the past says about the values that some name, and what is new about values named before."""
         recalled: list[Punctuation | None] = []
-        lifted = self._lifted(p)
-        if lifted not in fresh:
-            recalled += (combine(lifted, q) for q in self._past.overlapping(lifted))
+        for lifted in dict.fromkeys(map(self._lifted, heard)):
+            if lifted not in fresh:
+                recalled += (combine(lifted, q) for q in self._past.overlapping(lifted))
         lasting = [q for q in fresh if self._ownership.lasts(q)]
         if lasting:
             named = [self._lifted(self._open.outline(row)) for row in self._open]
@@ -191,20 +206,14 @@ class JointCover:
     def _closures(self, new: Row) -> list[Punctuation]:
         """The largest punctuations that ``new`` and others close together."""
         outline = self._lifted(self._open.outline(new))
-        rows, outlines = [new], [outline]
-        for row in self._open:
-            if row != new and combine(outline, other := self._lifted(self._open.outline(row))) is not None:
-                rows.append(row)
-                outlines.append(other)
+        rows = [new, *(row for row in self._open.near(outline) if row != new)]
+        outlines = [self._lifted(self._open.outline(row)) for row in rows]
         attributes = self.schema.attributes
-        axes = []
         # All of them have all of any other attribute.
-        said = {i for row in rows for i in (row[0], *self._open.outline(row).constrained)}
-        for i in sorted(said & self._dropped):
-            parts = [self._open.part(row, i) for row in rows]
-            if not _spans(whole(attributes[i]), parts):
-                return []
-            axes.append(Axis(attributes[i], parts))
+        said = {i for row in rows for i in (row[0], *self._open.outline(row).constrained)} & self._dropped
+        if not all(_spans(whole(attributes[i]), self._open, rows, i) for i in said):
+            return []
+        axes = [Axis(attributes[i], [self._open.part(row, i) for row in rows]) for i in sorted(said)]
         everything = (1 << len(rows)) - 1
         if first_open(axes, everything) is not None:
             return []
@@ -239,20 +248,43 @@ class JointCover:
         """``p`` with ``*`` for all dropped attributes."""
         return _without(p, self._dropped)
 
-    def _forget(self, fresh: list[Punctuation]) -> None:
+    def _forget(self, fresh: PunctuationBatch) -> None:
         """Remember what is closed while it overlaps what is retained; drop what it covers."""
-        if not len(self._open):
+        if not len(self._open) or not len(fresh):
             return
-        self._closed.update(fresh)
-        for row in list(self._open):
-            outline = self._lifted(self._open.outline(row))
-            touched = any(combine(c, outline) is not None for c in fresh)
-            if touched and jointly_cover(self._closed.overlapping(outline), outline):
-                self._open.discard([row])
-        outlines = [self._open.outline(row) for row in self._open]
-        self._closed.discard(
-            [c for c in self._closed if all(combine(c, outline) is None for outline in outlines)]
-        )
+        outlines = {row: self._lifted(self._open.outline(row)) for row in self._open}
+        place = fresh.place
+        if place is not None and any(outline.patterns[place] is WILDCARD for outline in outlines.values()):
+            self._closed.extend(fresh)
+            touched = list(outlines)
+        else:
+            near = {c: self._open.near(c) for c in fresh}
+            for c, rows in near.items():
+                if rows:
+                    self._closed.add(c, liveliest(c))
+            touched = list(dict.fromkeys(row for rows in near.values() for row in rows))
+        covered = [
+            row for row in touched if _cover(self._closed, self._closed.near(outlines[row]), outlines[row])
+        ]
+        self._open.discard(covered)
+        for outline in dict.fromkeys(outlines[row] for row in covered):
+            self._discard_closed(outline)
+
+    def _discard_closed(self, outline: Punctuation) -> None:
+        """Forget what is closed there and overlaps nothing that is retained."""
+        for row in self._closed.near(outline):
+            place, patterns = row[0], list(row[1])
+            if place < 0:
+                gone = not self._open.near(self._closed.outline(row))
+            else:
+                values = self._closed.values(row)
+                for pattern in values.overlapping(outline.patterns[place]):
+                    patterns[place] = pattern
+                    if not self._open.near(Punctuation(self.schema, patterns)):
+                        values.remove(pattern)
+                gone = not len(values)
+            if gone:
+                self._closed.discard([row])
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed) + (0 if self._past.complete else len(self._past))
@@ -298,35 +330,37 @@ def jointly_cover(pieces: Iterable[Punctuation], covered: Punctuation) -> bool:
     >>> [jointly_cover(pieces, Punctuation.of(s, hour=hour, sid="(,)")) for hour in ("[3,9]", "*")]
     [True, False]
     """
-    pieces, attributes = list(pieces), covered.schema.attributes
-    if covered in pieces:
-        return True
-    places = sorted({i for piece in pieces for i in piece.constrained})
-    reach = {i: attributes[i].reach(covered.patterns[i]) for i in places}
     fused = Fused(covered.schema)
-    alone: dict[Row, None] = {}  # the rows that constrain one attribute, in the order they came in
-    for piece in pieces:
+    rows = [fused.add(piece, liveliest(piece)) for piece in pieces]
+    return _cover(fused, dict.fromkeys(rows), covered)
+
+
+def _cover(fused: Fused, rows: Iterable[Row], covered: Punctuation) -> bool:
+    """`jointly_cover` by some rows."""
+    attributes = covered.schema.attributes
+    near = Fused(covered.schema)  # the rows, with ``*`` for what has all that is to be covered
+    for place, rest in rows:
         kept = [
-            WILDCARD if q is WILDCARD or pt.covers(q, reach[i]) else q for i, q in enumerate(piece.patterns)
+            WILDCARD if q is WILDCARD or pt.covers(q, attributes[i].reach(covered.patterns[i])) else q
+            for i, q in enumerate(rest)
         ]
-        left = Punctuation(covered.schema, kept)
-        if left.is_everything:
-            return True
-        row = fused.add(left, left.constrained[-1])
-        if len(left.constrained) == 1:
-            alone[row] = None
-    # Asked once: what covers anything before all pieces are in does so afterwards.
-    if any(fused.values(row).covers(reach[row[0]]) for row in alone):
+        if place < 0 or fused.values((place, rest)).covers(attributes[place].reach(covered.patterns[place])):
+            left = Punctuation(covered.schema, kept)
+            if left.is_everything:
+                return True
+            near.add(left, left.constrained[-1])
+        else:
+            near.join((place, tuple(kept)), fused.values((place, rest)))
+    rows = list(near)
+    places = {i for row in rows for i in (row[0], *near.outline(row).constrained)}
+    within = {i: attributes[i].reach(covered.patterns[i]) for i in sorted(places)}
+    alone = [row for row in rows if not near.outline(row).constrained]
+    if any(near.values(row).covers(within[row[0]]) for row in alone):
         return True
-    rows = list(fused)
-    if len(rows) < 2:
+    parts = {i: Part.of(attributes[i], reach) for i, reach in within.items()}
+    if len(rows) < 2 or not all(_spans(part, near, rows, i) for i, part in parts.items()):
         return False
-    axes = []
-    for i in places:
-        parts, within = [fused.part(row, i) for row in rows], Part.of(attributes[i], reach[i])
-        if not _spans(within, parts):
-            return False
-        axes.append(Axis(attributes[i], parts, within=within))
+    axes = [Axis(attributes[i], [near.part(row, i) for row in rows], within=parts[i]) for i in within]
     small = prod(len(axis.cells) for axis in axes) <= _PATIENCE
     return small and first_open(axes, (1 << len(rows)) - 1) is None
 
@@ -336,12 +370,12 @@ def whole(attribute: Attribute) -> Part:
     return Part.of(attribute, attribute.reach(WILDCARD))
 
 
-def _spans(within: Part, parts: Sequence[Part]) -> bool:
-    """A quick no: whether the ends of what is to be covered are among the parts at all."""
-    if within.null and not any(part.null for part in parts):
+def _spans(within: Part, fused: Fused, rows: Sequence[Row], place: int) -> bool:
+    """A quick no: whether the ends of what is to be covered at a place are among some rows at all."""
+    if within.null and not any(row[0] != place and row[1][place] is WILDCARD for row in rows):
         return False
     if not within.intervals:
         return True
     low, high = within.intervals[0][0], within.intervals[-1][1]
-    pieces = [part.intervals for part in parts if part.intervals]
-    return any(p[0][0] <= low for p in pieces) and any(p[-1][1] >= high for p in pieces)
+    ends = [pair for row in rows if (pair := fused.ends(row, place)) is not None]
+    return any(first <= low for first, _ in ends) and any(last >= high for _, last in ends)
