@@ -11,6 +11,7 @@ import polars as pl
 from xmlpunct.changes import AT, DIFF, changes, tuple_of
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
+from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.join_keys import LEFT, SIDES, Equalities, JoinKeys
@@ -18,11 +19,11 @@ from xmlpunct.operators.join_output import JoinOutput
 from xmlpunct.operators.relations.blocked import Blocked
 from xmlpunct.operators.relations.counted import Counted, consolidated
 from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.operators.relations.least import InstantsOf, least_instants
 from xmlpunct.operators.relations.prefixes import OPEN, Prefixes, Sorted, split, with_at
 from xmlpunct.operators.state import Cell, State
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.constants import Constants
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.numbered import Ordinals
 from xmlpunct.punctuations.ownership import Ownership, Ways
@@ -298,39 +299,13 @@ class ChangeJoin(Operator):
 
     def _least(self, side: int, asked: Sequence[Punctuation]) -> list[int]:
         """For each pattern of tuples the least instant that a side retains of them, beyond T's end if none."""
-        schema = self.inputs[side]
-        number = {q: i for i, q in enumerate(asked)}
-        least = np.array([self.instants.last + 1] * len(asked), object)
-        for group in PunctuationSet(schema, (q for q in asked if not q.is_everything)).groups():
-            if isinstance(group, Constants):
-                order = np.array([number[q] for q in group.all()])
-                for first, places in self._instants(side, group):
-                    np.minimum.at(least, order[places], first.astype(object))
-                continue
-            for q in group:
-                one = PunctuationSet(schema, [q])
-                settled, later = self._settled[side], self._later[side]
-                rows = settled.matching(one)
-                found = [*self._first_open(1 - side, settled.take(rows))]
-                found += [*self.instants.ordinals(later.take(later.matching(one), [AT])[AT])]
-                least[number[q]] = min(map(int, found), default=self.instants.last + 1)
-        everything = Punctuation.everything(schema)
-        if everything in number:
-            least[number[everything]] = self._least_of_all(side)
-        return [int(instant) for instant in least]
-
-    def _instants(self, side: int, group: Constants) -> list[tuple[Ordinals, Ordinals]]:
-        """The instants of what a group of constants matches, with the place of the constants in the group."""
-        names, constants = list(group.names), group.constants()
-        settled, later = self._settled[side], self._later[side]
-        parts = []
-        if len(settled):
-            places, rows = settled.probe(constants, names, names)
-            parts.append((self._first_open(1 - side, settled.take(rows)), places))
-        if len(later):
-            places, rows = later.probe(constants, names, names)
-            parts.append((self.instants.ordinals(later.take(rows, [AT])[AT]), places))
-        return parts
+        retained: list[tuple[Arrangement, InstantsOf]] = [
+            (self._settled[side], partial(self._first_open, 1 - side)),
+            (self._later[side], lambda rows: self.instants.ordinals(rows[AT])),
+        ]
+        some = [q for q in asked if not q.is_everything]
+        least = iter(least_instants(some, retained, self.instants.last + 1))
+        return [self._least_of_all(side) if q.is_everything else next(least) for q in asked]
 
     def _least_of_all(self, side: int) -> int:
         """The least instant that a side retains."""

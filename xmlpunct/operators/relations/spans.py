@@ -1,4 +1,4 @@
-"""The least number over each place, of spans of places."""
+"""The least number over each place, of spans of places; and within each span, of places."""
 
 from __future__ import annotations
 
@@ -32,4 +32,23 @@ def least_over(starts: Numbers, ends: Numbers, numbers: Numbers, size: int, none
             halves = least.copy()
             np.minimum(halves[half:], least[:-half], out=halves[half:])
             least = halves
+    return least
+
+
+def least_within(numbers: Numbers, starts: Numbers, ends: Numbers) -> Numbers:
+    """For each span ``[start, end)``, which is not empty, the least of the numbers at its places.
+
+    Each is covered by two of a length that is a power of two. The least within one of these is that of its halves.
+
+    >>> least_within(np.array([7, 5, 9, 6]), np.array([0, 2, 0]), np.array([1, 4, 4])).tolist()
+    [7, 6, 5]
+    """
+    least = np.empty(len(starts), np.int64)
+    levels = np.frexp((ends - starts).astype(np.float64))[1] - 1
+    for level in range(int(levels.max(initial=-1)) + 1):
+        length = 1 << level
+        if level:
+            numbers = np.minimum(numbers[: -length // 2], numbers[length // 2 :])
+        which = np.flatnonzero(levels == level)
+        least[which] = np.minimum(numbers[starts[which]], numbers[ends[which] - length])
     return least
