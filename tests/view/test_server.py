@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -93,6 +94,35 @@ def test_who_looks_sees_the_end() -> None:
             view.finish(stats, "stopped")
         with closing(connection):
             assert b'"state": "stopped"' in answer.read()
+
+
+def test_a_question_is_answered_by_the_run(served: Served) -> None:
+    view, stats, url = served
+    answers: list[tuple[int, str, bytes]] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(url, "/partial")))
+    asking.start()
+    while asking.is_alive():
+        view.show(stats)
+    ((status, _, answer),) = answers
+    assert status == 200
+    assert json.loads(answer) == {
+        "partial": True,
+        "columns": ["hour", "top"],
+        "tuples": 1,
+        "shown": [{"hour": 1, "top": 5}],
+    }
+
+
+def test_a_question_that_fails_does_not_hurt_the_run(served: Served) -> None:
+    view, stats, url = served
+    stats.gauges = None
+    answers: list[tuple[int, str, bytes]] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(url, "/partial")))
+    asking.start()
+    while asking.is_alive():
+        view.show(stats)
+    ((status, _, answer),) = answers
+    assert (status, json.loads(answer)) == (409, {"error": "the run has not begun"})
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:80", "192.0.2.7:8080"])

@@ -23,7 +23,7 @@ from xmlpunct.cli.options import (
 )
 from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import PLACE, TEXT, say
-from xmlpunct.engine.options import RunOptions, XmlForm, parse_size
+from xmlpunct.engine.options import RunOptions, XmlForm, parse_size, parse_time
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
@@ -93,6 +93,11 @@ from xmlpunct.firehose.outline import read_namespaces
     help="Serve a live page of the run there, and /metrics and /healthz (port 0: any).",
 )
 @click.option(
+    "--partial",
+    metavar="TIME",
+    help="Every 10s, say, write what the query would still answer if all inputs ended now, marked as provisional.",
+)
+@click.option(
     "--strict", is_flag=True, help="Stop at the first rejected tuple, and where tuples are overlooked."
 )
 @namespace_option
@@ -116,6 +121,7 @@ def run_command(
     stats: str | None,
     watch: bool,
     http: str | None,
+    partial: str | None,
     strict: bool,
     punct_namespace: str,
     rules: tuple[str, ...],
@@ -143,11 +149,16 @@ def run_command(
         master=master,
         punct_namespace=punct_namespace,
         query_file=query,
+        partial=None if partial is None else parse_time(partial),
     )
     refuse_overlaps(planned, options)
     if watch and output is None and sys.stdout.isatty():
         raise UsageError("--watch needs the terminal for itself: write the results to a file, with -o")
-    counted, stop, told = RunStats(engine), Stop(), True
+    counted, stop, told = (
+        RunStats(engine, watched=watch or http is not None or partial is not None),
+        Stop(),
+        True,
+    )
     with asked_by_signals(stop), shown(planned, options, counted, watch, http) as show:
         try:
             if engine == "local":

@@ -16,6 +16,12 @@ MOST_SLICE_BYTES = 2**30
 """The largest `--slice`. Memory is several times that."""
 
 
+NO_COPY = (
+    "provisional answers (--partial) take --engine local: on Spark the state lies with its workers, "
+    "in a store of which nobody can take a copy between two micro-batches"
+)
+
+
 @dataclass(frozen=True)
 class XmlForm:
     """How XML is written: the names of the root and of a tuple's element, prefixes, and whether for people to read."""
@@ -34,6 +40,7 @@ class RunOptions:
     input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject, and
     ``max_rejects`` where they are too many. ``form`` is how
     XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
+    ``partial`` is the time in seconds from one provisional answer to the next, if any is wanted.
     """
 
     output: str | None = None
@@ -48,6 +55,7 @@ class RunOptions:
     master: str = "local[*]"
     punct_namespace: str = PUNCT_NAMESPACE
     query_file: str | None = None
+    partial: float | None = None
 
     @property
     def guarded(self) -> bool:
@@ -73,3 +81,19 @@ def parse_size(text: str) -> int:
     if size > MOST_SLICE_BYTES:
         raise UsageError(f"{text} is too much for a slice, which is held in memory: 1GiB is the most")
     return size
+
+
+_TIMES = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def parse_time(text: str) -> float:
+    """Seconds from a time such as ``10s``, ``500ms``, ``2m`` or ``1h``. Raises `UsageError`.
+
+    >>> parse_time("500ms"), parse_time("2m")
+    (0.5, 120.0)
+    """
+    parts = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h)\s*", text)
+    seconds = float(parts[1]) * _TIMES[parts[2]] if parts else 0.0
+    if not seconds:
+        raise UsageError(f"{text!r} is no time: write 500ms, 10s, 2m or 1h")
+    return seconds

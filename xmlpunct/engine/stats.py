@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import polars as pl
+
 from xmlpunct.operators import Counters
 from xmlpunct.overlooked import ABSENT, Notice, Overlooked, add, end, notices
 from xmlpunct.slice import Slice
@@ -92,6 +94,9 @@ class Gauges(Protocol):
     def behind(self) -> Mapping[str, int | None]:
         """By input, how many bytes are there that were not read yet; None where nobody knows."""
 
+    def partial(self) -> pl.DataFrame:
+        """What the query would still answer if all its inputs ended now. Raises `UsageError` where that is unknown."""
+
     def done(self) -> Mapping[str, bool]:
         """By input, whether it has been read to its end."""
 
@@ -126,6 +131,8 @@ class RunStats:
 
     judged: dict[str, list[int]] = field(default_factory=dict)
     """How many tuples of each input, a stream from one sender, were judged, and how many of them were rejects."""
+    watched: bool = False
+    """Whether somebody looks at the run, or asks, while nothing comes: then it never waits for long."""
     spoke: dict[str, float] = field(default_factory=dict)
     """When the last punctuation of each input came, in seconds since 1970; of this process alone."""
     gauges: Gauges | None = field(default=None, repr=False, compare=False)

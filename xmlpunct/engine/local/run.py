@@ -11,6 +11,7 @@ from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.spool import Spool, warn_of_growth
 from xmlpunct.engine.local.ledger import Ledger
+from xmlpunct.engine.local.provisional import Provisional
 from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
@@ -63,6 +64,7 @@ def run(
     if options.dataset:
         raise UsageError(f"{options.output} is a dataset directory, which takes --engine spark")
     output, stop = make_output(options, query), stop or Stop()
+    provisional = None if options.partial is None else Provisional(query, options)
     with ExitStack() as opened:
         checkpoint, found, commit = None, None, Commit()
         sources: Mapping[str, Source | Input]
@@ -99,6 +101,9 @@ def run(
                     ledger.take(portion, options.strict)
                     ledger.check()
                     ledger.commit_if_due()
+                    if provisional is not None and provisional.is_due() and not running.ended:
+                        ledger.commit()
+                        provisional.write(running.partial())
                 if on_progress is not None:
                     on_progress(stats)
         except KeyboardInterrupt:

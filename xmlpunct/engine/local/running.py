@@ -75,7 +75,8 @@ class LocalRun:
         self.schema = query.root.schema
         self.stats, self.rejects, self.notices = stats, list[Reject](), list[Notice]()
         stats.guards, stats.gauges = query.guards, self
-        self._pipeline: Pipeline = build(query.root, [s.name for s in query.streams])
+        self._query = query
+        self._pipeline: Pipeline = self._build()
         by_source: dict[int, list[tuple[int, Stream]]] = {}
         for i, stream in enumerate(query.streams):
             by_source.setdefault(id(sources[stream.name]), []).append((i, stream))
@@ -84,12 +85,13 @@ class LocalRun:
         distinct = {id(source): source for source in sources.values()}
         self.bell = threading.Condition()
         self._feeds: list[Feed] = []
+        alone = len(by_source) == 1 and not stats.watched
         for number, (key, streams) in enumerate(by_source.items()):
             given, specs = (
                 distinct[key],
                 [stream.spec(columns_read([query.root], stream)) for _, stream in streams],
             )
-            reader = InputReader(given, specs, namespace, self.bell, alone=len(by_source) == 1)
+            reader = InputReader(given, specs, namespace, self.bell, alone)
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._looked = time.monotonic()
@@ -217,6 +219,14 @@ class LocalRun:
                 setattr(counters, name, saved[operator.number][name])
         self._opened = self.stats.slices > 0
 
+    def partial(self) -> pl.DataFrame:
+        """What the query would still answer if all its inputs ended now: exact, by a copy of the state."""
+        copy, ended = self._build(), [] if self.ended else list(enumerate(self._query.streams))
+        given = [] if self._opened else [copy.open()]
+        copy.restore(self._pipeline.snapshot())
+        given += [copy.push(i, self._end(stream)) for i, stream in ended]
+        return concat(self.schema, given).tuples
+
     def waits(self) -> dict[int, Sequence[int]]:
         """By operator, for each of its inputs, how much of what it retains waits for that input."""
         return {operator.number: operator.waits() for operator in self._pipeline.operators}
@@ -239,6 +249,9 @@ class LocalRun:
         self._look_for_idle([f for f in self._feeds if not f.done])
         for feed in self._feeds:
             feed.reader.close()
+
+    def _build(self) -> Pipeline:
+        return build(self._query.root, [stream.name for stream in self._query.streams])
 
     def _ready(self, candidates: list[Feed]) -> list[Feed]:
         """The candidates that need not be waited for; after a while, none."""

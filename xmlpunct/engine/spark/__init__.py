@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.options import NO_COPY, RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import UsageError
@@ -33,11 +33,13 @@ def run(
     ``session`` is used and left running; without one, one is made on ``options.master`` and stopped.
 
     Raises `SourceError` when a source fails, after committing what came before; with ``options.strict``
-    `StrictError` after the micro-batch with the first reject; `UsageError` if Spark or Java is missing, or
-    the checkpoint belongs to something else.
+    `StrictError` after the micro-batch with the first reject; `UsageError` if Spark or Java is missing, the
+    options ask for what only the local engine does, or the checkpoint belongs to something else.
     """
     if not all(map(_installed, _NEEDED)):
         raise UsageError("the Spark engine is not installed: pip install 'xmlpunct[spark]'")
+    if options.partial is not None:
+        raise UsageError(NO_COPY)
     from xmlpunct.engine.spark.runner import Runner  # Spark is an extra, and takes a while to import
 
     Runner(query, options, stats, on_progress).run(session)

@@ -8,11 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import polars as pl
+
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import behind, silence
+from xmlpunct.engine.options import NO_COPY
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Row
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
+from xmlpunct.errors import UsageError
 from xmlpunct.overlooked import Notice
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
@@ -73,6 +77,10 @@ class RunMetrics:
                 for declared in {self._streams[i].declared for i in given.streams}:
                     left[declared] += behind(given, self._read.get(str(number), 0))
         return left
+
+    def partial(self) -> pl.DataFrame:
+        """Refused: see `NO_COPY`."""
+        raise UsageError(NO_COPY)
 
     def done(self) -> dict[str, bool]:
         """By input, whether it has been read to its end."""

@@ -5,6 +5,7 @@
 ``/events``         each new moment, as server-sent events
 ``/state``          the latest moment, as JSON
 ``/metrics``        the same numbers for Prometheus
+``/partial``        what the query would still answer if all inputs ended now, as JSON
 ``/healthz``        200 while the run goes on or has ended well, 503 once it has failed
 ==================  =====================================================================
 
@@ -26,11 +27,14 @@ from importlib.resources import files
 from types import TracebackType
 from typing import Any
 
+from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.view.drawing import draw
 from xmlpunct.engine.view.moment import Moment, waiting
 from xmlpunct.engine.view.view import View
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import UsageError, XmlPunctError
 
+MOST_SHOWN = 1000
+"""So many tuples of a provisional answer the page is sent."""
 LOOPBACK = "127.0.0.1"
 _BEAT_SECONDS = 5.0
 """After so long without news something is sent, so that a lost connection is noticed."""
@@ -53,6 +57,15 @@ def read_address(text: str) -> tuple[str, int]:
 def as_event(moment: Moment) -> dict[str, Any]:
     """What the page is sent: the moment, its picture, and who waits for whom in words."""
     return moment.as_dict() | {"picture": draw(moment), "waiting": list(waiting(moment))}
+
+
+def _partial_of(stats: RunStats) -> dict[str, Any]:
+    if stats.gauges is None:
+        raise UsageError("the run has not begun")
+    answer = stats.gauges.partial()
+    shown = answer.sort(answer.columns, nulls_last=True).head(MOST_SHOWN)
+    rows = json.loads(shown.write_json()) if shown.height else []
+    return {"partial": True, "columns": answer.columns, "tuples": answer.height, "shown": rows}
 
 
 class ViewServer:
@@ -138,6 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             "/state": self._state,
             "/metrics": self._metrics,
             "/healthz": self._health,
+            "/partial": self._partial,
         }
         if path in pages:
             with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
@@ -174,6 +188,16 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.view.latest.state
         bad = state == "failed"
         self._json(HTTPStatus.SERVICE_UNAVAILABLE if bad else HTTPStatus.OK, {"state": state})
+
+    def _partial(self) -> None:
+        try:
+            answer = self.view.ask(_partial_of)
+        except XmlPunctError as error:
+            self._json(HTTPStatus.CONFLICT, {"error": str(error)})
+        except TimeoutError:
+            self._json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the run is busy, or over"})
+        else:
+            self._json(HTTPStatus.OK, answer)
 
     def _events(self) -> None:
         self._head(HTTPStatus.OK, "text/event-stream", None)

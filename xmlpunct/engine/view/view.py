@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.stats import RunStats
@@ -11,6 +15,9 @@ from xmlpunct.engine.view.moment import Moment, Rates, moment_of, plan_of
 
 REFRESH_SECONDS = 0.25
 """A new moment is made no more often: nobody reads faster."""
+ANSWER_SECONDS = 10.0
+"""So long a question waits for the run to come to it: a large slice, or a micro-batch, goes first."""
+T = TypeVar("T")
 
 
 class View:
@@ -30,6 +37,7 @@ class View:
     def __init__(self, query: Query, engine: str) -> None:
         self._plan, self._rates = plan_of(query), Rates()
         self._made = 0.0
+        self._questions: deque[Callable[[RunStats], None]] = deque()
         self._changed = threading.Condition()
         self._number, self._latest = 0, moment_of(self._plan, RunStats(engine), "starting", Rates())
 
@@ -39,8 +47,27 @@ class View:
         with self._changed:
             return self._latest
 
+    def ask(self, question: Callable[[RunStats], T], seconds: float = ANSWER_SECONDS) -> T:
+        """Have the run's own thread answer a question, between two slices. Raises what that raises; TimeoutError."""
+        asked: Future[T] = Future()
+
+        def answer(stats: RunStats) -> None:
+            if asked.set_running_or_notify_cancel():
+                try:
+                    asked.set_result(question(stats))
+                except BaseException as error:
+                    asked.set_exception(error)
+
+        self._questions.append(answer)
+        try:
+            return asked.result(seconds)
+        finally:
+            asked.cancel()
+
     def show(self, stats: RunStats) -> bool:
         """Take note of where the run stands; whether it was time for that. It may be called for every slice."""
+        while self._questions:
+            self._questions.popleft()(stats)
         now = time.monotonic()
         if now - self._made < REFRESH_SECONDS:
             return False
