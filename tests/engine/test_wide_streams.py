@@ -18,7 +18,8 @@ from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.check import check
 from xmlpunct.firehose.sniff import sniff
 from xmlpunct.firehose.sources import Source
-from xmlpunct.punctuations.joint_cover import Axis, Part, first_open
+from xmlpunct.punctuations.fused import Part
+from xmlpunct.punctuations.grid import Axis, first_open
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema

@@ -22,15 +22,12 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tests.oracle.cql import Case, Checker, Output, Printer, statement
-from tests.oracle.cql.query import Join, width
 from tests.plans.engines import Engine, engine
 from tests.strategies import slice_of
 from xmlpunct.engine.sql import plan
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
-WIDEST = 3
-"""Of a full join with more columns, what the parts promise takes long to combine: each column may be spoken of."""
 SECONDS = 20.0
 """Of CPU, that a query may take in the long form."""
 
@@ -40,8 +37,6 @@ class Planned:
 
     def __init__(self, case: Case) -> None:
         self.case, self.rng = case, random.Random(case.seed)
-        joins = [q for q in self.case.query.walk() if isinstance(q, Join) and q.kind == "full"]
-        self.is_wide = any(width(q, self.case.inputs) > WIDEST for q in joins)
         inputs = self.case.inputs
         self.sql = sql_of(self.case)
         self.root = plan(self.sql).root
@@ -92,7 +87,7 @@ def sql_of(case: Case) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found of a seed: ``right``, ``wide`` (not judged), ``SLOW`` or ``WRONG``, and why."""
+    """What was found of a seed: ``right``, ``SLOW`` or ``WRONG``, and why."""
 
     seed: int
     kind: str
@@ -112,9 +107,8 @@ def judge(seed: int) -> Verdict:
     signal.signal(signal.SIGPROF, _too_slow)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
-        planned = Planned(Case(seed))
-        wrong = None if planned.is_wide else planned.judge()
-        return Verdict(seed, "wide" if planned.is_wide else "WRONG" if wrong else "right", wrong or "")
+        wrong = Planned(Case(seed)).judge()
+        return Verdict(seed, "WRONG" if wrong else "right", wrong or "")
     except TooSlow as error:
         return Verdict(seed, "SLOW", str(error))
     except Exception:

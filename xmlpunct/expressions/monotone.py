@@ -11,7 +11,7 @@ from xmlpunct.expressions.expression import Call, Expression
 from xmlpunct.expressions.program import compiled, facts
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.cuts import Cut, first_value, value_at
-from xmlpunct.punctuations.joint_cover import whole
+from xmlpunct.punctuations.grid import whole
 from xmlpunct.punctuations.pattern import EMPTY, Pattern
 from xmlpunct.schema import Attribute
 from xmlpunct.types import DOUBLE, Type, Value

@@ -11,7 +11,7 @@ import polars as pl
 from xmlpunct.frames import Snapshot, restore, snapshot_of
 from xmlpunct.punctuations.cuts import between, cuts, ends, first_value
 from xmlpunct.punctuations.fused import NULL, Fused, Part, Row
-from xmlpunct.punctuations.joint_cover import Axis, first_open
+from xmlpunct.punctuations.grid import Axis, first_open
 from xmlpunct.punctuations.others import pattern_expression
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, covers, interval
 from xmlpunct.punctuations.punctuation import Punctuation

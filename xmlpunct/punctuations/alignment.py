@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import repeat
 from operator import or_
 from random import Random
 from typing import cast
@@ -16,7 +15,7 @@ from xmlpunct import frames
 from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.fused import Past
-from xmlpunct.punctuations.joint_cover import jointly_cover
+from xmlpunct.punctuations.joint_cover import Closed
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.set import PunctuationSet
@@ -78,7 +77,7 @@ class Alignment:
         """What each input has said and is retained."""
         self.past = [Past(schema) for _ in range(ports)]
         """On several shards, what of the rest each input has said that every shard has to say."""
-        self._met = PunctuationSet(schema)
+        self._met = Closed(schema)
         """The combinations that are remembered."""
         self._everything = Punctuation.everything(schema)
         self._ownership = ANYTHING
@@ -101,7 +100,7 @@ class Alignment:
         tally = self._tallied()
         near = None if tally is None else tally.near(p)
         alone = plain and (self._agree(port, p) if near is None else near == {p: self._every ^ 1 << port})
-        if alone and not self._met.overlapping(p) and not self._recall(port, p):
+        if alone and not self._met.overlaps(p) and not self._recall(port, p):
             # The usual case, made quick: all have said just this, and it overlaps nothing else.
             for i, said in enumerate(self.inputs):
                 if i != port:
@@ -120,12 +119,16 @@ class Alignment:
             self._overtake(port, p)
         heard = near is None or reduce(or_, near.values(), 1 << port) == self._every
         combined = self._combine(port, p) if heard else []
-        fresh = [c for c in (*combined, *self._recall(port, p)) if c not in self._met]
+        fresh = [c for c in (*combined, *self._recall(port, p)) if self._is_news(c)]
         if fresh:
             self._forget(fresh)
-        elif len(self._met) and self._is_covered(self._met.overlapping(p), p):
+        elif len(self._met) and self._met.cover(p):
             self._drop(port, p)
         return fresh
+
+    def _is_news(self, c: Punctuation) -> bool:
+        """Whether what was said before does not imply a combination, or somebody has to hear it all the same."""
+        return not self._met.covers(c) or self._ownership.needs(c)
 
     def _overtake(self, port: int, p: Punctuation) -> None:
         """Retain no longer the ranges that a new one of the same input covers: (,5] once (,6] is said."""
@@ -142,8 +145,8 @@ class Alignment:
             for p in said:
                 retained.discard([h for h in retained.overlapping(p) if covers(p, h)])
         if len(self._met) and not self.ended:
-            near = dict.fromkeys(c for p in said for c in self._met.overlapping(p))
-            self._met.discard(c for c in near if not any(map(self._touches, self.inputs, repeat(c))))
+            for p in said:
+                self._met.leave(p, self._touches)
 
     def _agree(self, port: int, p: Punctuation) -> bool:
         """Whether all other inputs retain ``p``, and nothing else that is retained overlaps it."""
@@ -271,25 +274,22 @@ class Alignment:
 
     def _forget(self, combined: Iterable[Punctuation]) -> None:
         """Remember combinations; drop what they cover, then the combinations that overlap nothing retained."""
-        fresh = self._met.update(combined)
-        doubtful = dict.fromkeys(fresh)
-        for c in fresh:
-            for i, said in enumerate(self.inputs):
-                for h in said.overlapping(c):
-                    if h.is_everything and not c.is_everything:
-                        continue  # every combination overlaps the end, and none but the end covers it
-                    pieces = self._met.overlapping(h)
-                    if self._is_covered(pieces, h):
-                        self._drop(i, h)
-                        doubtful.update(dict.fromkeys(pieces))
-        self._met.discard(
-            c for c in doubtful if not c.is_everything and not any(map(self._touches, self.inputs, repeat(c)))
+        combined = list(combined)
+        self._met.update(combined)
+        near = dict.fromkeys(
+            (i, h) for c in combined for i, said in enumerate(self.inputs) for h in said.overlapping(c)
         )
+        # Every combination overlaps the end, and none but the end covers it.
+        covered = [(i, h) for i, h in near if self._met.cover(h)]
+        for i, h in covered:
+            self._drop(i, h)
+        for p in dict.fromkeys((*combined, *(h for _, h in covered))):
+            self._met.leave(p, self._touches)
 
     @property
     def ended(self) -> bool:
         """Whether all inputs have ended."""
-        return self._everything in self._met
+        return self._met.complete
 
     def waits(self, retained: pl.DataFrame | None = None) -> list[int]:
         """For each input, how many retained tuples the others have closed and it has not.
@@ -306,12 +306,13 @@ class Alignment:
         some = reduce(or_, known)
         return [int((some if mask is None else some & ~mask).sum()) for mask in masks]
 
-    def _touches(self, said: PunctuationSet, c: Punctuation) -> bool:
-        """Whether a combination overlaps what an input retains; on several shards, its end does not count."""
-        return any(not (self.heeds and h.is_everything) for h in said.overlapping(c))
+    def _touches(self, c: Punctuation) -> bool:
+        """Whether a combination overlaps what an input retains; on several shards, an end does not count.
 
-    def _is_covered(self, pieces: list[Punctuation], p: Punctuation) -> bool:
-        return p in pieces if p.is_everything else jointly_cover(pieces, p)
+        The end does, for all that comes after it.
+        """
+        overlaps = (h for said in self.inputs for h in said.overlapping(c))
+        return c.is_everything or any(not (self.heeds and h.is_everything) for h in overlaps)
 
     def __len__(self) -> int:
         """How many punctuations are retained."""

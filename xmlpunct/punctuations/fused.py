@@ -146,6 +146,17 @@ class Fused:
         pieces = Part.of(self.schema.attributes[place], row[1][place]).intervals
         return (pieces[0][0], pieces[-1][1]) if pieces else None
 
+    @property
+    def complete(self) -> bool:
+        """Whether the end is among them."""
+        return (-1, (WILDCARD,) * len(self.schema)) in self._rows
+
+    def overlaps(self, p: Punctuation) -> bool:
+        """Whether some tuple could match one of them together with ``p``."""
+        return any(
+            row[0] < 0 or bool(len(self.values(row).overlapping(p.patterns[row[0]]))) for row in self.near(p)
+        )
+
     def covers(self, p: Punctuation) -> bool:
         """Whether one row has all that ``p`` matches, beside the same patterns or ``*``.
 
@@ -300,4 +311,6 @@ class Past:
 def liveliest(p: Punctuation) -> int:
     """The attribute in which a punctuation is likeliest to fuse with the next one; -1 of the end."""
     types = p.schema.attributes
-    return max(p.constrained, default=-1, key=lambda i: (isinstance(p.patterns[i], Range), types[i].type.discrete, i))
+    return max(
+        p.constrained, default=-1, key=lambda i: (isinstance(p.patterns[i], Range), types[i].type.discrete, i)
+    )

@@ -1,16 +1,10 @@
-"""Punctuations taken together: the first value that they leave open, and what they close together.
-
-A *grid* answers both. Along each attribute (an `Axis`) the bounds of all patterns cut the values that can occur into
-cells. A pattern matches a cell as a whole or not at all, so a finite search decides about all values. Sets of patterns
-are sets of bits.
-"""
+"""Punctuations taken together: what they cover, and what they close, that none of them does alone."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from functools import reduce
-from itertools import accumulate, pairwise
+from itertools import product
 from math import prod
 from operator import and_
 
@@ -18,89 +12,59 @@ from xmlpunct import frames
 from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.cuts import Cut
+from xmlpunct.punctuations.cuts import between
 from xmlpunct.punctuations.fused import Fused, Part, Past, Row, liveliest
+from xmlpunct.punctuations.grid import Axis, first_open, whole
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, Range
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
-from xmlpunct.schema import Attribute, Schema
+from xmlpunct.schema import Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Values between two places, or null; the bits of ``rows`` say which parts contain them all."""
+class Closed(Fused):
+    """What has been closed, fused. It is remembered while it overlaps what somebody retains."""
 
-    low: Cut | None
-    high: Cut | None
-    rows: int
+    def update(self, punctuations: Iterable[Punctuation]) -> None:
+        """Add some, and forget the rows that they cover: <(,5], (,5]> once <(,6], (,9]> is closed."""
+        for p in punctuations:
+            new = self.add(p, liveliest(p))
+            self.discard([row for row in self.near(p) if row != new and self._is_within(row, p)])
 
+    def _is_within(self, row: Row, p: Punctuation) -> bool:
+        """Whether ``p`` covers a row."""
+        place, patterns = row[0], list(row[1])
+        if place >= 0:
+            patterns[place] = between(self.schema.attributes[place].type, *self.values(row).ends)
+        return covers(p, Punctuation(self.schema, patterns))
 
-class Axis:
-    """The cells of one attribute in order of its values, given the part of it that each row has.
+    def cover(self, p: Punctuation) -> bool:
+        """`jointly_cover` by all that is closed; only the end covers the end.
 
-    They cover ``within``, by default all that the schema allows.
-    """
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> closed = Closed(s)
+        >>> closed.update(Punctuation.of(s, hour=hour) for hour in (5, 6, 7))
+        >>> closed.cover(Punctuation.of(s, hour="[5,7]")), closed.cover(Punctuation.of(s, sid="S1"))
+        (True, False)
+        """
+        if p.is_everything:
+            return self.complete
+        return _cover(self, self.near(p), p)
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        parts: Sequence[Part],
-        descending: bool = False,
-        nulls_first: bool = False,
-        within: Part | None = None,
-    ) -> None:
-        self.attribute, self.descending, self.nulls_first = attribute, descending, nulls_first
-        within = whole(attribute) if within is None else within
-        turns: dict[Cut, int] = {}
-        nulls, space = 0, 1 << len(parts)
-        for cut in (cut for interval in within.intervals for cut in interval):
-            turns[cut] = turns.get(cut, 0) ^ space
-        for i, part in enumerate(parts):
-            nulls |= part.null << i
-            for low, high in part.intervals:
-                turns[low] = turns.get(low, 0) ^ (1 << i)
-                turns[high] = turns.get(high, 0) ^ (1 << i)
-        self.cells: list[Cell] = []
-        marks, rows = sorted(turns), 0
-        for low, high in pairwise(marks):
-            rows ^= turns[low]
-            if rows & space:
-                self.cells.append(Cell(low, high, rows ^ space))
-        if descending:
-            self.cells.reverse()
-        if within.null:
-            self.cells.insert(0 if nulls_first else len(self.cells), Cell(None, None, nulls))
-        self.closed = -1
-        """The rows that have every cell."""
-        for cell in self.cells:
-            self.closed &= cell.rows
-
-
-def first_open(axes: Sequence[Axis], rows: int) -> list[int] | None:
-    """The first place of the grid, in lexicographic order, that none of ``rows`` has; None: they have all.
-
-    The place is a path of cells, one per axis. It ends early where no row is left.
-    """
-    if not axes:
-        return None if rows else []
-    closed = [*accumulate((axis.closed for axis in reversed(axes)), and_, initial=-1)][-2::-1]
-    """For each axis the rows that have every cell of all axes behind it."""
-    path, left = [0], [rows]
-    while path:
-        cells, behind = axes[len(path) - 1].cells, closed[len(path) - 1]
-        while path[-1] < len(cells) and left[-1] & cells[path[-1]].rows & behind:
-            path[-1] += 1
-        if path[-1] == len(cells):  # nothing is open here: go on with the next cell of the axis before
-            path.pop()
-            left.pop()
-            path[-1:] = [place + 1 for place in path[-1:]]
-            continue
-        here = left[-1] & cells[path[-1]].rows
-        if not here:
-            return path
-        path.append(0)
-        left.append(here)
-    return None
+    def leave(self, p: Punctuation, is_retained: Callable[[Punctuation], bool]) -> None:
+        """Forget what overlaps ``p``, which is retained no longer, and overlaps nothing else that is."""
+        for row in self.near(p):
+            place, patterns = row[0], list(row[1])
+            if place < 0:
+                gone = not is_retained(self.outline(row))
+            else:
+                values = self.values(row)
+                for pattern in values.overlapping(p.patterns[place]):
+                    patterns[place] = pattern
+                    if not is_retained(Punctuation(self.schema, patterns)):
+                        values.remove(pattern)
+                gone = not len(values)
+            if gone:
+                self.discard([row])
 
 
 class JointCover:
@@ -123,7 +87,7 @@ class JointCover:
     def __init__(self, schema: Schema, dropped: Iterable[int]) -> None:
         self.schema, self._dropped = schema, frozenset(dropped)
         self._nullable = frozenset(i for i in self._dropped if schema.attributes[i].nullable)
-        self._open, self._closed = Fused(schema), Fused(schema)
+        self._open, self._closed = Fused(schema), Closed(schema)
         self._past = Past(schema)
         self._ownership = ANYTHING
 
@@ -162,7 +126,7 @@ class JointCover:
             if len(self._open.values(row)):
                 known.update(dict.fromkeys(c for c in self._closures(row) if self._is_news(c)))
         if self._ownership:
-            known.update(dict.fromkeys(self._recall(heard, list(known))))
+            known.update(dict.fromkeys(self._recall(heard, known)))
         closed = PunctuationBatch(known)
         self._forget(closed)
         return closed
@@ -186,18 +150,19 @@ class JointCover:
                 if not len(known):
                     self._open.discard([row])
 
-    def _recall(self, heard: list[Punctuation], fresh: list[Punctuation]) -> list[Punctuation]:
+    def _recall(self, heard: list[Punctuation], fresh: Collection[Punctuation]) -> list[Punctuation]:
         """What the past says about the values that some name, and what is new about values named before."""
-        recalled: list[Punctuation | None] = []
+        recalled: list[tuple[Punctuation, Punctuation]] = []
         for lifted in dict.fromkeys(map(self._lifted, heard)):
             if lifted not in fresh:
-                recalled += (combine(lifted, q) for q in self._past.overlapping(lifted))
+                recalled += ((lifted, q) for q in self._past.overlapping(lifted))
         lasting = [q for q in fresh if self._ownership.lasts(q)]
         if lasting:
-            named = [self._lifted(self._open.outline(row)) for row in self._open]
-            recalled += (combine(outline, q) for outline in named for q in lasting)
+            named = dict.fromkeys(self._lifted(self._open.outline(row)) for row in self._open)
+            recalled += product(named, lasting)
             self._past.update(lasting)
-        return [c for c in recalled if c is not None and self._ownership.needs(c)]
+        combined = [(combine(p, q), q) for p, q in recalled]
+        return [c for c, q in combined if c is not None and c != q and self._ownership.needs(c)]
 
     def _closing_null(self, punctuations: Sequence[Punctuation]) -> Sequence[Punctuation]:
         """Those with ``*`` wherever null may be: nothing else closes null."""
@@ -259,32 +224,12 @@ class JointCover:
             touched = list(outlines)
         else:
             near = {c: self._open.near(c) for c in fresh}
-            for c, rows in near.items():
-                if rows:
-                    self._closed.add(c, liveliest(c))
+            self._closed.update(c for c, rows in near.items() if rows)
             touched = list(dict.fromkeys(row for rows in near.values() for row in rows))
-        covered = [
-            row for row in touched if _cover(self._closed, self._closed.near(outlines[row]), outlines[row])
-        ]
+        covered = [row for row in touched if self._closed.cover(outlines[row])]
         self._open.discard(covered)
         for outline in dict.fromkeys(outlines[row] for row in covered):
-            self._discard_closed(outline)
-
-    def _discard_closed(self, outline: Punctuation) -> None:
-        """Forget what is closed there and overlaps nothing that is retained."""
-        for row in self._closed.near(outline):
-            place, patterns = row[0], list(row[1])
-            if place < 0:
-                gone = not self._open.near(self._closed.outline(row))
-            else:
-                values = self._closed.values(row)
-                for pattern in values.overlapping(outline.patterns[place]):
-                    patterns[place] = pattern
-                    if not self._open.near(Punctuation(self.schema, patterns)):
-                        values.remove(pattern)
-                gone = not len(values)
-            if gone:
-                self._closed.discard([row])
+            self._closed.leave(outline, lambda c: bool(self._open.near(c)))
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed) + (0 if self._past.complete else len(self._past))
@@ -363,11 +308,6 @@ def _cover(fused: Fused, rows: Iterable[Row], covered: Punctuation) -> bool:
     axes = [Axis(attributes[i], [near.part(row, i) for row in rows], within=parts[i]) for i in within]
     small = prod(len(axis.cells) for axis in axes) <= _PATIENCE
     return small and first_open(axes, (1 << len(rows)) - 1) is None
-
-
-def whole(attribute: Attribute) -> Part:
-    """All values of an attribute that the schema allows, and null if it does."""
-    return Part.of(attribute, attribute.reach(WILDCARD))
 
 
 def _spans(within: Part, fused: Fused, rows: Sequence[Row], place: int) -> bool:

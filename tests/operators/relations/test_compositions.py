@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from tests.operators.relations.changes import KEY, T, change_feeds, count_at
 from tests.operators.relations.test_join import LEFT, MOMENTS, RIGHT
 from tests.strategies import SMALL, Space, Stream, cuts, punctuations_of, slice_of
 from xmlpunct.changes import AT, DIFF, changes
-from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.expression import Absent, Column, Expression, Literal
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators.driver import Edge, Pipeline
 from xmlpunct.operators.iterator import Operator
@@ -92,6 +92,27 @@ class Plan:
         assert weak.names == self.schema(alone).names
         return self.add(Merge([self.schema(alone), self.schema(join)]), alone, join)
 
+    def full(self, a: Node, b: Node, keys: Keys) -> int:
+        """A join B + ANTI(A, B) x nulls + ANTI(B, A) x nulls, with the columns of both."""
+        pairs = self.beside(self.join(a, b, keys), {right: left for left, right in keys}, ())
+        alone = self.beside(self.anti(a, b, keys), {}, [right for _, right in keys])
+        turned = [(right, left) for left, right in keys]
+        others = self.beside(self.anti(b, a, turned), {}, [left for left, _ in keys])
+        return self.add(Merge([self.schema(part) for part in (pairs, alone, others)]), pairs, alone, others)
+
+    def beside(self, source: int, copied: Mapping[str, str], keys: Sequence[str]) -> int:
+        """The columns of both inputs: some copied from another one, and nulls for those that a source has not.
+
+        No pair has null for ``keys``.
+        """
+        known, columns = self.schema(source), list[tuple[str, Expression]]()
+        for x in (x for schema in self.schemas for x in schema if x.name not in (AT, DIFF)):
+            name = copied.get(x.name, x.name)
+            null = (Absent if x.name in keys else Literal)(x.type, True, None)
+            columns.append((x.name, Column(x.type, known[name].nullable, name) if name in known else null))
+        timing = [(name, Column(known[name].type, False, name)) for name in (AT, DIFF)]
+        return self.add(Project(known, [*columns, *timing]), source)
+
     def not_in(self, a: Node, b: Node, x: str, y: str, keys: Keys) -> int:
         """A where x NOT IN (B's y), correlated by ``keys``."""
         unknown, none = (call("IS NULL", Column(INT, True, name)) for name in (x, y))
@@ -121,26 +142,40 @@ def unknown_or_in(e: Tuple, fs: list[Tuple]) -> bool:
     return any(e[1] is None or f[1] is None or e[1] == f[1] for f in fs)
 
 
-Meaning = Callable[[Tuple, list[Tuple]], list[Tuple]]
-"""What a left tuple and those right ones that are there at an instant give."""
+Meaning = Callable[[list[Tuple], list[Tuple]], list[Tuple]]
+"""What the left tuples and the right ones that are there at an instant give."""
+
+
+def each(of_one: Callable[[Tuple, list[Tuple]], list[Tuple]]) -> Meaning:
+    """What each left tuple gives with all right ones."""
+    return lambda es, fs: [t for e in es for t in of_one(e, fs)]
+
+
+def fully(es: list[Tuple], fs: list[Tuple]) -> list[Tuple]:
+    """The full outer join."""
+    pairs = [(*e, *f) for e in es for f in partners(e, fs) or [(None, None)]]
+    return pairs + [(None, None, *f) for f in fs if not partners(f, es)]
+
+
 QUERIES: dict[str, tuple[tuple[Space, Space], Callable[[Plan], int], Meaning]] = {
-    "semi": ((LEFT, RIGHT), lambda p: p.semi(A, B, [("k", "j")]), lambda e, fs: [e] if partners(e, fs) else []),
-    "anti": ((LEFT, RIGHT), lambda p: p.anti(A, B, [("k", "j")]), lambda e, fs: [] if partners(e, fs) else [e]),
-    "exists": ((LEFT, RIGHT), lambda p: p.semi(A, B, []), lambda e, fs: [e] if fs else []),
+    "semi": ((LEFT, RIGHT), lambda p: p.semi(A, B, [("k", "j")]), each(lambda e, fs: [e] if partners(e, fs) else [])),
+    "anti": ((LEFT, RIGHT), lambda p: p.anti(A, B, [("k", "j")]), each(lambda e, fs: [] if partners(e, fs) else [e])),
+    "exists": ((LEFT, RIGHT), lambda p: p.semi(A, B, []), each(lambda e, fs: [e] if fs else [])),
     "left": (
         (LEFT, RIGHT),
         lambda p: p.left(A, B, [("k", "j")]),
-        lambda e, fs: [(*e, f[1]) for f in partners(e, fs)] or [(*e, None)],
+        each(lambda e, fs: [(*e, f[1]) for f in partners(e, fs)] or [(*e, None)]),
     ),
+    "full": ((LEFT, RIGHT), lambda p: p.full(A, B, [("k", "j")]), fully),
     "not in": (
         NULLABLE,
         lambda p: p.not_in(A, B, "n", "m", []),
-        lambda e, fs: [] if unknown_or_in(e, fs) else [e],
+        each(lambda e, fs: [] if unknown_or_in(e, fs) else [e]),
     ),
     "not in, correlated": (
         NULLABLE,
         lambda p: p.not_in(A, B, "n", "m", [("k", "j")]),
-        lambda e, fs: [] if unknown_or_in(e, partners(e, fs)) else [e],
+        each(lambda e, fs: [] if unknown_or_in(e, partners(e, fs)) else [e]),
     ),
 }  # fmt: skip
 
@@ -185,9 +220,8 @@ def results_at(
         for space, feed in zip(spaces, feeds, strict=True)
     )
     results = dict[Tuple, int]()
-    for e in left:
-        for t in meaning(e, right):
-            results[t] = results.get(t, 0) + 1
+    for t in meaning(left, right):
+        results[t] = results.get(t, 0) + 1
     return results
 
 
