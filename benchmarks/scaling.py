@@ -12,7 +12,9 @@
 - ``state``: operators that retain more and more tuples: CPU per slice of 100 tuples and a punctuation that
   closes as many. With 4,000,000 retained a slice takes at most 2.5 times as long as with 10,000 (a join 3 times); the
   sizes are ``--retained``.
-- ``large``: the same operators: CPU of two slices of a million tuples (``--large``) on each input.
+- ``windows``: CPU per slice of 100 tuples, and the promise that their time is over, of operators that retain as many:
+  a session that goes on, and the rows that the frames of OVER reach. The factor is to be at most 1.5.
+- ``large``: the operators of ``state``: CPU of two slices of a million tuples (``--large``) on each input.
 - ``forms``: CPU per punctuation of a constant and of a range, item by item and in slices of 1 MiB: reading them,
   adding them to a set, matching tuples with it, and what three operators do with them. A range costs at most 1.5
   times what a constant does.
@@ -46,6 +48,7 @@ TARGETS = {
     "items_exponent": 1.05,
     "stream_time_per_tuple": 1.1,
     "state_largest_against_smallest": {"join": 3, "others": 2.5},
+    "windows_largest_against_smallest": 1.5,
     "range_against_constant": 1.5,
     "agreement_ms": 10,
 }
@@ -229,8 +232,54 @@ def state(given: Any) -> dict[str, Any]:
             points.append(
                 {"n": n, "cpu_ms": round(1000 * statistics.median(times), 3), "rows": operator.state.rows}
             )
-        smallest, largest = points[0]["cpu_ms"], points[-1]["cpu_ms"]
-        found[name] = {"points": points, "largest_against_smallest": round(largest / smallest, 2)}
+        found[name] = against_smallest(points)
+    return found
+
+
+def against_smallest(points: list[Point]) -> dict[str, Any]:
+    """How much more CPU a slice takes where the most is retained than where the least is."""
+    smallest, largest = points[0]["cpu_ms"], points[-1]["cpu_ms"]
+    return {"points": points, "largest_against_smallest": round(largest / smallest, 2)}
+
+
+def windows(given: Any) -> dict[str, Any]:
+    """CPU milliseconds per slice of windows that reach back over more and more tuples."""
+    from xmlpunct.operators import Over, OverCall, OverFrame, Session, SortKey
+    from xmlpunct.operators.driver import run
+    from xmlpunct.operators.iterator import Operator
+    from xmlpunct.punctuations.punctuation import Punctuation
+    from xmlpunct.schema import Schema
+    from xmlpunct.slice import Slice
+
+    schema = Schema.parse("k INT NOT NULL, v INT, ts INT NOT NULL")
+
+    def over(function: str, n: int) -> Operator:
+        call = OverCall(function, "result", "v", frame=OverFrame("RANGE", -n, 0))
+        return Over(schema, ["k"], [SortKey("ts")], [call])
+
+    def tuples(at: int, count: int) -> Slice:
+        ts = pl.int_range(at, at + count, eager=True)
+        frame = pl.DataFrame({"k": ts * 0, "v": ts * SPREAD % 1000, "ts": ts})
+        return Slice(frame, [Punctuation.of(schema, ts=f"(,{at + count - 1}]")])
+
+    made: dict[str, Callable[[int], Operator]] = {
+        "session": lambda n: Session(schema, "ts", 10, ["k"], "start", "end"),
+        "over sum": lambda n: over("SUM", n),
+        "over max": lambda n: over("MAX", n),
+    }
+    found: dict[str, Any] = {}
+    for name, make in made.items():
+        points: list[Point] = []
+        for n in given.retained:
+            operator, times = make(n), []
+            run(operator, 0, tuples(0, n))
+            for i in range(given.slices):
+                part = tuples(n + i * STEP, STEP)
+                began = time.process_time()
+                run(operator, 0, part)
+                times.append(time.process_time() - began)
+            points.append({"n": n, "cpu_ms": round(1000 * statistics.median(times), 3)})
+        found[name] = against_smallest(points)
     return found
 
 
@@ -388,6 +437,7 @@ def main() -> None:
         ),
     }
     benchmarks["state"] = lambda: state(given)
+    benchmarks["windows"] = lambda: windows(given)
     benchmarks["large"] = lambda: large(given)
     benchmarks["forms"] = lambda: forms(given)
     benchmarks["agreement"] = lambda: agreement(given)

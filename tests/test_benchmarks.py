@@ -68,6 +68,12 @@ def test_scaling_fits_exponents(data: Path) -> None:
         "ranges",
         "output",
         "large",
+        "windows",
+        "--retained",
+        "100",
+        "200",
+        "--slices",
+        "2",
         "--most",
         "20000",
         "--large",
@@ -77,6 +83,7 @@ def test_scaling_fits_exponents(data: Path) -> None:
         assert len(found[name]["points"]) >= 2
         assert isinstance(found[name]["exponent"], float)
     assert found["large"]["dupelim"]["tuples"] == 100
+    assert [p["n"] for p in found["windows"]["session"]["points"]] == [100, 200]
 
 
 def test_latency_counts_all_results() -> None:

@@ -325,9 +325,11 @@ class Arrangement:
                 places, _ = self._equal(group.constants(), index)
                 blocked.update(group.all().take(ascending(places)))
             else:
-                for page in self._pages:
-                    for tuples, _ in page.near(group):
-                        blocked.update(group.matched(tuples))
+                known = len(blocked)
+                for tuples, _ in (part for page in self._pages for part in page.near(group)):
+                    blocked.update(group.matched(tuples))
+                    if len(blocked) == known + len(group):
+                        break
         return blocked
 
     def blocks(self) -> Iterator[pl.DataFrame]:

@@ -21,7 +21,7 @@ from tests.oracle.over import partitions
 from tests.oracle.values import Row
 from tests.oracle.windows import ends, key, leaf
 from xmlpunct.operators import Operator, Over, OverCall, OverFrame, SortKey
-from xmlpunct.operators.over.calls import FUNCTIONS
+from xmlpunct.operators.over.calls import EXTREMES, FUNCTIONS, SUMS
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP
@@ -60,6 +60,18 @@ class Cased:
             call = self.call(i)
             if call.release == first.release and len(self.calls) < 3:
                 self.calls.append(call)
+        if len(self.order) == 1 and rng.random() < 0.3:
+            self.calls = self.sliding()
+
+    def sliding(self) -> list[OverCall]:
+        """Sums, or extremes, of the last instants."""
+        rng, start = self.rng, -self.rng.randint(1, 6) * self.unit
+        functions = rng.choice([SUMS, EXTREMES])
+        numbers = [a.name for a in self.schema if a.type in NUMBERS and a.name != "ts"]
+        return [
+            OverCall(rng.choice(functions), f"r{i}", rng.choice(numbers), frame=OverFrame("RANGE", start, 0))
+            for i in range(rng.randint(1, 2))
+        ]
 
     def call(self, number: int) -> OverCall:
         rng, unit = self.rng, self.rng.choice(["ROWS", "RANGE"])
@@ -192,7 +204,9 @@ def rows_kept(call: OverCall) -> tuple[int, int]:
     [
         (OverCall("LAG", "r", "v", 3), 2 + 3, 0),
         (OverCall("SUM", "r", "v", frame=OverFrame("ROWS", -2, 0)), 2 + 2, 0),
-        (OverCall("SUM", "r", "v", frame=OverFrame("RANGE", -4, 0)), 2 + 4, 0),
+        (OverCall("SUM", "r", "v", frame=OverFrame("RANGE", -4, 0)), 2 + 4, 1),
+        (OverCall("MIN", "r", "v", frame=OverFrame("RANGE", -4, 0)), 2 + 4, 0),
+        (OverCall("MAX", "r", "v", frame=OverFrame("RANGE", -4, 0)), 2 + 1, 0),
         (OverCall("SUM", "r", "v"), 2, 1),
         (OverCall("FIRST_VALUE", "r", "v"), 2, 1),
         (OverCall("DENSE_RANK", "r"), 2, 1),

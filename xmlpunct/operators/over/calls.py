@@ -9,7 +9,8 @@ from xmlpunct.operators.aggregate import Aggregate
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DOUBLE, INT
 
-AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+SUMS, EXTREMES = ("COUNT", "SUM", "AVG"), ("MIN", "MAX")
+AGGREGATES = (*SUMS, *EXTREMES)
 VALUES = ("FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
 """Functions that pick a value of the frame."""
 OFFSETS = ("LAG", "LEAD")
@@ -80,6 +81,11 @@ class Call:
     def is_running(self) -> bool:
         """Whether its frame begins with the partition, so that it needs a summary of the rows that are forgotten."""
         return self.function in FRAMED and self.frame.start is None
+
+    @property
+    def is_sliding(self) -> bool:
+        """Whether its frame is of the instants up to the current one, so that what stays is in all later frames."""
+        return self.frame.unit == "RANGE" and (self.frame.start or 0) < 0 and self.frame.end == 0
 
     @property
     def goes_by_ties(self) -> bool:

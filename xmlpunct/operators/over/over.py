@@ -13,7 +13,7 @@ from xmlpunct.operators.arrangement import Arrangement, distinct
 from xmlpunct.operators.groups import ALL
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.over.calls import END, Call
+from xmlpunct.operators.over.calls import END, EXTREMES, SUMS, Call
 from xmlpunct.operators.over.closed import ClosedPartitions
 from xmlpunct.operators.over.segment import GROUP, ROW, Places, Segment
 from xmlpunct.operators.over.values import PEERS, ROWS, Values
@@ -57,7 +57,13 @@ class Over(Operator):
         assert not others
         self._order, self._by = tuple(order), list(keys) or [ALL]
         self._ties = [a.name for a in schema if a.type.comparable and a.name not in {k.column for k in order}]
-        self._values = [Values(call, i, schema) for i, call in enumerate(calls)]
+        functions = {call.function for call in calls}
+        is_sliding = all(call.is_sliding for call in calls)
+        self._slides = is_sliding and functions <= {*SUMS} and len({call.frame for call in calls}) == 1
+        """Whether the rows that leave the frames are taken off, and those that stay need not be looked at."""
+        self._narrows = is_sliding and functions <= {*EXTREMES}
+        """Whether rows are forgotten once better ones came."""
+        self._values = [Values(call, i, schema, self._slides) for i, call in enumerate(calls)]
         self._rows_before = max(call.rows_before for call in calls)
         instants = max(call.instants_before for call in calls)
         self._instants_before = (
@@ -102,37 +108,31 @@ class Over(Operator):
         keys = distinct(pl.concat([self._waiting.take(waiting, self._by), self._tail.take(tail, self._by)]))
         passed = self.schema.empty()
         if keys.height:
-            passed = self._advance(keys, waiting, self._closed.bounds(closed, keys))
+            if not self._slides:
+                tail = self._tail.probe(keys)[1]
+            passed = self._advance(keys, ascending(tail), waiting, self._closed.bounds(closed, keys))
         if len(ends):  # partitions without any row at hand
             self._summary.remove(self._summary.matching(self._closed.older(ends, 0)))
         return passed
 
-    def _advance(self, keys: pl.DataFrame, waiting: Places, bounds: Ordinals) -> pl.DataFrame:
+    def _advance(self, keys: pl.DataFrame, tail: Places, waiting: Places, bounds: Ordinals) -> pl.DataFrame:
         """Release the final rows of some partitions, which are closed up to ``bounds``."""
-        tail = ascending(self._tail.probe(keys)[1])
-        old, new = self._tail.take(tail), self._waiting.take(waiting)
-        rows = pl.concat([old, new]).with_columns(
-            integers(ROW, np.concatenate([tail, waiting])),
-            integers("$is_new", np.repeat([0, 1], [len(tail), len(waiting)])),
+        numbers = keys.with_columns(integers(GROUP, np.arange(keys.height)))
+        old, new = (
+            join(rows, numbers, self._by, "left", nulls_equal=True, order="left").with_columns(
+                integers(ROW, places)
+            )
+            for rows, places in ((self._tail.take(tail), tail), (self._waiting.take(waiting), waiting))
         )
-        numbers = integers(GROUP, np.arange(keys.height))
-        group = join(
-            rows.select(self._by),
-            keys.with_columns(numbers),
-            self._by,
-            "left",
-            nulls_equal=True,
-            order="left",
-        )
-        segment = Segment(
-            rows.with_columns(group[GROUP]), keys.height, self._order, self._ties, self._closed.instants.type
-        )
+        segment = Segment(old, new, keys.height, self._order, self._ties, self._closed.instants.type)
         for_ever = bounds == self._closed.instants.last
-        is_new = segment.rows["$is_new"].to_numpy() == 1
+        is_new = segment.is_new
         final = is_new & self._is_final(segment, bounds, for_ever)
         released = np.flatnonzero(final)
         known = segment.starts + np.bincount(segment.group[~is_new], minlength=keys.height)
         kept = self._kept(keys)
+        if self._slides:
+            kept = self._summarized(segment, kept, known, segment.starts)
         passed = self._results(segment, kept, known, released)
         gone = segment.rows[released]
         self._pending.lose(self._waiting.remove(np.sort(gone[ROW].to_numpy())))
@@ -205,20 +205,30 @@ class Over(Operator):
             stays |= ~self._is_older(segment, bounds, self._instants_before)
         released = places < next_[group]
         stays &= released & ~for_ever[group]
-        is_old = segment.rows["$is_new"].to_numpy() == 0
+        if self._narrows:
+            stays &= np.logical_or.reduce([values.is_best(segment) for values in self._values])
+        is_old = ~segment.is_new
         self._tail.remove(np.sort(segment.rows[ROW].to_numpy()[is_old & ~stays]))
         self._tail.append(segment.rows[np.flatnonzero(stays & ~is_old)].select(self._tail.empty.columns))
         if not self._none:
             return
         self._summary.remove(ascending(self._summary.probe(keys)[1]))
         left = segment.starts + np.bincount(group[released & ~stays], minlength=keys.height)
+        low, high = (left, segment.ends) if self._slides else (segment.starts, left)
+        summary = self._summarized(segment, kept, low, high)
         columns: dict[str, pl.Series] = {}
         if ROWS in self._none:
             columns[ROWS] = kept[ROWS] + integers("", left - segment.starts)
         if PEERS in self._none:
             fresh = segment.is_first_peer & final
             columns[PEERS] = kept[PEERS] + integers("", np.bincount(group[fresh], minlength=keys.height))
-        for values in self._values:
-            columns |= {c.name: c for c in values.summarized(segment, kept, segment.starts, left)}
-        summary = kept.with_columns(column.alias(name) for name, column in columns.items())
-        self._summary.append(summary.filter(booleans(~for_ever)).select(self._summary.empty.columns))
+        summary = summary.with_columns(column.alias(name) for name, column in columns.items())
+        none = zip(self._none.items(), self._summary.empty.select(*self._none).dtypes, strict=True)
+        says_something = [pl.col(name).ne_missing(pl.lit(value, dtype)) for (name, value), dtype in none]
+        kept = summary.filter(booleans(~for_ever)).filter(pl.any_horizontal(says_something))
+        self._summary.append(kept.select(self._summary.empty.columns))
+
+    def _summarized(self, segment: Segment, kept: pl.DataFrame, low: Places, high: Places) -> pl.DataFrame:
+        """Summaries once the rows from ``low`` to ``high`` are in them, or no more (`Values.summarized`)."""
+        columns = [c for values in self._values for c in values.summarized(segment, kept, low, high)]
+        return kept.with_columns(columns)

@@ -27,18 +27,30 @@ GROUP, ROW = "$group", "$row"
 class Segment:
     """Rows sorted by partition, then by ``order``, then by the ``ties``. Peers are equal in ``order``.
 
-    Its first column, the timestamp, is of ``type_``.
+    The first column of the order, the timestamp, is of ``type_``. Of each partition the ``old`` rows are sorted, and
+    come before the ``new`` ones.
     """
 
     def __init__(
-        self, rows: pl.DataFrame, groups: int, order: Sequence[SortKey], ties: Sequence[str], type_: Type
+        self,
+        old: pl.DataFrame,
+        new: pl.DataFrame,
+        groups: int,
+        order: Sequence[SortKey],
+        ties: Sequence[str],
+        type_: Type,
     ) -> None:
         by = [*order, *(SortKey(name) for name in ties)]
-        self.rows = rows.sort(
+        new = new.sort(
             [GROUP, *(key.column for key in by)],
             descending=[False, *(key.descending for key in by)],
             nulls_last=[True, *(not key.nulls_first for key in by)],
         )
+        rows = pl.concat([old, new])
+        whose = np.argsort(rows[GROUP].to_numpy(), kind="stable")
+        self.rows = rows[whose] if old.height else new
+        self.is_new: Flags = whose >= old.height
+        """Which rows are new."""
         self.group: Places = self.rows[GROUP].to_numpy().astype(np.int64)
         self.starts: Places = np.searchsorted(self.group, np.arange(groups), side="left")
         self.ends: Places = np.searchsorted(self.group, np.arange(groups), side="right")

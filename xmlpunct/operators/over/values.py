@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from xmlpunct.arrow import booleans, floats, integers
+from xmlpunct.arrow import Flags, booleans, floats, integers
 from xmlpunct.operators.aggregate import Accumulator
 from xmlpunct.operators.over.calls import OFFSETS, RANKS, SHARES, VALUES, Call
 from xmlpunct.operators.over.segment import Places, Segment
@@ -23,11 +23,13 @@ ROWS, PEERS = "$rows", "$peers"
 class Values:
     """One call over the partitions of a segment.
 
-    ``kept`` has a row per partition, with the summary of the rows before the segment: the columns that `summary` gives.
+    ``kept`` has a row per partition, with the summary of rows that are not in the segment and in every frame: of those
+    before it, or if it ``slides`` of those that stay. Its columns are those that `summary` gives.
     """
 
-    def __init__(self, call: Call, number: int, schema: Schema) -> None:
+    def __init__(self, call: Call, number: int, schema: Schema, slides: bool = False) -> None:
         self.call, self._schema = call, schema
+        self._has_summary = call.is_running or slides
         self._type = INT if call.argument is None else schema[call.argument].type
         self._a = Accumulator(call.aggregate, self._type, f"${number}")
         self._name = f"${number}.value"
@@ -38,7 +40,7 @@ class Values:
         call, empty = self.call, self._schema.empty()
         if call.function in RANKS:
             return {ROWS: (pl.Int64(), 0), PEERS: (pl.Int64(), 0)}
-        if not call.is_running:
+        if not self._has_summary:
             return {}
         if call.function in VALUES:
             return {ROWS: (pl.Int64(), 0), self._name: (self._type.dtype, None)}
@@ -73,7 +75,7 @@ class Values:
             defaults = segment.rows[call.default].gather(rows)
             return found.zip_with(booleans(there), defaults), None
         low, high = segment.frames(call.frame, rows)
-        before = (kept, group) if call.is_running else None
+        before = (kept, group) if self._has_summary else None
         if call.function in VALUES:
             assert column is not None
             return self._picked(column, low, high, before), None
@@ -85,8 +87,11 @@ class Values:
     def summarized(
         self, segment: Segment, kept: pl.DataFrame, low: Places, high: Places
     ) -> Iterable[pl.Series]:
-        """The summary of each partition once its rows from ``low`` to ``high`` are forgotten too."""
-        if not self.call.is_running:
+        """The summary of each partition once its rows from ``low`` to ``high`` are in it too.
+
+        If ``high`` is before ``low`` they are in it no more.
+        """
+        if not self._has_summary:
             return []
         before = kept, np.arange(kept.height)
         if self.call.function in VALUES:
@@ -138,34 +143,40 @@ class Values:
         return integers("", tile + 1)
 
     def _extreme(self, segment: Segment, low: Places, high: Places, before: Before | None) -> pl.Series:
-        """MIN, MAX: by the ranks of values, of which tables say the extreme of 1, 2, 4, 8... in a row."""
+        """MIN, MAX: by the ranks of values, of which tables say the best of 1, 2, 4, 8... in a row."""
         column = segment.rows[str(self.call.argument)]
         values = column if before is None else pl.concat([column, before[0][self._name]])
-        ranks = values.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
-        least = self.call.function == "MIN"
-        worst = len(values) + 1 if least else 0
-        ranks = np.where(ranks == 0, worst, ranks)
-        best = np.minimum if least else np.maximum
-        found = _extremes(ranks[: len(column)], low, high, worst, best)
+        ranks = self._ranks(values)
+        found = _highest(ranks[: len(column)], low, high)
         if before is not None:
-            found = best(found, ranks[len(column) :][before[1]])
-        by_rank = np.zeros(len(values) + 2, np.int64)
+            found = np.maximum(found, ranks[len(column) :][before[1]])
+        by_rank = np.zeros(len(values) + 1, np.int64)
         by_rank[ranks] = np.arange(len(ranks))
-        there = (found != worst) & (found > 0)
-        return _gathered(values, by_rank[found], there)
+        return _gathered(values, by_rank[found], found > 0)
+
+    def _ranks(self, values: pl.Series) -> NDArray[np.int64]:
+        """How good values are for MIN or MAX: the best has the highest rank, null has 0."""
+        ranks = values.rank("dense", descending=self.call.function == "MIN")
+        return ranks.cast(pl.Int64).fill_null(0).to_numpy()
+
+    def is_best(self, segment: Segment) -> Flags:
+        """Of MIN or MAX: which rows are better than all behind them in their partitions."""
+        ranks = self._ranks(segment.rows[str(self.call.argument)])
+        ranked = ranks + (len(segment.starts) - segment.group) * (len(ranks) + 1)  # partitions lie apart
+        behind = np.maximum.accumulate(ranked[::-1])[::-1]
+        best: Flags = (ranks > 0) & (ranked > np.append(behind[1:], 0))
+        return best
 
 
-def _extremes(
-    ranks: NDArray[np.int64], low: Places, high: Places, worst: int, best: np.ufunc
-) -> NDArray[np.int64]:
-    """The best rank of each frame, ``worst`` of an empty one."""
-    found = np.full(len(low), worst, np.int64)
+def _highest(ranks: NDArray[np.int64], low: Places, high: Places) -> NDArray[np.int64]:
+    """The highest rank of each frame, 0 of an empty one."""
+    found = np.zeros(len(low), np.int64)
     lengths = high - low
     table, width = ranks, 1
     while lengths.size and width <= lengths.max():
         now = np.flatnonzero((lengths >= width) & (lengths < 2 * width))
-        found[now] = best(table[low[now]], table[high[now] - width])
-        table = best(table[: max(len(table) - width, 0)], table[width:])
+        found[now] = np.maximum(table[low[now]], table[high[now] - width])
+        table = np.maximum(table[: max(len(table) - width, 0)], table[width:])
         width *= 2
     return found
 

@@ -138,6 +138,7 @@ class Blocked:
         all_said = self._all_said
         if all_said == self.instants.last:
             self._bounds, self._whose = {}, PunctuationSet(self.schema)
+            self._asked = PunctuationSet(self.schema)
         elif len(self._said) <= 2 * self._purged + 64:
             return
         known = self._said.items()
