@@ -333,3 +333,15 @@ def test_explain_says_what_must_be_promised() -> None:
 def test_explain_warns_of_a_constant_relation_that_may_never_end() -> None:
     text = explain(plan(f"{STREAMS} RSTREAM(SELECT src FROM packet [NOW], domainof WHERE src = ip)"))
     assert "WARNING: the source of domainof may never end" in text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT src, name FROM packet [NOW] LEFT JOIN domainof ON src = ip",
+        "SELECT src, name FROM packet [NOW] FULL JOIN domainof ON src = ip",
+        "SELECT src FROM packet [NOW] WHERE src NOT IN (SELECT ip FROM domainof)",
+    ],
+)
+def test_explain_warns_once_of_a_relation_that_is_read_several_times(query: str) -> None:
+    assert explain(plan(f"{STREAMS} {query}")).count("WARNING") == 1

@@ -74,7 +74,9 @@ class Planned:
     def judge(self) -> str | None:
         """The first thing wrong in two runs, cut in two ways, on as many shards: on 0, in one pipeline."""
         made = engine(self.root, self.names, self.rng.choice([0, 1, 2, 3]))
-        return self.checker.check(*(self.run(running, self.case.slices()) for running in (made, made.fresh())))
+        return self.checker.check(
+            *(self.run(running, self.case.slices()) for running in (made, made.fresh()))
+        )
 
 
 def sql_of(case: Case) -> str:
@@ -132,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             kinds[verdict.kind] += 1
             if verdict.kind in ("WRONG", "SLOW"):
                 print(f"{verdict.kind}: seed {verdict.seed}: {verdict.why}\n{sql_of(Case(verdict.seed))}\n")
-            if n % 1000 == 0 or n == len(seeds):
+            if n % 200 == 0 or n == len(seeds):
                 print(f"{n} queries in {time.monotonic() - start:.0f} s: {dict(kinds)}", flush=True)
     return int(bool(kinds["WRONG"]))
 

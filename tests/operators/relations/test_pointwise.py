@@ -102,12 +102,17 @@ def bounds_beyond(function: str, e: Tuple, closed: int, bounds: list[int], feeds
 
 
 def empty_until(e: Tuple, side: int, run: Run, feeds: list[Stream]) -> int:
-    """Up to which instant an input has no copy of a tuple, if it has none where both inputs have closed it."""
+    """Up to which instant an input has no copy of a tuple; if it has one where both have closed it, its last change."""
     closed = min(closed_up_to(e, ps) for ps in run.punctuations_in)
     if closed == T.last:
         return T.last
     holds = [at for at in (closed, T.lo, *TAU.domain) if at >= closed and count_at(feeds[side], e, at)]
-    return T.last if not holds else T.lo - 1 if holds[0] == closed else holds[0] - 1
+    if holds and holds[0] == closed:
+        instants = [at for at in (T.lo, *TAU.domain) if at <= closed]
+        return max(
+            at for at in instants for feed in feeds if count_at(feed, e, at) != count_at(feed, e, at - 1)
+        )
+    return holds[0] - 1 if holds else T.last
 
 
 def test_changes_are_canonical() -> None:
@@ -148,7 +153,19 @@ def test_the_left_input_is_ahead() -> None:
         1: P(8, (,6], *)                       -> P(8, (,4], *)
         1: P(9, *, *)                          -> P(9, *, *)
         2: P(8, (,7], *)                       -> 8 5 1; P(8, (,3], *); P(8, (,6], *)
-        2: P(7, (,10], *)                      -> 7 1 1; P(7, (,3], *)
-        1: P(7, (,9], *)                       -> 7 9 -1; P(7, (,9], *)
+        2: P(7, (,10], *)                      -> 7 1 1; P(7, (,3], *); P(*, (,1], *)
+        1: P(7, (,9], *)                       -> 7 9 -1; P(7, (,9], *); P(*, (,3], *)
         """,
     )
+
+
+def test_what_is_said_alone_is_so_whichever_input_closes_first() -> None:
+    """A tuple that is there stands in the way of what is open only."""
+    rest = "1: 7 4 1; 8 5 1 ->\n"
+    first = (
+        rest
+        + "1: P(*, (,6], *) -> P(*, (,3], *)\n2: P(7, (,9], *) -> P(7, (,6], *); P(7, (,9], *); P(*, (,4], *)"
+    )
+    last = rest + "2: P(7, (,9], *) -> P(7, (,9], *)\n1: P(*, (,6], *) -> P(7, (,6], *); P(*, (,4], *)"
+    for table in (first, last):
+        check_table(Pointwise([X, X], "intersect", T), table)

@@ -147,7 +147,11 @@ def _not_in(op: NotIn, left: Bag, right: Bag) -> Bag:
     """The tuples of which x NOT IN (the y of those that agree with it) is true, in three-valued logic."""
     holds = relational.not_in(op.x, op.y)
     return Counter(
-        {t: n for t, n in left.items() if holds([t], [u for u in right if relational.partners(t, u, op.keys)])}
+        {
+            t: n
+            for t, n in left.items()
+            if holds([t], [u for u in right if relational.partners(t, u, op.keys)])
+        }
     )
 
 

@@ -22,9 +22,9 @@ _BOUND, _SAID = "$bound", "$said"
 class Alone:
     """What a ``side`` without which there is no result says of the result, ahead of the other side.
 
-    Let it close ``<q, (,b]>``. Where it holds no tuple that matches q now, the result has none up to the instant
-    before the first at which it will hold one (or up to b). This is asked anew for a q only when a change that matches
-    it has been closed.
+    Let it close ``<q, (,b]>``. The result has no tuple that matches q, beyond what is closed of the tuple by both,
+    up to the instant before the first at which the side holds one (or up to b). This is asked anew for a q only when
+    a change that matches it has been closed.
     """
 
     def __init__(self, schema: Schema, sweep: Sweep, side: int, instants: Instants) -> None:

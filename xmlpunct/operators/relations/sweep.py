@@ -20,6 +20,8 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
+_LAST = "$last"
+
 Counts = NDArray[np.int64]
 """How many copies of each tuple there are, or come and go; shape (n,)."""
 
@@ -60,8 +62,9 @@ class Sweep:
         """What is not closed."""
         self._counts = [f"$count{i}" for i in range(inputs)]
         counts = [pl.Series(name, [], pl.Int64()) for name in self._counts]
-        self.counts = Arrangement(self.later.empty[:, self.later.names].hstack(counts), self.later.names)
-        """The counts of the tuples that any input has."""
+        columns = [*counts, self.later.empty[AT].alias(_LAST)]
+        self.counts = Arrangement(self.later.empty[:, self.later.names].hstack(columns), self.later.names)
+        """The counts of the tuples that any input has, and the instant of the last change of them that is closed."""
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -75,14 +78,17 @@ class Sweep:
         return Steps(tuples, after, diffs, self.counts.remove(over))
 
     def empty_until(self, side: int, q: Punctuation, instants: Instants) -> int:
-        """Up to which instant an input that has closed q has no tuple that matches it; before all if it has one now."""
-        asked, nothing = PunctuationSet(self._schema, [q]), instants.lo - 1
-        count, diff = self._counts[side], self.later.diffs[side]
-        if (self.counts.take(self.counts.matching(asked), [count])[count] > 0).any():
-            return nothing
+        """Up to which instant an input that has closed q has no tuple that matches it, where that is not closed.
+
+        Of a tuple that it has, all is closed up to the last change.
+        """
+        asked, count, diff = PunctuationSet(self._schema, [q]), self._counts[side], self.later.diffs[side]
+        there = self.counts.take(self.counts.matching(asked), [count, _LAST])
         later = self.later.take(self.later.matching(asked), [AT, diff])
-        first = later.filter(pl.col(diff) != 0)[AT].min()
-        return instants.last if first is None else instants.type.ordinal(first) - 1
+        has, comes = there.filter(there[count] > 0)[_LAST].min(), later.filter(later[diff] != 0)[AT].min()
+        ends = [] if has is None else [instants.type.ordinal(has)]
+        ends += [] if comes is None else [instants.type.ordinal(comes) - 1]
+        return min(ends, default=instants.last)
 
     def _move(self, gone: pl.DataFrame) -> tuple[pl.DataFrame, list[Counts], list[Counts]]:
         """Closed changes, by tuple and by instant, as `Steps` have them; the counts move on."""
@@ -107,10 +113,12 @@ class Sweep:
             after.append(totals)
             diffs.append(steps)
             left.append(pl.Series(count, totals[ends - 1], pl.Int64()))
+        instants = groups[AT].explode()
+        left.append(instants[ends - 1].alias(_LAST))
         keys = groups[:, names]
         counts = keys.hstack(left)
         self.counts.append(counts.filter(pl.any_horizontal(pl.col(self._counts) != 0)))
-        tuples = keys[np.repeat(np.arange(groups.height), lengths)].hstack([groups[AT].explode()])
+        tuples = keys[np.repeat(np.arange(groups.height), lengths)].hstack([instants])
         return tuples, after, diffs
 
 
