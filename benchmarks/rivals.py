@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from lxml import etree
 
 PUNCT = "{http://www.cse.ogi.edu/dot/niagara/punct}"
 CHUNK = 2**16
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Said = dict[str, Any]
 
@@ -147,6 +149,36 @@ def bytewax_auction(items: str, bids: str) -> Said:
     return {"seconds": seconds, "answer": [(int(number), total) for number, total in found]}
 
 
+def _clock() -> Any:
+    """bytewax's event time in milliseconds, of pairs that begin with it. In order: nothing waits, nothing is late."""
+    from bytewax.operators.windowing import EventClock
+
+    return EventClock(
+        lambda pair: EPOCH + timedelta(milliseconds=pair[0]),
+        wait_for_system_duration=timedelta(0),
+        now_getter=lambda: EPOCH,
+        to_system_utc=lambda _: None,
+    )
+
+
+def bytewax_tumble(path: str, size: str) -> Said:
+    """The number of tuples of each key and window."""
+    from bytewax.operators import windowing as win
+
+    length = int(size)
+
+    def read(element: etree._Element) -> tuple[int, str]:
+        return int(element[2].text or ""), element[0].text or ""
+
+    def build(op: Any, flow: Any, source: Callable[..., Any]) -> Any:
+        tuples = op.input("in", flow, source(path, ("t",), read))
+        windower = win.TumblingWindower(timedelta(milliseconds=length), EPOCH)
+        return win.count_window("count", tuples, _clock(), windower, lambda pair: pair[1]).down
+
+    seconds, found = _bytewax(build)
+    return {"seconds": seconds, "answer": [(int(key), number * length, n) for key, (number, n) in found]}
+
+
 def spark_warehouse(distinct: str, master: str, *folders: str) -> Said:
     """The warehouse query on Spark's own streaming: its xml source, a watermark, and native operators."""
     import tempfile
@@ -193,6 +225,7 @@ PROGRAMS = {
     "lxml-warehouse": lxml_warehouse,
     "bytewax-warehouse": bytewax_warehouse,
     "bytewax-auction": bytewax_auction,
+    "bytewax-tumble": bytewax_tumble,
     "spark-warehouse": spark_warehouse,
 }
 
