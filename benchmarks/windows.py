@@ -56,7 +56,9 @@ TARGETS = {
     "join_time_per_tuple": 1.1,
     "sliding_largest_against_smallest": 2.5,
 }
-DECLARED = "CREATE STREAM {} (k INT NOT NULL, v INT NOT NULL, ts INT NOT NULL) WITH (source = 'in.xml', element = 't'{});"
+DECLARED = (
+    "CREATE STREAM {} (k INT NOT NULL, v INT NOT NULL, ts INT NOT NULL) WITH (source = '-', element = 't'{});"
+)
 TIMED = ", timestamp = 'ts'"
 TUMBLE = (
     "SELECT k, window_start, COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(ts), {}) GROUP BY k, window_start"
@@ -152,9 +154,7 @@ def ranges(given: Any) -> dict[str, Any]:
         seconds["polars"].append(time.process_time() - began)
         for size in given.slices:
             fed = Fed(f"SELECT k, SUM(v) AS total FROM s [RANGE {RANGE}] GROUP BY k", "s")
-            parts = [
-                fed.slice(at, min(at + size, given.range), GROUPS) for at in range(0, given.range, size)
-            ]
+            parts = [fed.slice(at, min(at + size, given.range), GROUPS) for at in range(0, given.range, size)]
             found = [out for part in [*parts, fed.end()] for out in fed.push(part)]
             seconds[str(size)].append(fed.seconds)
             compare(pl.concat(found), theirs)

@@ -22,6 +22,6 @@ def _is_canonical(node: Node) -> bool:
             return True
         case Select(x):
             return _is_canonical(x)
-        case Project(x, columns):  # different tuples stay different
+        case Project(x):  # different tuples stay different
             return {*node.copies.values()} == {*x.schema.names} and _is_canonical(x)
     return False
