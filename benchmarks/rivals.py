@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from lxml import etree
 
 PUNCT = "{http://www.cse.ogi.edu/dot/niagara/punct}"
 CHUNK = 2**16
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Said = dict[str, Any]
 
@@ -147,6 +149,199 @@ def bytewax_auction(items: str, bids: str) -> Said:
     return {"seconds": seconds, "answer": [(int(number), total) for number, total in found]}
 
 
+def _clock() -> Any:
+    """bytewax's event time in milliseconds, of tuples that begin with it. They come in order: nothing is late."""
+    from bytewax.operators.windowing import EventClock
+
+    return EventClock(
+        lambda found: EPOCH + timedelta(milliseconds=found[0]),
+        wait_for_system_duration=timedelta(0),
+        now_getter=lambda: EPOCH,
+        to_system_utc=lambda _: None,
+    )
+
+
+def _never(*states: Any) -> Any:
+    """How two windows are merged, which none of these ever are."""
+    raise AssertionError
+
+
+def bytewax_tumble(path: str, size: str) -> Said:
+    """The number of tuples of each key and window."""
+    from bytewax.operators import windowing as win
+
+    length = int(size)
+
+    def read(element: etree._Element) -> tuple[int, str]:
+        return int(element[2].text or ""), element[0].text or ""
+
+    def build(op: Any, flow: Any, source: Callable[..., Any]) -> Any:
+        tuples = op.input("in", flow, source(path, ("t",), read))
+        windower = win.TumblingWindower(timedelta(milliseconds=length), EPOCH)
+        return win.count_window("count", tuples, _clock(), windower, lambda pair: pair[1]).down
+
+    seconds, found = _bytewax(build)
+    return {"seconds": seconds, "answer": [(int(key), number * length, n) for key, (number, n) in found]}
+
+
+def _bid(auction: etree._Element) -> tuple[int, int, int, int] | None:
+    """The time, auction, bidder and price of a bid in NEXMark's stream."""
+    bidder = auction[0]
+    if bidder.tag != "bidder":
+        return None
+    time, person, price = bidder
+    return (
+        int(time.text or ""),
+        int(auction.get("id", "")),
+        int(person.get("person", "")),
+        int(price.text or ""),
+    )
+
+
+def _bids(op: Any, flow: Any, source: Callable[..., Any], path: str) -> Any:
+    """NEXMark's bids."""
+    return op.filter_map("bids", op.input("in", flow, source(path, ("open_auction",), _bid)), lambda bid: bid)
+
+
+def _newcomer(element: etree._Element) -> tuple[int, str, Any] | None:
+    """A person of NEXMark's stream, or an auction's seller: when it came, who it is, and what is said."""
+    if element.tag == "person":
+        name, _, address, registered = element
+        said: Any = (name.text, address[1].text, address[2].text)
+        return int(registered.text or ""), element.get("id", ""), said
+    if element.get("new") is None:
+        return None
+    said = int(element.get("id", "")), int(element[2].text or "")
+    return int(element[5][0].text or ""), element[0].get("person", ""), said
+
+
+def _newcomers(op: Any, flow: Any, source: Callable[..., Any], path: str) -> Any:
+    """NEXMark's people and auctions, by person and seller."""
+    found = op.input("in", flow, source(path, ("person", "open_auction"), _newcomer))
+    return op.key_on("by", op.filter_map("new", found, lambda new: new), lambda new: new[1])
+
+
+def _seconds(seconds: int) -> timedelta:
+    return timedelta(seconds=seconds)
+
+
+def bytewax_q0(path: str) -> Said:
+    """Pass through."""
+
+    def build(op: Any, flow: Any, source: Callable[..., Any]) -> Any:
+        return op.map("columns", _bids(op, flow, source, path), lambda b: (b[1], b[2], b[3], b[0]))
+
+    return dict(zip(("seconds", "answer"), _bytewax(build), strict=True))
+
+
+def bytewax_q1(path: str) -> Said:
+    """Currency."""
+
+    def build(op: Any, flow: Any, source: Callable[..., Any]) -> Any:
+        return op.map("euros", _bids(op, flow, source, path), lambda b: (b[1], b[2], b[3] * 908 / 1000, b[0]))
+
+    return dict(zip(("seconds", "answer"), _bytewax(build), strict=True))
+
+
+def bytewax_q2(path: str) -> Said:
+    """Selection."""
+
+    def build(op: Any, flow: Any, source: Callable[..., Any]) -> Any:
+        some = op.filter("some", _bids(op, flow, source, path), lambda b: b[1] % 23 == 0)
+        return op.map("columns", some, lambda b: (b[1], b[3]))
+
+    return dict(zip(("seconds", "answer"), _bytewax(build), strict=True))
+
+
+def bytewax_q3(path: str) -> Said:
+    """Local items: each person and the auctions before it wait for each other, and are never forgotten."""
+
+    def step(state: list[Any] | None, new: tuple[int, str, Any]) -> tuple[list[Any], list[Any]]:
+        person, auctions = state or [None, []]
+        said = new[2]
+        if len(said) == 3:
+            return [said, []], [(*said, auction) for auction in auctions if said[2] in ("OR", "ID", "CA")]
+        if said[1] != 10:
+            return [person, auctions], []
+        if person is None:
+            return [None, [*auctions, said[0]]], []
+        return [person, []], [(*person, said[0])] if person[2] in ("OR", "ID", "CA") else []
+
+    def build(op: Any, flow: Any, source: Callable[..., Any]) -> Any:
+        joined = op.stateful_flat_map("join", _newcomers(op, flow, source, path), step)
+        return op.map("columns", joined, lambda pair: pair[1])
+
+    return dict(zip(("seconds", "answer"), _bytewax(build), strict=True))
+
+
+def bytewax_q5(path: str) -> Said:
+    """Hot items: a window counts the bids of all auctions, and gives those that have most."""
+    from bytewax.operators import windowing as win
+
+    def count(counts: dict[int, int], bid: tuple[int, int, int, int]) -> dict[int, int]:
+        counts[bid[1]] = counts.get(bid[1], 0) + 1
+        return counts
+
+    def hottest(found: tuple[str, tuple[int, dict[int, int]]]) -> list[tuple[int, int, int, int]]:
+        number, counts = found[1]
+        most = max(counts.values())
+        start = number * 2000
+        return [(auction, most, start, start + 10_000) for auction, n in counts.items() if n == most]
+
+    def build(op: Any, flow: Any, source: Callable[..., Any]) -> Any:
+        bids = op.key_on("all", _bids(op, flow, source, path), lambda _: "all")
+        windows = win.SlidingWindower(_seconds(10), _seconds(2), EPOCH)
+        counts = win.fold_window("count", bids, _clock(), windows, dict, count, _never, ordered=False)
+        return op.flat_map("hottest", counts.down, hottest)
+
+    return dict(zip(("seconds", "answer"), _bytewax(build), strict=True))
+
+
+def bytewax_q7(path: str) -> Said:
+    """The highest bid of every ten seconds, and those that are as high."""
+    from bytewax.operators import windowing as win
+
+    def higher(best: list[Any], bid: tuple[int, int, int, int]) -> list[Any]:
+        if not best or bid[3] > best[0][3]:
+            return [bid]
+        if bid[3] == best[0][3]:
+            best.append(bid)
+        return best
+
+    def build(op: Any, flow: Any, source: Callable[..., Any]) -> Any:
+        bids = op.key_on("all", _bids(op, flow, source, path), lambda _: "all")
+        windows = win.TumblingWindower(_seconds(10), EPOCH)
+        best = win.fold_window("best", bids, _clock(), windows, list, higher, _never, ordered=False)
+        return op.flat_map(
+            "columns", best.down, lambda found: [(b[1], b[2], b[3], b[0]) for b in found[1][1]]
+        )
+
+    return dict(zip(("seconds", "answer"), _bytewax(build), strict=True))
+
+
+def bytewax_q8(path: str) -> Said:
+    """New users: who came, and began to sell, in one window."""
+    from bytewax.operators import windowing as win
+
+    def meet(state: list[Any], new: tuple[int, str, Any]) -> list[Any]:
+        state[len(new[2]) == 2] = new[2][0]
+        return state
+
+    def named(found: tuple[str, tuple[int, list[Any]]]) -> tuple[int, str, int] | None:
+        person, (number, (name, auction)) = found
+        return None if name is None or auction is None else (int(person), name, number * 10_000)
+
+    def build(op: Any, flow: Any, source: Callable[..., Any]) -> Any:
+        newcomers = _newcomers(op, flow, source, path)
+        windows = win.TumblingWindower(_seconds(10), EPOCH)
+        met = win.fold_window(
+            "meet", newcomers, _clock(), windows, lambda: [None, None], meet, _never, ordered=False
+        )
+        return op.filter_map("columns", met.down, named)
+
+    return dict(zip(("seconds", "answer"), _bytewax(build), strict=True))
+
+
 def spark_warehouse(distinct: str, master: str, *folders: str) -> Said:
     """The warehouse query on Spark's own streaming: its xml source, a watermark, and native operators."""
     import tempfile
@@ -193,6 +388,14 @@ PROGRAMS = {
     "lxml-warehouse": lxml_warehouse,
     "bytewax-warehouse": bytewax_warehouse,
     "bytewax-auction": bytewax_auction,
+    "bytewax-tumble": bytewax_tumble,
+    "bytewax-q0": bytewax_q0,
+    "bytewax-q1": bytewax_q1,
+    "bytewax-q2": bytewax_q2,
+    "bytewax-q3": bytewax_q3,
+    "bytewax-q5": bytewax_q5,
+    "bytewax-q7": bytewax_q7,
+    "bytewax-q8": bytewax_q8,
     "spark-warehouse": spark_warehouse,
 }
 

@@ -151,6 +151,28 @@ def test_a_contender_may_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert cannot["pygixml"] == "crashes on this document"
 
 
+def test_windows_agree_with_polars_and_retain_what_is_open(data: Path) -> None:
+    small = (
+        "--range",
+        "3000",
+        "--slices",
+        "1000",
+        "--length",
+        "2000",
+        "--windows",
+        "200",
+        "400",
+        "--steps",
+        "2",
+    )
+    found = said("windows", data, *small, "--tuples", "3000")
+    assert found["tumble"]["contenders"]["xmlpunct"]["tuples_per_second"] > 0
+    assert found["range"]["slices"]["1000"]["of_polars_speed"] > 0
+    once, *longer = (point["rows_peak"] for point in found["join"]["points"])
+    assert [once, once] == longer
+    assert found["sliding"].keys() == {"SUM, RANGE", "MIN, RANGE", "ROWS", "SUM, OVER", "SESSION"}
+
+
 def test_nexmark_gives_a_figure_for_a_query(data: Path) -> None:
     figures = said("nexmark", data, "--events", "200", "--queries", "q3")["queries"]
     assert figures["q3"]["events_per_second"] > 0

@@ -10,7 +10,7 @@ import pytest
 import xmlpunct
 from xmlpunct.engine.explain import explain
 from xmlpunct.engine.local.run import open_sources, results
-from xmlpunct.engine.plan import Declared, RowsWindow, ToStream, Window
+from xmlpunct.engine.plan import Declared, Pointwise, RowsWindow, ToStream, Window
 from xmlpunct.engine.sql import plan
 from xmlpunct.errors import Reject, SqlError
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -128,6 +128,23 @@ def test_columns_that_nothing_reads_are_dropped_below_windows() -> None:
         "moved.n",
     )
     assert [node.schema.names for node in root.find(Window)] == [("packet.src", "$at", "$diff")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "functions"),
+    [
+        ("SELECT src, COUNT(*) AS n FROM packet [RANGE 3] GROUP BY src", []),
+        ("SELECT SUM(len) AS n FROM packet [RANGE 3] HAVING SUM(len) > 5", []),
+        ("SELECT src, COUNT(*) AS n, src + 1 AS more FROM packet [RANGE 3] GROUP BY src", []),
+        ("SELECT COUNT(*) AS n FROM packet [RANGE 3] GROUP BY src", ["changes"]),  # equal tuples of two groups
+        ("SELECT src, COUNT(*) > 1 AS n FROM packet [RANGE 3] GROUP BY src", ["changes"]),
+        ("SELECT DISTINCT src FROM packet [RANGE 3]", ["distinct"]),
+        ("SELECT src FROM packet [RANGE 3]", ["changes"]),
+        ("SELECT src FROM packet [ROWS 3]", ["changes"]),
+    ],
+)
+def test_changes_are_made_canonical_once(sql: str, functions: list[str]) -> None:
+    assert [node.function for node in plan(STREAMS + sql).root.find(Pointwise)] == functions
 
 
 # What is refused

@@ -12,6 +12,7 @@ from xmlpunct.engine.plan import Node
 from xmlpunct.engine.rule_options import DROP_DUPELIMS, USUAL, Rules
 from xmlpunct.engine.rules.drop_dupelims import drop_dupelims
 from xmlpunct.engine.rules.drop_ignored import drop_ignored
+from xmlpunct.engine.rules.drop_pointwise import drop_pointwise
 from xmlpunct.engine.rules.drop_projects import drop_projects
 from xmlpunct.engine.rules.find_keys import find_keys
 from xmlpunct.engine.rules.flatten_merges import flatten_merges
@@ -35,6 +36,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     push_projects,
     merge_projects,
     drop_dupelims,
+    drop_pointwise,
     prune_columns,
     drop_projects,
 )

@@ -65,13 +65,12 @@ class Retracted:
 
     # What comes in
 
-    def add(self, tuples: pl.DataFrame) -> None:
-        """Take changes of tuples."""
-        self._later.add(self._partials(tuples))
-        for name, values in self._values.items():
-            values.later.add(self._of_value(tuples, name))
-        for a, sums in self._of_tuples.items():
-            sums.later.add(sums.digits(self._of_value(tuples, _argument(a))))
+    def _pieces(self, tuples: pl.DataFrame) -> list[pl.DataFrame]:
+        """What changes of tuples add to each table of later changes."""
+        pieces = [self._partials(tuples)]
+        pieces += [self._of_value(tuples, name) for name in self._values]
+        pieces += [sums.digits(self._of_value(tuples, _argument(a))) for a, sums in self._of_tuples.items()]
+        return pieces
 
     def _partials(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """What changes of tuples add to the sums of their groups."""
@@ -86,15 +85,18 @@ class Retracted:
     # What is closed
 
     def advance(
-        self, closed: PunctuationSet, instants: Instants, first: int | None
+        self, came: pl.DataFrame, closed: PunctuationSet, instants: Instants, first: int | None
     ) -> tuple[Slots, pl.DataFrame]:
-        """The groups move on to where some punctuations close them; the partial aggregates in each slot.
+        """Changes of tuples came, and the groups move on to where some punctuations close them.
+
+        The result is the partial aggregates in each slot.
 
         ``first`` is an instant of the one group without keys, whether it changes there or not.
         """
         apart: list[Values | ExactSums] = [*self._values.values(), *self._of_tuples.values()]
         tables = [self._later, *(part.later for part in apart)]
-        gone = [table.close(closed) for table in tables]
+        fresh = self._pieces(came) if came.height else [table.empty for table in tables]
+        gone = [table.move(piece, closed) for table, piece in zip(tables, fresh, strict=True)]
         changed = pl.concat([rows[:, [*self._names, AT]] for rows in gone])
         if first is not None:
             at = instants.column(AT, np.array([first]))

@@ -47,6 +47,7 @@ class ChangeGroupBy(Operator):
     """
 
     name = "group-by"
+    speaks = True  # `step` leaves to `punctuate` what came
 
     def __init__(
         self, schema: Schema, keys: Sequence[str], aggregates: Sequence[Aggregate], instants: Instants
@@ -58,6 +59,7 @@ class ChangeGroupBy(Operator):
         self._closing = Schema.of([*by, schema[AT]])
         self._places = [schema.index(a.name) for a in self._closing]
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
+        self._came = schema.empty()
         self._accumulators = accumulators(schema, aggregates)
         self._groups = Retracted(schema, keys, self._accumulators)
         self._begun = Cell(
@@ -70,12 +72,12 @@ class ChangeGroupBy(Operator):
         self._joint.spread(Ownership(self.inputs[0], ways, self.sifted))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        self._groups.add(tuples)
+        self._came = tuples  # `punctuate` is next: what the slice closes is not retained
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         closed = PunctuationSet(self._closing, self._joint.add(batch).rebase(self._closing, self._places))
-        passed = self._advance(closed) if len(closed) else self.schema.empty()  # pass, keep
+        passed = self._advance(closed)  # pass, keep
         keys = range(len(self._closing) - 1)
         places = [*keys, *[None] * len(self._accumulators), len(keys), None]
         return passed, closed.all().rebase(self.schema, places)  # prop
@@ -88,7 +90,9 @@ class ChangeGroupBy(Operator):
         begun = self._has_keys or self._begun.value
         begins = not begun and any(self.instants.bound(p.patterns[-1]) >= self.instants.lo for p in closed)
         self._begun.value |= begins
-        slots, states = self._groups.advance(closed, self.instants, self.instants.lo if begins else None)
+        came, self._came = self._came, self._came.clear()
+        first = self.instants.lo if begins else None
+        slots, states = self._groups.advance(came, closed, self.instants, first)
         over = PunctuationSet(self._closing, (p for p in closed if p.patterns[-1] is WILDCARD))
         if len(over):
             self._groups.forget(over)

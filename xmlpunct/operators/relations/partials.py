@@ -39,8 +39,11 @@ class Partials(Arrangement):
 
     def keep(self, rows: pl.DataFrame) -> None:
         """Retain rows that are summed, and whose keys are not retained."""
-        rows = rows[:, self.empty.columns]
-        self.append(rows.filter(pl.any_horizontal(pl.col(self.sums) != 0)))
+        self.append(self._some(rows[:, self.empty.columns]))
+
+    def _some(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows with a sum that is not 0."""
+        return rows.filter(pl.any_horizontal(pl.col(self.sums) != 0))
 
     def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The sums by key, in the order of the last column of the key."""
@@ -61,6 +64,25 @@ class Partials(Arrangement):
             totals = ordered[name].cum_sum()[ends]  # what overflows comes back
             sums.append(totals - totals.shift(1, fill_value=0))
         return ordered.select(self.key)[ends].hstack(sums)
+
+    def move(self, fresh: pl.DataFrame, closed: PunctuationSet) -> pl.DataFrame:
+        """Add what came, and let the rows go that some punctuations match; return them, summed by key.
+
+        What came and is closed is not retained in between, which is most of it where slices are large.
+        """
+        gone = self.close(closed)
+        if not fresh.height:
+            return gone
+        is_closed = closed.mask(fresh).to_numpy()
+        if not is_closed.any():
+            self.add(fresh)
+            return gone
+        if is_closed.all():
+            passing = fresh.select(self.empty.columns)
+        else:
+            self.add(fresh[np.flatnonzero(~is_closed)])
+            passing = fresh[np.flatnonzero(is_closed)].select(self.empty.columns)
+        return self._some(self._summed(pl.concat([gone, passing]) if gone.height else passing))
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the rows go that some punctuations match; return them."""
