@@ -7,14 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.operators.arrangement import UNINDEXED_ROWS, Arrangement
+from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import ascending
-from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_by
+from xmlpunct.operators.relations.slots import Numbers
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
-
-SORTED_ROWS = UNINDEXED_ROWS
-"""So many rows are summed by sorting places: several times as fast."""
 
 
 class Partials(Arrangement):
@@ -43,24 +40,11 @@ class Partials(Arrangement):
         self.append(rows.filter(pl.any_horizontal(pl.col(self.sums) != 0)))
 
     def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """The sums by key, in the order of the last column of the key."""
-        *rest, last = self.key
-        tuples = tuples.select(self.empty.columns)
-        if not rest or tuples[last].dtype != pl.Int64() or tuples.height < SORTED_ROWS:
-            return tuples.group_by(self.key, maintain_order=True).agg(pl.col(self.sums).sum())
-        number, _ = numbered(tuples.select(rest))
-        minor = tuples[last].to_numpy()
-        order = order_by(minor, number)
-        new = begins(minor[order], number[order])
-        ends = np.append(np.flatnonzero(new)[1:], len(new)) - 1
-        ordered = tuples[order]
-        if len(ends) == len(new):
-            return ordered
-        sums = []
-        for name in self.sums:
-            totals = ordered[name].cum_sum()[ends]  # what overflows comes back
-            sums.append(totals - totals.shift(1, fill_value=0))
-        return ordered.select(self.key)[ends].hstack(sums)
+        """The sums by key."""
+        tuples, totals = tuples.select(self.empty.columns), pl.col(self.sums).sum()
+        if not self.key:
+            return tuples.select(totals)
+        return tuples.group_by(self.key, maintain_order=True).agg(totals)  # what overflows comes back
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the rows go that some punctuations match; return them."""
