@@ -5,12 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from xmlpunct.changes import DIFF
-from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.hash_index import ascending
+from xmlpunct.operators.relations.partials import Partials
 
 
-class Counted(Arrangement):
-    """An arrangement whose key is all columns but ``$diff``: of each key it retains the sum, unless it is 0.
+class Counted(Partials):
+    """`Partials` whose key is all columns but ``$diff``.
 
     >>> from xmlpunct.schema import Schema
     >>> from xmlpunct.changes import changes
@@ -25,14 +24,6 @@ class Counted(Arrangement):
 
     def __init__(self, empty: pl.DataFrame) -> None:
         super().__init__(empty, [name for name in empty.columns if name != DIFF])
-
-    def add(self, changes: pl.DataFrame) -> None:
-        """Count some more copies."""
-        fresh = consolidated(changes[:, self.empty.columns])
-        if len(self) and fresh.height:
-            known = self.remove(ascending(self.probe(fresh)[1]))
-            fresh = consolidated(pl.concat([known, fresh])) if known.height else fresh
-        self.append(fresh)
 
 
 def consolidated(changes: pl.DataFrame) -> pl.DataFrame:

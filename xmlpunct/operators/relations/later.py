@@ -5,26 +5,24 @@ from __future__ import annotations
 import polars as pl
 
 from xmlpunct.changes import AT, DIFF, tuple_of
-from xmlpunct.operators.arrangement import Arrangement
-from xmlpunct.operators.hash_index import ascending
-from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.operators.relations.partials import Partials
 from xmlpunct.schema import Schema
 
 ALL = "$all"
 """Stands for the tuple where it has no attributes, since a data frame without columns has no rows."""
 
 
-class Later(Arrangement):
+class Later(Partials):
     """A row for each tuple and instant at which some inputs have changes of it, with the sum of each input's.
 
     >>> from xmlpunct.changes import changes
     >>> from xmlpunct.punctuations.punctuation import Punctuation
+    >>> from xmlpunct.punctuations.set import PunctuationSet
     >>> from xmlpunct.types import INT
     >>> s = changes(Schema.parse("x INT"), INT)
     >>> later = Later(s)
     >>> later.add(s.frame([(7, 1, 1), (7, 3, -1), (7, 3, 1), (7, 5, -1)]))
-    >>> later.close(PunctuationBatch([Punctuation.parse(s, "<*, (,3], *>")])).rows()
+    >>> later.close(PunctuationSet(s, [Punctuation.parse(s, "<*, (,3], *>")])).rows()
     [(7, 1, 1)]
     >>> later.frame.rows()
     [(7, 5, -1)]
@@ -43,18 +41,7 @@ class Later(Arrangement):
         """Take changes of an input."""
         none = pl.lit(0, dtype=pl.Int64())
         diffs = [(pl.col(DIFF) if i == port else none).alias(name) for i, name in enumerate(self.diffs)]
-        fresh = self._consolidated(keyed(tuples).select(*self.key, *diffs))
-        known = self.remove(ascending(self.probe(fresh)[1]))
-        self.append(self._consolidated(pl.concat([known, fresh])) if known.height else fresh)
-
-    def _consolidated(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """The changes of each tuple at each instant as one."""
-        sums = tuples.group_by(self.key, maintain_order=True).agg(pl.col(self.diffs).sum())
-        return sums.filter(pl.any_horizontal(pl.col(self.diffs) != 0))
-
-    def close(self, closed: PunctuationBatch) -> pl.DataFrame:
-        """Let the changes go that some punctuations match; return them."""
-        return self.remove(self.matching(PunctuationSet(self.schema, closed)))
+        super().add(keyed(tuples).select(*self.key, *diffs))
 
 
 def keyed(tuples: pl.DataFrame) -> pl.DataFrame:

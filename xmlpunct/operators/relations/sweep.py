@@ -73,7 +73,7 @@ class Sweep:
 
     def close(self, closed: PunctuationBatch) -> Steps:
         """Let the changes go that some punctuations match; the counts move on to there, or go at the tuple's end."""
-        tuples, after, diffs = self._move(self.later.close(closed))
+        tuples, after, diffs = self._move(self.later.close(PunctuationSet(self._schema, closed)))
         over = self.counts.matching(PunctuationSet(self._schema, for_ever(closed)))
         return Steps(tuples, after, diffs, self.counts.remove(over))
 

@@ -19,6 +19,7 @@ from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
 
 
@@ -113,7 +114,7 @@ class _Deltas(_Teller):
         self._sign = sign
 
     def tell(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
-        closed = self.later.close(batch)
+        closed = self.later.close(PunctuationSet(self.later.schema, batch))
         copies = closed[self.later.diffs[0]].to_numpy() * self._sign
         copies[~self.instants.within(self.instants.ordinals(closed[AT]))] = 0
         return closed[np.repeat(np.arange(closed.height), np.maximum(copies, 0))], batch
@@ -128,7 +129,7 @@ class _States(_Teller):
         self.parts = {"there": self._repeated}
 
     def tell(self, batch: PunctuationBatch) -> tuple[pl.DataFrame, PunctuationBatch]:
-        closed = self.later.close(batch)
+        closed = self.later.close(PunctuationSet(self.later.schema, batch))
         told = self._repeated.tell(
             closed, self._repeated.due(batch), lambda tuples: closed_bounds(batch, tuples, self.instants)
         )
@@ -154,7 +155,7 @@ class _Repeating(_Teller):
         if not len(known):
             return self.later.empty, known
         bound = max(self.instants.bound(p.patterns[self._at]) for p in known)
-        closed = self.later.close(known)
+        closed = self.later.close(PunctuationSet(self.later.schema, known))
         instants = self.instants.ordinals(closed[AT])
         changed = instants[self.instants.within(instants)]
         last = int(changed.max()) if len(changed) else self.instants.lo
