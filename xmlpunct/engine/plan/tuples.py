@@ -182,6 +182,10 @@ class Project(Unary):
             for port, source in self.carries(name)
         ]
 
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        read = {c for name, e in self.columns if wanted is None or name in wanted for c in e.columns()}
+        return [read.union(c for name, e in self.derived if name in read for c in e.columns())]
+
     def partition_choices(self) -> list[Choice] | None:
         if not self.derived:
             return None
