@@ -101,7 +101,7 @@ class Unnest(Unary):
         return [(0, name)] if name in self.input.schema else []
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [wanted]
+        return [None if wanted is None else {name for name in wanted if name in self.input.schema}]
 
     def partition_choices(self) -> None:
         return None
