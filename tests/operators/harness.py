@@ -113,7 +113,8 @@ def drive(
             unsaid, said = _split(unsaid, lambda t: set_match(t, output.punctuations))  # noqa: B023
             too_much = [t for t in said if not promised(t)]
             assert not too_much, f"slice {number} promises too much: no {too_much[0]}"
-            owed = [t for t in unsaid if promised(t)]
+            owes = (oracle.owes or oracle.cprop)(ports)
+            owed = [t for t in unsaid if owes(t)]
             assert not owed, f"slice {number} owes a promise: no {owed[0]}"
         kept = sum(map(len, oracle.ckeep(ports)))
         if number < len(pieces) - 1:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
 from tests.oracle import relational
-from tests.strategies import FLAG, SIGNED, SPECIAL, Space, Stream, streams
+from tests.strategies import FLAG, SIGNED, SPECIAL, Pool, Space, Stream, streams
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.functions import call
 from xmlpunct.punctuations.punctuation import Tuple
@@ -44,6 +45,11 @@ class Case:
         return lambda t, u: None if t[i] is None or u[j] is None else t[i] < u[j]
 
     @property
+    def conceivable(self) -> list[list[Tuple]]:
+        """For each side all tuples that may come."""
+        return conceivable_of(self.spaces)
+
+    @property
     def spaces(self) -> tuple[Space, Space]:
         return self.left, self.right
 
@@ -61,6 +67,14 @@ class Case:
         if kind != "inner":
             found += [u for t in left for u in one([t], [])] + [u for t in right for u in one([], [t])]
         return random.Random(0).sample(found, min(most, len(found)))
+
+
+_BEYOND = {SIGNED: Pool("beyond signed", INT, SIGNED.constants, tuple(range(-3, 5)))}
+
+
+def conceivable_of(spaces: Iterable[Space]) -> list[list[Tuple]]:
+    """For each space all tuples, with values beyond those that are drawn."""
+    return [replace(s, pools=tuple(_BEYOND.get(p, p) for p in s.pools)).tuples() for s in spaces]
 
 
 CASES = (

@@ -15,12 +15,13 @@ from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.schema import Schema
 
 
-def make(case: Case, kind: str) -> Join:
-    return Join(case.left.schema, case.right.schema, case.keys, kind, case.expression)
+def make(case: Case, kind: str, combines: bool = False) -> Join:
+    return Join(case.left.schema, case.right.schema, case.keys, kind, case.expression, combines)
 
 
-def expected(case: Case, kind: str) -> oracle.Oracle:
-    return oracle.join(case.left.schema, case.right.schema, case.keys, kind, case.condition)
+def expected(case: Case, kind: str, combines: bool = False) -> oracle.Oracle:
+    schemas = case.left.schema, case.right.schema
+    return oracle.join(*schemas, case.keys, kind, case.conceivable, case.condition, combines)
 
 
 @pytest.mark.parametrize("kind", PRESERVED)
@@ -31,8 +32,9 @@ def test_against_the_oracle(case: Case, kind: str) -> None:
     @FEWER
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
-        inputs = data.draw(case.streams())
-        tally.add(*drive_twice(data, lambda: make(case, kind), expected(case, kind), inputs, probes))
+        inputs, combines = data.draw(case.streams()), data.draw(st.booleans())
+        judge = expected(case, kind, combines)
+        tally.add(*drive_twice(data, lambda: make(case, kind, combines), judge, inputs, probes))
 
     check()
     if case.keys:
@@ -48,7 +50,7 @@ def test_against_the_oracle(case: Case, kind: str) -> None:
 def test_the_invariants_are_sound(case: Case, kind: str, data: st.DataObject) -> None:
     widths = len(case.left.schema), len(case.right.schema)
     operation = relational.join(kind, widths, case.places, case.condition)
-    assert_sound_behind(data.draw(case.streams()), expected(case, kind), operation, case.spaces)
+    assert_sound_behind(data.draw(case.streams()), expected(case, kind, True), operation, case.spaces)
 
 
 def table(kind: str, text: str) -> Join:

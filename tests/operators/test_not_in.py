@@ -27,7 +27,7 @@ def make(case: Case) -> NotIn:
 
 
 def expected(case: Case) -> oracle.Oracle:
-    return oracle.not_in(case.left.schema, case.right.schema, *case.keys[0])
+    return oracle.not_in(case.left.schema, case.right.schema, *case.keys[0], case.conceivable)
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)

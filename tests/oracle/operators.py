@@ -33,12 +33,14 @@ class Oracle:
     - ``cpass``: the bag of tuples that it has output;
     - ``cprop``: what it has promised, as a predicate: whether a tuple of the output schema is one that its
       punctuations so far match. Which punctuations say so is left to the operator;
-    - ``ckeep``: for each port, the tuples that it may still retain.
+    - ``ckeep``: for each port, the tuples that it may still retain;
+    - ``owes``: of ``cprop``, what it must have promised, if that is less.
     """
 
     cpass: Callable[[Ports], list[Row]]
     cprop: Callable[[Ports], Promise]
     ckeep: Callable[[Ports], list[list[Row]]]
+    owes: Callable[[Ports], Promise] | None = None
 
 
 def match(t: Row, p: Punctuation) -> bool:

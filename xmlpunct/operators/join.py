@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
@@ -9,11 +11,12 @@ from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
+from xmlpunct.operators.join_inputs import JoinInputs
 from xmlpunct.operators.join_keys import SIDES, Equalities, JoinKeys
 from xmlpunct.operators.join_output import JoinOutput
 from xmlpunct.operators.preserved import preserved_sides
 from xmlpunct.operators.state import Cell, State
-from xmlpunct.operators.two_inputs import TwoInputs
+from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -21,7 +24,7 @@ from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
 
-class Join(TwoInputs):
+class Join(JoinInputs):
     """Pairs the tuples of two inputs that agree on k, and satisfy ``residual`` if there is one.
 
     - cpass   = [(t1, t2) | t1.k = t2.k, residual(t1, t2)], and a preserved side's tuple with nulls once the
@@ -29,6 +32,7 @@ class Join(TwoInputs):
     - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
     - cprop   = modPs1(setNomatchPs(ts1', ps1)) ++ modPs2(setNomatchPs(ts2', ps2)) (`JoinOutput`), where ts'
       is retained after keep; and what `Preserved` says of a preserved side
+    - with ``combines`` also setCombine(modPs1(ps1), modPs2(ps2)), at once: both parts of a pair that matches have come
 
     A tuple whose k the other input has closed is paired and not stored; neither is one with a null in k.
 
@@ -51,24 +55,29 @@ class Join(TwoInputs):
         keys: Equalities,
         kind: str = "inner",
         residual: Expression | None = None,
+        combines: bool = False,
     ) -> None:
         inputs = left, right
-        self.keys, self.residual = JoinKeys(inputs, keys), residual
-        self._output = JoinOutput(inputs, self.keys, kind)
+        k = JoinKeys(inputs, keys)
+        self._output = JoinOutput(inputs, k, kind)
         retained = [  # a preserved side has two: first tuples without a partner so far
             [Arrangement(schema.empty(), names) for _ in range(1 + preserved)]
-            for schema, names, preserved in zip(inputs, self.keys.names, self._output.preserved, strict=True)
+            for schema, names, preserved in zip(inputs, k.names, self._output.preserved, strict=True)
         ]
-        super().__init__(inputs, self._output.schema, self.keys.alignment, inputs, retained)
+        super().__init__(inputs, self._output.schema, k, residual, inputs, retained)
         self._preserved = preserved_sides(self.keys, self._output, self.pending)
         past = {f"past{side}": preserved.past for side, preserved in self._preserved.items()}
         self._ended = Cell(0)  # bit by side
-        self.state = State(**self.sides, ended=self._ended, **past)
+        self._both = Alignment(self.schema, 2) if combines else None
+        both = {} if self._both is None else {"both": self._both}
+        self.state = State(**self.sides, ended=self._ended, **past, **both)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
         for preserved in self._preserved.values():
             preserved.spread(ways, self.ownership, self.sifted)
+        if self._both is not None:
+            self._both.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         null, other, output = self.keys.has_null(port, tuples), 1 - port, list[pl.DataFrame]()
@@ -104,7 +113,18 @@ class Join(TwoInputs):
         for side, preserved in self._preserved.items():
             combined = preserved.combined(free[side], closed, met.get(side))
             promised.append(self._output.said(side, combined))
+        if self._both is not None:
+            promised.append(self._combined(self._both, port, batch, promised[: len(SIDES)]))
         if len(self._preserved) == 2 and self._ended.value == 0b11 and not self.state.rows:
             promised = promised if self.ownership else []
             promised.append(PunctuationBatch([Punctuation.everything(self.schema)]))
         return passed, PunctuationBatch.union(promised)
+
+    def _combined(
+        self, both: Alignment, port: int, batch: PunctuationBatch, said: Sequence[PunctuationBatch]
+    ) -> PunctuationBatch:
+        """setCombine(modPs1(ps1), modPs2(ps2)), of those that have not been ``said`` by themselves."""
+        combined = both.update(port, self._output.said(port, batch))
+        for side in SIDES:
+            both.discard(side, said[side])
+        return combined

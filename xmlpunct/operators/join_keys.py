@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
 
 import polars as pl
 
+from xmlpunct.expressions.exclusions import outside
+from xmlpunct.frames import any_of
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Attribute, Schema
 
 LEFT, RIGHT = SIDES = 0, 1
@@ -43,12 +46,25 @@ class JoinKeys:
             for i, (a, b) in enumerate(pairs)
         )
         self.alignment = Alignment(self.schema, 2)
+        self._never = [PunctuationSet(self.schema, self._outside(inputs[port], port)) for port in SIDES]
+
+    def _outside(self, schema: Schema, port: int) -> Iterator[Punctuation]:
+        """Punctuations over k about what an input's declared domains leave out."""
+        for name, key in zip(self.names[port], self.schema.names, strict=True):
+            yield from outside(self.schema, key, schema[name].domain)
 
     def spread(self, ways: Ways, sifted: bool) -> None:
-        """As `Operator.spread`. ``ways`` have names of either input; those of keys alone count."""
-        keys = {n: key for names in self.names for n, key in zip(names, self.schema.names, strict=True)}
-        mine = [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]
-        self.alignment.spread(Ownership(self.schema, mine, sifted))
+        """As `Operator.spread`."""
+        self.alignment.spread(Ownership(self.schema, self._renamed(ways, self.schema.names), sifted))
+
+    def ways_of(self, port: int, ways: Ways) -> Ways:
+        """Ways by keys as ones by an input's names of them."""
+        return self._renamed(ways, self.names[port])
+
+    def _renamed(self, ways: Ways, to: Sequence[str]) -> Ways:
+        """``ways`` have names of either input; those of keys alone count."""
+        keys = {n: key for names in self.names for n, key in zip(names, to, strict=True)}
+        return [[keys[name] for name in way] for way in ways if keys.keys() >= set(way)]
 
     def closed(self, port: int, p: Punctuation) -> PunctuationBatch:
         """What an input has closed that overlaps a punctuation of the other one."""
@@ -56,23 +72,20 @@ class JoinKeys:
         current = self.alignment.inputs[port].overlapping(over)
         return PunctuationBatch([*current, *self.alignment.past[port].overlapping(over)])
 
-    def closings(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
-        """joinPs: those that close values of k, as punctuations over k."""
-        return batch.closing(self.places[port]).rebase(self.schema, self.places[port])
-
     def add(self, port: int, closed: PunctuationBatch) -> None:
-        """Remember what an input has closed: its new `closings`. Once the other one has ended nobody asks for them."""
+        """Remember what an input has closed: new ones over k. Nobody asks once the other one has ended."""
         if not self.alignment.heeds and self.alignment.passes(port):
             closed = PunctuationBatch([Punctuation.everything(self.schema)] if closed.has_end else [])
         self.alignment.update(port, closed)
 
     def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
-        """For each tuple of input ``of``, whether input ``port`` has closed its k."""
-        closed = self.alignment.inputs[port]
-        if not len(closed) or not self.schema.names:  # without attributes only everything can be closed
-            return pl.Series([bool(len(closed))]).new_from_index(0, tuples.height)
+        """For each tuple of input ``of``, whether input ``port`` has closed its k, or never has it."""
+        closed = [said for said in (self.alignment.inputs[port], self._never[port]) if len(said)]
+        if not closed or not self.schema.names:  # without attributes only everything can be closed
+            return pl.Series([bool(closed)]).new_from_index(0, tuples.height)
         named = zip(self.names[of], self.schema.names, strict=True)
-        return closed.mask(tuples.with_columns(pl.col(name).alias(key) for name, key in named))
+        keys = tuples.with_columns(pl.col(name).alias(key) for name, key in named)
+        return any_of([said.mask(keys) for said in closed], tuples.height)
 
     def moved(self, over: PunctuationBatch, schema: Schema, port: int) -> PunctuationBatch:
         """Punctuations over k as ones of a schema with an input's names of k."""

@@ -7,15 +7,15 @@ import polars as pl
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
+from xmlpunct.operators.join_inputs import JoinInputs
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.operators.state import Cell, State
-from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
 
-class NotIn(TwoInputs):
+class NotIn(JoinInputs):
     """Passes a left tuple whose ``left_column`` is certainly none of the values of ``right_column``.
 
     A null on the right makes every comparison unknown, so nothing passes; a null on the left passes only if
@@ -38,11 +38,11 @@ class NotIn(TwoInputs):
     speaks = True  # a right tuple that comes may free a punctuation
 
     def __init__(self, left: Schema, right: Schema, left_column: str, right_column: str) -> None:
-        self.keys = JoinKeys((left, right), [(left_column, right_column)])
+        keys = JoinKeys((left, right), [(left_column, right_column)])
         self._waiting = Arrangement(left.empty(), [left_column])
         self._values = Arrangement(right.empty().select(right_column), [right_column])
         schemas, retained = (left, Schema.of([right[right_column]])), ([self._waiting], [self._values])
-        super().__init__((left, right), left, self.keys.alignment, schemas, retained)
+        super().__init__((left, right), left, keys, None, schemas, retained)
         self._empty, self._ended = Cell(True), Cell(False)
         self.state = State(**self.sides, empty=self._empty, ended=self._ended)
 
@@ -99,7 +99,7 @@ class NotIn(TwoInputs):
         return bool(len(self._values)) and bool(self._values.has(self._null).item())
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        passed, closed = self.schema.empty(), self.keys.closings(port, batch)
+        passed, closed = self.schema.empty(), self.closings(port, batch)
         if port == LEFT:
             self.close(RIGHT, self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))  # keep
             self.pending[LEFT].add(batch)

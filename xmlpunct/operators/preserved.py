@@ -1,4 +1,4 @@
-"""A preserved side of an outer join: its punctuations, combined with what the other input has closed."""
+"""A preserved side of a join: its punctuations, combined with what the other input has closed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from xmlpunct.punctuations.fused import Past
 from xmlpunct.punctuations.ownership import ANYTHING, Ownership, Ways
 from xmlpunct.punctuations.pattern import Constant
 from xmlpunct.punctuations.punctuation import Punctuation, combine
+from xmlpunct.schema import Schema
 
 Met = tuple[Punctuation, Punctuation]
 """A punctuation of the side, and its combination with what the other input has closed."""
@@ -19,20 +20,27 @@ Met = tuple[Punctuation, Punctuation]
 
 def preserved_sides(keys: JoinKeys, output: JoinOutput, pending: Sequence[Pending]) -> dict[int, Preserved]:
     """The preserved sides of a join; ``pending`` are the punctuations of both sides that wait."""
-    return {s: Preserved(s, keys, output, pending[s]) for s in SIDES if output.preserved[s]}
+    return {
+        s: Preserved(s, keys, output.schema, output.places[s], pending[s])
+        for s in SIDES
+        if output.preserved[s]
+    }
 
 
 class Preserved:
     """Says at once the combinations of a side's punctuations with the values of k that the other input has closed.
 
-    A tuple that matches both has met its partners or gone out with nulls, whatever else is retained. So an item file
-    that has ended does not hold back closed bids. What is ``pending`` is said by itself later. On several shards,
-    ``past`` remembers what was said and every shard has to say, because others may need what it implies.
+    A tuple that matches both has met its partners or is decided without one, whatever else is retained. So an item
+    file that has ended does not hold back closed bids. The left side of a semijoin counts as preserved. What is
+    ``pending`` is said by itself later. On several shards, ``past`` remembers what was said and every shard has to
+    say, because others may need what it implies. ``places`` has the side's attributes in ``output``.
     """
 
-    def __init__(self, side: int, keys: JoinKeys, output: JoinOutput, pending: Pending) -> None:
-        self.side, self.keys, self.output, self.pending = side, keys, output, pending
-        self.schema = output.inputs[side]
+    def __init__(
+        self, side: int, keys: JoinKeys, output: Schema, places: Sequence[int | None], pending: Pending
+    ) -> None:
+        self.side, self.keys, self.output, self.places, self.pending = side, keys, output, places, pending
+        self.schema = pending.schema
         self.past = Past(self.schema)
         self._ownership, self._sifted = ANYTHING, False
 
@@ -87,7 +95,7 @@ class Preserved:
     def _lasting(self, batch: PunctuationBatch) -> PunctuationBatch:
         """Those that somebody may need to hear combined with what is closed later."""
         if batch.place is not None and not batch.ranged:
-            moved = batch.rebase(self.output.schema, self.output.places[self.side])
+            moved = batch.rebase(self.output, self.places)
             fixed = self.keys.places[self.side] == [batch.place]
             if fixed or (moved.place is not None and not self._ownership.lasting(moved)):
                 return PunctuationBatch()
@@ -100,4 +108,4 @@ class Preserved:
 
     def _moved(self, p: Punctuation) -> Punctuation:
         """A punctuation of the side as one of the output."""
-        return p.rebase(self.output.schema, self.output.places[self.side])
+        return p.rebase(self.output, self.places)

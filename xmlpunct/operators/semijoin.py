@@ -8,24 +8,27 @@ from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.arrangement import Arrangement, distinct, marked
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
+from xmlpunct.operators.join_inputs import JoinInputs
 from xmlpunct.operators.join_keys import LEFT, RIGHT, Equalities, JoinKeys
+from xmlpunct.operators.preserved import Preserved
 from xmlpunct.operators.state import State
-from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
 _ANY = "$any"
 
 
-class SemiJoin(TwoInputs):
+class SemiJoin(JoinInputs):
     """Passes a left tuple if some right one agrees with it on k and satisfies ``residual``; anti: if none does.
 
     - cpass, semi    = [t | t in ts1, some t2 in ts2: t.k = t2.k, residual(t, t2)]
     - cpass, anti    = [t | t in ts1, no such t2, and t.k null or in joinPs(ps2)]
     - ckeep1         = [t | t in ts1, no such t2 so far, setNomatch(t.k, joinPs(ps2))]
     - ckeep2         = [t | t in ts2, setNomatch(t.k, joinPs(ps1))]
-    - cprop          = setNomatchPs(ts1', ps1); semi: also the k-part of setNomatchPs(ts2', joinPs(ps2))
+    - cprop          = setNomatchPs(ts1', ps1) ++ setCombine(ps1, joinPs(ps2)); semi: also the k-part of
+      setNomatchPs(ts2', joinPs(ps2))
 
     Each left tuple is decided once, at its first partner or when its k is closed. ts' is what is retained: of a right
     tuple, only what finds partners.
@@ -50,17 +53,22 @@ class SemiJoin(TwoInputs):
         anti: bool = False,
         residual: Expression | None = None,
     ) -> None:
-        self.keys, self.anti, self.residual = JoinKeys((left, right), keys), anti, residual
-        needed = {*self.keys.names[RIGHT], *(residual.columns() if residual is not None else ())}
+        k, self.anti = JoinKeys((left, right), keys), anti
+        needed = {*k.names[RIGHT], *(residual.columns() if residual is not None else ())}
         partner = Schema.of(a for a in right if a.name in needed)
         self._columns = list(partner.names) or [_ANY]
-        self._waiting = Arrangement(left.empty(), self.keys.names[LEFT])
-        self._partners = Arrangement(self._partner(right.empty()), self.keys.names[RIGHT])
+        self._waiting = Arrangement(left.empty(), k.names[LEFT])
+        self._partners = Arrangement(self._partner(right.empty()), k.names[RIGHT])
         retained = [self._waiting], [self._partners]
-        super().__init__((left, right), left, self.keys.alignment, (left, partner), retained)
-        names = dict(zip(*self.keys.names, strict=True))
+        super().__init__((left, right), left, k, residual, (left, partner), retained)
+        names = dict(zip(*k.names, strict=True))
         self._places = [partner.index(names[name]) if name in names else None for name in left.names]
-        self.state = State(**self.sides)
+        self._left = Preserved(LEFT, k, left, range(len(left)), self.pending[LEFT])
+        self.state = State(**self.sides, past=self._left.past)
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self._left.spread(ways, self.ownership, self.sifted)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
@@ -82,6 +90,7 @@ class SemiJoin(TwoInputs):
         return right.with_columns(pl.lit(True).alias(_ANY)).select(self._columns)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        met = self._left.meet(batch) if port == LEFT else None  # both sides may forget these values of k next
         closed, (gone,) = self.hear(port, batch)  # keep
         passed = gone if self.anti and port == RIGHT else self.schema.empty()
         if port == LEFT:
@@ -89,4 +98,5 @@ class SemiJoin(TwoInputs):
         elif not self.anti:
             self.pending[RIGHT].add(self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))
         mine, partners = self.free()
-        return passed, PunctuationBatch.union([mine, partners.rebase(self.schema, self._places)])
+        combined = self._left.combined(mine, closed, met)
+        return passed, PunctuationBatch.union([mine, partners.rebase(self.schema, self._places), combined])

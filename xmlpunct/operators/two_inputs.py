@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
-from xmlpunct.expressions.expression import Expression
-from xmlpunct.expressions.program import compiled
 from xmlpunct.frames import Part
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.operators.join_keys import LEFT, SIDES, JoinKeys
+from xmlpunct.operators.join_keys import SIDES
 from xmlpunct.operators.pending import Pending
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
-
-_ID = "$id"
 
 
 class TwoInputs(Operator):
@@ -29,11 +24,8 @@ class TwoInputs(Operator):
     - ckeep1  = [t | t in ts1, setNomatch(t.k, joinPs(ps2))]; ckeep2 mirrored
 
     ``retained`` has each side's arrangements, of tuples of ``schemas``. ``closed`` remembers what each side has closed.
-    ``sides`` has all that, for the state. Joins have ``keys`` and may have a ``residual``.
+    ``sides`` has all that, for the state.
     """
-
-    keys: JoinKeys
-    residual: Expression | None = None
 
     def __init__(
         self,
@@ -55,13 +47,6 @@ class TwoInputs(Operator):
         gone = PunctuationSet(self.pending[side].schema, closed)
         return [self.lose(side, tuples.matching(gone), i) for i, tuples in enumerate(self.retained[side])]
 
-    def hear(self, port: int, batch: PunctuationBatch) -> tuple[PunctuationBatch, list[pl.DataFrame]]:
-        """What punctuations of an input close, over k; and the tuples that the other side lets go for it."""
-        side, closed = 1 - port, self.keys.closings(port, batch)
-        gone = self.close(side, self.keys.moved(closed, self.pending[side].schema, side))
-        self.keys.add(port, closed)
-        return closed, gone
-
     def lose(self, side: int, rows: Rows, number: int = 0) -> pl.DataFrame:
         """Let go some rows of an arrangement of a side; return them."""
         tuples = self.retained[side][number].remove(rows)
@@ -74,19 +59,3 @@ class TwoInputs(Operator):
 
     def waits(self) -> list[int]:
         return [sum(map(len, self.retained[1 - port])) for port in SIDES]
-
-    def meet(self, port: int, tuples: pl.DataFrame, number: int = 0) -> tuple[pl.DataFrame, Rows, Rows]:
-        """The pairs of an input's tuple and the other side's that agree on k and satisfy ``residual``.
-
-        With them come the places of the input's tuples, and the rows of the other side's in their arrangement.
-        """
-        others = self.retained[1 - port][number]
-        places, rows = others.probe(tuples, self.keys.names[port])
-        mine, theirs = tuples[places], others.take(rows)
-        left, right = (mine, theirs) if port == LEFT else (theirs, mine)
-        pairs = left.hstack([column for column in right.get_columns() if column.name not in left.columns])
-        if self.residual is None or not pairs.height:
-            return pairs, places, rows
-        pairs = self.passing(pairs.with_row_index(_ID), compiled(self.residual))
-        passed = pairs[_ID].to_numpy().astype(np.int64)
-        return pairs, places[passed], rows[passed]

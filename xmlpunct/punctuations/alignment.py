@@ -137,8 +137,13 @@ class Alignment:
                 self._drop(port, h)
 
     def discard(self, port: int, said: PunctuationBatch) -> None:
-        """Retain no longer what of an input has been said without the others: no combination of it is news."""
+        """Retain no longer what of an input has been said without the others: no combination of it is news.
+
+        On several shards one may be: what every shard has to say is remembered.
+        """
         retained, self._tally = self.inputs[port], None
+        if self.heeds and self._ownership.lasting(said):
+            self.past[port].update(p for p in said if self._ownership.lasts(p) and not p.is_everything)
         if said.place is not None and retained.only(said):
             retained.discard(said)
         else:

@@ -60,11 +60,13 @@ class Keyed(Binary):
 class Join(Keyed):
     """Pairs that agree on ``keys`` and satisfy ``residual``. ``kind`` is inner, left, right or full.
 
-    Attribute names of the two sides differ. An inner join's output has each key once, under its left name.
+    Attribute names of the two sides differ. An inner join's output has each key once, under its left name. With
+    ``combines`` it says what both inputs have promised together.
     """
 
     kind: str = "inner"
     residual: Expression | None = None
+    combines: bool = False
 
     @property
     def inner(self) -> bool:
@@ -86,7 +88,8 @@ class Join(Keyed):
         return tuple(side for side in (LEFT, RIGHT) if 1 - side not in self.preserved)
 
     def operator(self) -> ops.Operator:
-        return ops.Join(self.left.schema, self.right.schema, self.keys, self.kind, self.residual)
+        schemas = self.left.schema, self.right.schema
+        return ops.Join(*schemas, self.keys, self.kind, self.residual, self.combines)
 
     def describe(self) -> str:
         return f"{self.kind} {super().describe()}"

@@ -85,7 +85,10 @@ class Over(Unary):
         return [(0, name)] if name in self.input.schema else []
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [None if wanted is None else {*wanted, *self.keys, self.order[0].column}]
+        if wanted is None:
+            return [None]
+        passed = (name for name in wanted if name in self.input.schema)
+        return [{*passed, *self.keys, self.order[0].column}]
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((key,), key) for key in self.keys]

@@ -101,7 +101,7 @@ class Unnest(Unary):
         return [(0, name)] if name in self.input.schema else []
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
-        return [wanted]
+        return [None if wanted is None else {name for name in wanted if name in self.input.schema}]
 
     def partition_choices(self) -> None:
         return None
@@ -181,6 +181,10 @@ class Project(Unary):
             (port, next(derived[source].columns()) if source in derived else source)
             for port, source in self.carries(name)
         ]
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        read = {c for name, e in self.columns if wanted is None or name in wanted for c in e.columns()}
+        return [read.union(c for name, e in self.derived if name in read for c in e.columns())]
 
     def partition_choices(self) -> list[Choice] | None:
         if not self.derived:

@@ -76,8 +76,6 @@ class WindowPromises(Unary):
     end: str | None
     keeps: bool = True
 
-    by_name = True
-
     def operator(self) -> ops.Operator:
         return ops.WindowPromises(
             self.input.schema, self.timestamp, self.frame, self.start, self.end, self.keeps

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from xmlpunct.engine.plan import Node
 from xmlpunct.engine.rule_options import DROP_DUPELIMS, USUAL, Rules
+from xmlpunct.engine.rules.combine_sides import combine_sides
 from xmlpunct.engine.rules.drop_dupelims import drop_dupelims
 from xmlpunct.engine.rules.drop_ignored import drop_ignored
 from xmlpunct.engine.rules.drop_pointwise import drop_pointwise
@@ -55,5 +56,5 @@ def optimize(root: Node, on: Rules = USUAL) -> Node:
         for rule in rules:
             rewritten = rule(rewritten)
         if rewritten == root:
-            return split_projects(hush(settle_failing(root)))
+            return combine_sides(split_projects(hush(settle_failing(root))))
         root = rewritten
