@@ -7,11 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.arrangement import UNINDEXED_ROWS, Arrangement
 from xmlpunct.operators.hash_index import ascending
-from xmlpunct.operators.relations.slots import Numbers
+from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_by
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
+
+SORTED_ROWS = UNINDEXED_ROWS
+"""So many rows are summed by sorting places: several times as fast."""
 
 
 class Partials(Arrangement):
