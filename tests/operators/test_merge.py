@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.operators.harness import check_table, drive, drive_twice, give, notation, probes
+from tests.operators.harness import check_table, drive, drive_twice, give, notation, probes, promised
 from tests.strategies import LETTER, SMALL, SPACES, Space, cuts, streams
 from xmlpunct.operators import Merge
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 NULLABLE, NOT_NULL = Space.of(a=SMALL, b=LETTER), Space.of(x=(SMALL, "[0,3]"), y=(LETTER, "NOT NULL"))
@@ -27,11 +28,14 @@ def test_against_the_oracle(inputs: int, space: Space, data: st.DataObject) -> N
 
 @given(data=st.data())
 def test_inputs_that_differ_in_names_and_nulls(data: st.DataObject) -> None:
-    """Names are the first input's; an output attribute may be null where any input's may."""
+    """Names are the first input's; an output attribute may be null where any input's may.
+
+    An input that has no more of what it can have has no more nulls.
+    """
     given = [data.draw(streams(space)) for space in (NOT_NULL, NULLABLE)]
     drive(
         lambda: Merge([NOT_NULL.schema, NULLABLE.schema]),
-        oracle.merge(),
+        oracle.merge([NOT_NULL.tuples(), NULLABLE.tuples()]),
         data.draw(cuts(given)),
         probes(NULLABLE),
     )
@@ -59,6 +63,14 @@ def test_combines_overlapping_punctuations_not_only_equal_ones() -> None:
         2: P(*)              -> P([5,15]); P(*)
         """,
     )
+
+
+@pytest.mark.parametrize("said", [["[0,3]"], ["[0,1]", "{2,3}"]])
+def test_an_input_that_has_closed_its_domain_has_closed_null(said: list[str]) -> None:
+    digit = Schema.parse("y INT NOT NULL CHECK (y BETWEEN 0 AND 3)")
+    operator = Merge([X, digit])
+    promised(operator, 1, [Punctuation.of(digit, y=y) for y in said])
+    assert promised(operator, 0, [Punctuation.everything(X)]).has_end
 
 
 def test_three_inputs() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, zip_longest
 from typing import Any
 
 from tests.oracle.aggregates import NotRepresentable, Order, aggregate, xml_agg
@@ -141,13 +141,29 @@ def dupelim() -> Oracle:
     )
 
 
-def merge() -> Oracle:
-    """merge: everything; what *every* input has promised (all combinations match no more and no less)."""
+def merge(conceivable: Sequence[Sequence[Row]] = ()) -> Oracle:
+    """merge: everything; what *every* input has promised (all combinations match no more and no less).
+
+    ``conceivable`` has the tuples that each input can have, where these differ.
+    """
     return Oracle(
         cpass=lambda ports: [t for port in ports for t in port.ts],
-        cprop=lambda ports: lambda u: all(set_match(u, port.ps) for port in ports),
+        cprop=lambda ports: (
+            lambda u: all(
+                has_closed(port.ps, u, rows) for port, rows in zip_longest(ports, conceivable, fillvalue=())
+            )
+        ),
         ckeep=nothing,
     )
+
+
+def has_closed(ps: Sequence[Punctuation], u: Row, conceivable: Sequence[Row]) -> bool:
+    """Whether an input has promised ``u``, or all that it can have in the place of values that it never has."""
+    if set_match(u, ps):
+        return True
+    never = {i for i, v in enumerate(u) if all(same(r[i]) != same(v) for r in conceivable)}
+    alike = [r for r in conceivable if all(same(r[i]) == same(v) for i, v in enumerate(u) if i not in never)]
+    return bool(conceivable and never) and all(set_match(r, ps) for r in alike)
 
 
 def union() -> Oracle:

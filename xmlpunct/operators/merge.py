@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.frames import Part
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.ownership import Ways
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership, Ways
 from xmlpunct.schema import Attribute, Schema
 
 
@@ -33,22 +35,65 @@ class Merge(Operator):
     name = "merge"
 
     def __init__(self, inputs: Sequence[Schema], alike: bool = False) -> None:
-        super().__init__(tuple(inputs), merged(inputs))
+        self._merged = MergedInputs(inputs)
+        super().__init__(tuple(inputs), self._merged.schema)
         self.alignment = Alignment(self.schema, len(inputs), alike)
-        self.state = State(alignment=self.alignment)
+        self.state = State(alignment=self.alignment, **self._merged.parts)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
+        self._merged.spread(ways, self.sifted)
         self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return named(tuples, self.schema)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        return self.schema.empty(), self.alignment.update(port, batch.rename(self.schema))
+        return self.schema.empty(), self.alignment.update(port, self._merged.said(port, batch))
 
     def waits(self) -> list[int]:
         return self.alignment.waits()
+
+
+class MergedInputs:
+    """What several inputs say, as punctuations of the ``schema`` that they are merged to, by position.
+
+    An attribute of an input may be NOT NULL, or have a domain, that the merged one has not. Punctuations that together
+    close all that the input has there close null, and what is outside the domain, too.
+    """
+
+    def __init__(self, inputs: Sequence[Schema]) -> None:
+        self.inputs, self.schema = inputs, merged(inputs)
+        self._joint = [
+            [
+                JointCover(schema, [place])
+                for place, (mine, whole) in enumerate(zip(schema, self.schema, strict=True))
+                if not mine.nullable and (whole.nullable or mine.domain != whole.domain)
+            ]
+            for schema in inputs
+        ]
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """What is retained, for the state."""
+        return {
+            f"joint{port}_{i}": joint
+            for port, joints in enumerate(self._joint)
+            for i, joint in enumerate(joints)
+        }
+
+    def spread(self, ways: Ways, sifted: bool) -> None:
+        """As `Operator.spread`."""
+        for schema, joints in zip(self.inputs, self._joint, strict=True):
+            mine = [[schema.names[self.schema.index(name)] for name in way] for way in ways]
+            for joint in joints:
+                joint.spread(Ownership(schema, mine, sifted))
+
+    def said(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
+        """What punctuations of an input say."""
+        for joint in self._joint[port]:
+            batch = PunctuationBatch.union([batch, joint.add(batch)])
+        return batch.rename(self.schema)
 
 
 def named(tuples: pl.DataFrame, schema: Schema) -> pl.DataFrame:

@@ -79,6 +79,8 @@ class Alignment:
         """On several shards, what of the rest each input has said that every shard has to say."""
         self._met = Closed(schema)
         """The combinations that are remembered."""
+        self._fresh: list[Punctuation] = []
+        """Those whose effect on what is retained is yet to be seen."""
         self._everything = Punctuation.everything(schema)
         self._ownership = ANYTHING
         self._every, self._tally = (1 << ports) - 1, cast("_Tally | None", None)
@@ -96,6 +98,12 @@ class Alignment:
 
     def add(self, port: int, p: Punctuation) -> list[Punctuation]:
         """Take a punctuation of an input; return its new combinations with one of each other input."""
+        combined = self._add(port, p)
+        self._forget()
+        return combined
+
+    def _add(self, port: int, p: Punctuation) -> list[Punctuation]:
+        """`add`, but what the combinations cover is retained."""
         plain = p.form is not None and not p.is_everything
         tally = self._tallied()
         near = None if tally is None else tally.near(p)
@@ -121,7 +129,8 @@ class Alignment:
         combined = self._combine(port, p) if heard else []
         fresh = [c for c in (*combined, *self._recall(port, p)) if self._is_news(c)]
         if fresh:
-            self._forget(fresh)
+            self._met.update(fresh)
+            self._fresh += fresh
         elif len(self._met) and self._met.cover(p):
             self._drop(port, p)
         return fresh
@@ -174,7 +183,9 @@ class Alignment:
         worth_it = len(self.inputs) <= max(MANY, per_punctuation * len(batch))
         if batch.place is not None and worth_it and (met := self._as_one(port, batch)) is not None:
             return met
-        return PunctuationBatch(dict.fromkeys(c for p in batch for c in self.add(port, p)))
+        combined = PunctuationBatch(dict.fromkeys(c for p in batch for c in self._add(port, p)))
+        self._forget()
+        return combined
 
     def _as_one(self, port: int, batch: PunctuationBatch) -> PunctuationBatch | None:
         """`update` in columns; None if the punctuations have to be taken one by one."""
@@ -277,18 +288,17 @@ class Alignment:
             for i in ports:
                 self.past[i].update([p])
 
-    def _forget(self, combined: Iterable[Punctuation]) -> None:
-        """Remember combinations; drop what they cover, then the combinations that overlap nothing retained."""
-        combined = list(combined)
-        self._met.update(combined)
+    def _forget(self) -> None:
+        """Drop what the new combinations cover, then the combinations that overlap nothing retained."""
+        fresh, self._fresh = self._fresh, []
         near = dict.fromkeys(
-            (i, h) for c in combined for i, said in enumerate(self.inputs) for h in said.overlapping(c)
+            (i, h) for c in fresh for i, said in enumerate(self.inputs) for h in said.overlapping(c)
         )
         # Every combination overlaps the end, and none but the end covers it.
         covered = [(i, h) for i, h in near if self._met.cover(h)]
         for i, h in covered:
             self._drop(i, h)
-        for p in dict.fromkeys((*combined, *(h for _, h in covered))):
+        for p in dict.fromkeys((*fresh, *(h for _, h in covered))):
             self._met.leave(p, self._touches)
 
     @property
@@ -316,8 +326,7 @@ class Alignment:
 
         The end does, for all that comes after it.
         """
-        overlaps = (h for said in self.inputs for h in said.overlapping(c))
-        return c.is_everything or any(not (self.heeds and h.is_everything) for h in overlaps)
+        return c.is_everything or any(said.overlaps(c, but_end=self.heeds) for said in self.inputs)
 
     def __len__(self) -> int:
         """How many punctuations are retained."""

@@ -209,8 +209,8 @@ class PunctuationIndex:
 
     def overlapping(self, p: Punctuation) -> list[Punctuation]:
         """Those that some tuple could match together with ``p``."""
-        return [q for q in self._near(p) if combine(p, q) is not None]
+        return [q for q in self.near(p) if combine(p, q) is not None]
 
-    def _near(self, p: Punctuation) -> Iterable[Punctuation]:
+    def near(self, p: Punctuation) -> Iterable[Punctuation]:
         """At least those that overlap ``p``."""
         return self

@@ -81,7 +81,7 @@ class Ranges(PunctuationIndex):
     def matched(self, tuples: pl.DataFrame) -> PunctuationBatch:
         return self.all().take(np.flatnonzero(self._grid.met(*self._grid.places(tuples))))
 
-    def _near(self, p: Punctuation) -> Iterable[Punctuation]:
+    def near(self, p: Punctuation) -> Iterable[Punctuation]:
         if self.are_few or all(p.patterns[i] is WILDCARD for i in self.places):
             return self
         if self._ends is None:

@@ -150,6 +150,14 @@ class PunctuationSet:
             return []
         return [q for index in self.groups() for q in index.overlapping(p)]
 
+    def overlaps(self, p: Punctuation, but_end: bool = False) -> bool:
+        """Whether `overlapping` has any; ``but_end``: the end aside."""
+        return p.form is not None and any(
+            not (but_end and q.is_everything) and combine(p, q) is not None
+            for index in self.groups()
+            for q in index.near(p)
+        )
+
     def combinations(self, p: Punctuation) -> list[Punctuation]:
         """Table 1's setCombine with one other: all combinations with ``p`` that are not psi."""
         return [p if q == p else c for q in self.overlapping(p) if (c := combine(p, q)) is not None]
@@ -230,7 +238,7 @@ class Lists(Others):
             return super().matched(tuples)
         return PunctuationBatch(self._of(p for index in pieces.groups() for p in index.matched(tuples)))
 
-    def _near(self, p: Punctuation) -> Iterable[Punctuation]:
+    def near(self, p: Punctuation) -> Iterable[Punctuation]:
         pieces = self._exploded
         return self if pieces is None else self._of(pieces.overlapping(p))
 

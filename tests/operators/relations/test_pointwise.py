@@ -169,3 +169,17 @@ def test_what_is_said_alone_is_so_whichever_input_closes_first() -> None:
     last = rest + "2: P(7, (,9], *) -> P(7, (,9], *)\n1: P(*, (,6], *) -> P(7, (,6], *); P(*, (,4], *)"
     for table in (first, last):
         check_table(Pointwise([X, X], "intersect", T), table)
+
+
+def test_a_right_input_that_has_closed_its_domain_has_closed_all() -> None:
+    """The left attribute may be null, or 7; the right one may not."""
+    digit = changes(Schema.parse("y INT NOT NULL CHECK (y BETWEEN 0 AND 3)"), INT)
+    operator = Pointwise([X, digit], "except", T)
+    check_table(
+        operator,
+        """
+        1: null 1 1; 7 1 1; P(*, (,3], *) -> P(*, (,0], *)
+        2: P([0,1], (,5], *)              -> P([0,1], (,3], *)
+        2: P({2,3}, (,2], *)              -> null 1 1; 7 1 1; P([2,3], (,2], *); P(*, (,2], *)
+        """,
+    )

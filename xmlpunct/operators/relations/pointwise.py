@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.operators.iterator import Operator, Outcome
-from xmlpunct.operators.merge import merged, named
+from xmlpunct.operators.merge import MergedInputs, named
 from xmlpunct.operators.relations.alone import Alone
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.operators.relations.sweep import Counts, Sweep, changes_of
@@ -73,7 +73,8 @@ class Pointwise(Operator):
     name = "pointwise"
 
     def __init__(self, inputs: Sequence[Schema], function: str, instants: Instants) -> None:
-        super().__init__(tuple(inputs), merged(inputs))
+        self._merged = MergedInputs(inputs)
+        super().__init__(tuple(inputs), self._merged.schema)
         self.function, self.instants = function, instants
         self._f = FUNCTIONS[function]
         self._sweep = Sweep(self.schema, len(inputs))
@@ -81,10 +82,11 @@ class Pointwise(Operator):
         sides = ALONE.get(function, [])
         self._alone = {side: Alone(self.schema, self._sweep, side, instants) for side in sides}
         alone = {f"alone{side}": alone for side, alone in self._alone.items()}
-        self.state = State(alignment=self._alignment, **alone, **self._sweep.parts)
+        self.state = State(alignment=self._alignment, **alone, **self._sweep.parts, **self._merged.parts)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
+        self._merged.spread(ways, self.sifted)
         self._alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
@@ -92,7 +94,7 @@ class Pointwise(Operator):
         return self.schema.empty()
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        said = batch.rename(self.schema)
+        said = self._merged.said(port, batch)
         closed = said if len(self.inputs) == 1 else self._alignment.update(port, said)
         steps = self._sweep.close(closed)  # pass, keep
         before = [after - diff for after, diff in zip(steps.after, steps.diffs, strict=True)]
