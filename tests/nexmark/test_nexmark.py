@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -132,6 +133,27 @@ def test_a_query_gives_what_duckdb_gives(
     assert bag(rounded(found)) == bag(rounded(expected))
     if slice_bytes == 700:
         assert bool(early) == (name != "q4")  # no category is ever promised to be over
+
+
+@pytest.mark.parametrize("slice_bytes", [4000, None])
+def test_averages_change_as_auctions_end(tmp_path: Path, slice_bytes: int | None) -> None:
+    data = generated(tmp_path, 6)
+    changes, early = run("q4-running", data, slice_bytes)
+    assert early or slice_bytes is None
+    instants = sorted({at for _, _, at, _ in changes})
+    assert len(instants) > 5
+    with duckdb.connect() as database:
+        for table, frame in tables(data).items():
+            database.register(table, frame)
+        for instant in instants:
+            now = Counter[Row]()
+            for category, average, at, diff in changes:
+                now[category, round(average, 6)] += diff * (at <= instant)
+            ended = f"SELECT category, AVG(final) FROM {FINAL} WHERE expires <= {instant} GROUP BY category"
+            expected = Counter(
+                (category, round(average, 6)) for category, average in database.sql(ended).fetchall()
+            )
+            assert +now == expected, instant
 
 
 @pytest.mark.parametrize(

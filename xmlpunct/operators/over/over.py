@@ -36,6 +36,9 @@ class Over(Operator):
     - ckeep(ts, ps)  = ts', what frames of later tuples reach, and a summary of what is older; nothing of a partition
       that is closed for ever
 
+    Where all calls are sums over the same last instants, the summary is of what frames reach: a slice looks at the rows
+    that leave it and those that come. Where all are extremes of some, a row is kept until a later one is as good.
+
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.operators.over.calls import Frame
     >>> bids = Schema.parse("item STRING, price INT, ts INT NOT NULL")

@@ -124,9 +124,14 @@ class WindowPromises(Operator):
         else:
             passed = batch.closing([i for i in range(len(self.inputs[0])) if i != self._place])
         passed = passed.rebase(self.schema, self._kept)
-        if batch.place not in (None, self._place) and self._spans.is_simple:
-            return self.schema.empty(), passed
-        promised = list(self._promised(self._spans.add(batch)))
+        news = batch
+        if self._spans.is_simple:  # what leaves the timestamp open says nothing of windows beyond itself
+            if batch.place not in (None, self._place):
+                return self.schema.empty(), passed
+            if batch.place is None:
+                at = self._place
+                news = PunctuationBatch(p for p in batch if p.is_everything or p.patterns[at] is not WILDCARD)
+        promised = list(self._promised(self._spans.add(news)))
         return self.schema.empty(), PunctuationBatch.union([passed, promised]) if promised else passed
 
     def _promised(self, grown: list[Grown]) -> Iterator[Punctuation]:

@@ -80,9 +80,8 @@ class Spans:
 
     @property
     def is_simple(self) -> bool:
-        """Whether a punctuation that leaves the timestamp open closes nothing beyond itself and implies nothing."""
-        alone = len(self._outlines) == (self._everything in self._outlines)
-        return alone and not self._ownership
+        """Whether a punctuation that leaves the timestamp open closes nothing beyond itself."""
+        return len(self._outlines) == (self._everything in self._outlines)
 
     def add(self, batch: PunctuationBatch) -> list[Grown]:
         """Take punctuations; return what has grown."""
