@@ -71,12 +71,14 @@ class Planned:
         assert ended < set(self.names) or not left, f"after the end there is retained: {left}"
         return outputs
 
-    def judge(self) -> str | None:
-        """The first thing wrong in two runs, cut in two ways, on as many shards: on 0, in one pipeline."""
+    def runs(self) -> list[list[Output]]:
+        """Two runs, cut in two ways, on as many shards: on 0, in one pipeline."""
         made = engine(self.root, self.names, self.rng.choice([0, 1, 2, 3]))
-        return self.checker.check(
-            *(self.run(running, self.case.slices()) for running in (made, made.fresh()))
-        )
+        return [self.run(running, self.case.slices()) for running in (made, made.fresh())]
+
+    def judge(self) -> str | None:
+        """The first thing wrong in two runs."""
+        return self.checker.check(*self.runs())
 
 
 def sql_of(case: Case) -> str:

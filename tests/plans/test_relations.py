@@ -9,6 +9,8 @@ import pytest
 from tests.oracle.cql import Case
 from tests.oracle.cql.query import DStream, Join, Query, Rows, RStream, Stamped, Stream, Window
 from tests.plans.relations import Planned
+from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.types import DOUBLE
 
 BLOCKS = 4
 CASES = 500 if os.environ.get("XMLPUNCT_LONG") == "1" else 10
@@ -32,6 +34,16 @@ def test_queries_give_what_m_says(block: int) -> None:
         except Exception as error:
             error.add_note(f"seed {seed}: {planned.sql if planned else ''}")
             raise
+
+
+def test_plans_are_sharded_by_several_columns_and_by_doubles() -> None:
+    ways = []
+    for seed in range(60):
+        planned = Planned(Case(seed))
+        fragments = cut(planned.root, planned.names).fragments
+        ways += [(feed.schema, feed.keys) for fragment in fragments for feed in fragment.feeds]
+    assert sum(len(keys) > 1 for _, keys in ways) > 20
+    assert sum(schema[key].type is DOUBLE for schema, keys in ways for key in keys) > 5
 
 
 @pytest.mark.parametrize("name", ONCE_FAILED)

@@ -92,10 +92,10 @@ class Case:
             grower = Grower(self.rng, self.declared, self.type)
             query = grower.root(self.rng.randint(1, 3) if depth is None else depth)
         self.query = query
-        self.inputs = {name: self.declared[name] for name in names(self.query)}
+        self.inputs = {name: i for name, i in self.declared.items() if name in names(query)}
 
     def _inputs(self) -> dict[str, Input]:
-        """Three streams and three relations; their timestamps may be bounded, all of them or some."""
+        """Three streams and four relations; their timestamps may be bounded, all of them or some."""
         ends = instant(self.type, self.type.lowest), instant(self.type, self.type.highest)
         self.base = self.rng.choice([0, 0, 0, 0, 0, 0, ends[0] + 3 * self.unit, ends[1] - 8 * self.unit])
         low = self.base - 3 * self.unit if self.rng.random() < 0.3 else None
@@ -109,7 +109,7 @@ class Case:
             return Attribute(name, self.type, False, domain=WILDCARD if is_free else domain)
 
         few = pt.interval(INT, 0, 2, True, True)
-        k, v = Attribute("k", INT), Attribute("v", DOUBLE if self.rng.random() < 0.25 else INT)
+        k, v = Attribute("k", INT), Attribute("v", INT)
         diff, word = Attribute("diff", INT, False), Attribute("change", STRING, False)
         found = [
             Input("s0", Schema.of([k, v, when("ts")]), "ts"),
@@ -124,6 +124,7 @@ class Case:
             Input("r0", Schema.of([k, Attribute("w", STRING)])),
             Input("r1", Schema.of([k, v, when("at"), diff]), "at", "diff"),
             Input("r2", Schema.of([word, Attribute("k", INT, domain=few), when("since")]), "since", "change"),
+            Input("r3", Schema.of([k, Attribute("x", DOUBLE), when("at"), diff]), "at", "diff"),
         ]
         return {i.name: i for i in found}
 
@@ -194,7 +195,7 @@ class Grower:
         return Grown(Window(below.query, kind, size, slide, origin), below.types)
 
     def named(self) -> Grown:
-        given = self.inputs[self.rng.choice(["r0", "r1", "r2"])]
+        given = self.inputs[self.rng.choice(["r0", "r1", "r2", "r3"])]
         return Grown(Relation(given.name), tuple(given.schema.attributes[i].type for i in given.places))
 
     # Relations

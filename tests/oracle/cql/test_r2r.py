@@ -8,22 +8,30 @@ from decimal import Decimal
 import duckdb
 import pytest
 
-from tests.oracle.cql.generate import Case
+from tests.oracle.cql.feeds import Input, Inputs
+from tests.oracle.cql.generate import SETS, Case
 from tests.oracle.cql.meaning import Meaning
 from tests.oracle.cql.query import (
+    Aggregate,
+    Distinct,
     DStream,
     GroupBy,
     IStream,
+    Join,
+    NotIn,
     Query,
     Relation,
     Rows,
     RStream,
+    SetOp,
+    UnionAll,
     Window,
     is_stream,
     names,
 )
 from tests.oracle.cql.text import Named, Printer
 from tests.oracle.values import Row
+from xmlpunct.schema import Schema
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType
 
 DUCK = {INT: "BIGINT", STRING: "VARCHAR", DOUBLE: "DOUBLE", DATE: "DATE", TIMESTAMP: "TIMESTAMPTZ"}
@@ -33,8 +41,8 @@ BLOCKS, CASES = 2, 25
 class Bags(Printer):
     """Prints a query over one table for each window or relation."""
 
-    def __init__(self, case: Case) -> None:
-        super().__init__(case.inputs)
+    def __init__(self, inputs: Inputs) -> None:
+        super().__init__(inputs)
         self.tables: dict[Query, list[str]] = {}
 
     def select(self, q: Query) -> Named:
@@ -78,7 +86,7 @@ def test_r2r_is_sql(block: int) -> None:
             if nested or not is_duckdbs(q):
                 continue
             meaning = Meaning(case.inputs, case.feed, case.time)
-            printer = Bags(case)
+            printer = Bags(case.inputs)
             text = printer.sql(q)
             for tau in meaning.instants(q)[::3]:
                 for i, (leaf, columns) in enumerate(printer.tables.items()):
@@ -92,3 +100,35 @@ def test_r2r_is_sql(block: int) -> None:
                 assert found == Counter(map(plain, meaning.m_r(q, tau).elements())), (seed, text)
                 compared += 1
     assert compared > 25
+
+
+A, B = Relation("a"), Relation("b")
+BY = ((0, 0),)
+OF_DOUBLES: list[Query] = [
+    Distinct(A),
+    GroupBy(A, (0,), (Aggregate("COUNT"), Aggregate("COUNT", 0, True, DOUBLE), Aggregate("MAX", 1))),
+    *(Join(kind, A, B, BY) for kind in ("inner", "semi", "anti", "left", "full")),
+    *(SetOp(kind, A, B) for kind in SETS),
+    UnionAll(A, B),
+    NotIn(A, Distinct(B), 0, 0, ((1, 1),)),
+]
+
+
+@pytest.mark.parametrize("q", OF_DOUBLES, ids=str)
+def test_zeros_are_equal_and_nan_is_itself_as_a_database_has_it(q: Query) -> None:
+    """In keys and in whole tuples: the database reads -0.0 and NaN as they came."""
+    nan = float("nan")
+    rows = {
+        "a": [(-0.0, 1), (0.0, 1), (nan, 2), (-nan, 2), (None, 3), (1.5, 1), (-0.0, 2)],
+        "b": [(0.0, 1), (-0.0, 2), (nan, 2), (None, 3), (2.5, 1)],
+    }
+    inputs = {name: Input(name, Schema.parse("x DOUBLE, n INT")) for name in rows}
+    feed = [(name, row) for name, its in rows.items() for row in its]
+    meaning, printer = Meaning(inputs, feed), Bags(inputs)
+    text = printer.sql(q)
+    with duckdb.connect() as db:
+        for i, leaf in enumerate(printer.tables):
+            db.execute(f"CREATE TABLE leaf{i} (x DOUBLE, n BIGINT)")
+            db.executemany(f"INSERT INTO leaf{i} VALUES (?, ?)", rows[names(leaf)[0]])
+        found = Counter(map(plain, db.execute(text).fetchall()))
+    assert found == Counter(map(plain, meaning.m_r(q, meaning.time.low).elements()))

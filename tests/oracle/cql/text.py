@@ -46,7 +46,7 @@ Named = tuple[str, list[str]]
 
 def literal(type_: Type, value: Any) -> str:
     """A constant in SQL."""
-    return str(expression(type_, value))
+    return f"CAST(NULL AS {type_})" if value is None else str(expression(type_, value))
 
 
 def statement(given: Input, source: str = "-") -> str:
