@@ -69,6 +69,15 @@ class Partials(Arrangement):
         """Add what came, and let the rows go that some punctuations match; return them, summed by key.
 
         What came and is closed is not retained in between, which is most of it where slices are large.
+
+        >>> from xmlpunct.schema import Schema
+        >>> schema = Schema.parse("k INT, at INT")
+        >>> sums = Partials(pl.DataFrame(schema={"k": pl.Int64, "at": pl.Int64, "n": pl.Int64}), ["k", "at"])
+        >>> closed = PunctuationSet(schema, [Punctuation.of(schema, at="(,3]")])
+        >>> sums.move(pl.DataFrame({"k": [1, 1, 1], "at": [3, 3, 4], "n": [5, 2, 1]}), closed).rows()
+        [(1, 3, 7)]
+        >>> sums.frame.rows()
+        [(1, 4, 1)]
         """
         gone = self.close(closed)
         if not fresh.height:
