@@ -45,8 +45,8 @@ class Partials(Arrangement):
         """The rows with a sum that is not 0."""
         return rows.filter(pl.any_horizontal(pl.col(self.sums) != 0))
 
-    def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """The sums by key, in the order of the last column of the key."""
+    def _summed(self, tuples: pl.DataFrame, ordered: bool = True) -> pl.DataFrame:
+        """The sums by key, in the order of the last column of the key if ``ordered``."""
         *rest, last = self.key
         tuples = tuples.select(self.empty.columns)
         if not rest or tuples[last].dtype != pl.Int64() or tuples.height < SORTED_ROWS:
@@ -56,14 +56,13 @@ class Partials(Arrangement):
         order = order_by(minor, number)
         new = begins(minor[order], number[order])
         ends = np.append(np.flatnonzero(new)[1:], len(new)) - 1
-        ordered = tuples[order]
         if len(ends) == len(new):
-            return ordered
-        sums = []
+            return tuples[order] if ordered else tuples
+        tuples, sums = tuples[order], []
         for name in self.sums:
-            totals = ordered[name].cum_sum()[ends]  # what overflows comes back
+            totals = tuples[name].cum_sum()[ends]  # what overflows comes back
             sums.append(totals - totals.shift(1, fill_value=0))
-        return ordered.select(self.key)[ends].hstack(sums)
+        return tuples.select(self.key)[ends].hstack(sums)
 
     def move(self, fresh: pl.DataFrame, closed: PunctuationSet) -> pl.DataFrame:
         """Add what came, and let the rows go that some punctuations match; return them, summed by key.
@@ -91,7 +90,7 @@ class Partials(Arrangement):
         else:
             self.add(fresh[np.flatnonzero(~is_closed)])
             passing = fresh[np.flatnonzero(is_closed)].select(self.empty.columns)
-        return self._some(self._summed(pl.concat([gone, passing]) if gone.height else passing))
+        return self._some(self._summed(pl.concat([gone, passing]) if gone.height else passing, ordered=False))
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the rows go that some punctuations match; return them."""
