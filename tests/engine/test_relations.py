@@ -136,7 +136,10 @@ def test_columns_that_nothing_reads_are_dropped_below_windows() -> None:
         ("SELECT src, COUNT(*) AS n FROM packet [RANGE 3] GROUP BY src", []),
         ("SELECT SUM(len) AS n FROM packet [RANGE 3] HAVING SUM(len) > 5", []),
         ("SELECT src, COUNT(*) AS n, src + 1 AS more FROM packet [RANGE 3] GROUP BY src", []),
-        ("SELECT COUNT(*) AS n FROM packet [RANGE 3] GROUP BY src", ["changes"]),  # equal tuples of two groups
+        (
+            "SELECT COUNT(*) AS n FROM packet [RANGE 3] GROUP BY src",
+            ["changes"],
+        ),  # equal tuples of two groups
         ("SELECT src, COUNT(*) > 1 AS n FROM packet [RANGE 3] GROUP BY src", ["changes"]),
         ("SELECT DISTINCT src FROM packet [RANGE 3]", ["distinct"]),
         ("SELECT src FROM packet [RANGE 3]", ["changes"]),

@@ -45,8 +45,8 @@ class Partials(Arrangement):
         """The rows with a sum that is not 0."""
         return rows.filter(pl.any_horizontal(pl.col(self.sums) != 0))
 
-    def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        """The sums by key, in the order of the last column of the key."""
+    def _summed(self, tuples: pl.DataFrame, ordered: bool = True) -> pl.DataFrame:
+        """The sums by key, in the order of the last column of the key if ``ordered``."""
         tuples = tuples[:, self.empty.columns]
         if not self.key:
             return tuples.select(pl.col(self.sums).sum())
@@ -58,19 +58,27 @@ class Partials(Arrangement):
         order = order_by(minor, number)
         new = begins(minor[order], number[order])
         ends = np.append(np.flatnonzero(new)[1:], len(new)) - 1
-        ordered = tuples[order]
         if len(ends) == len(new):
-            return ordered
-        sums = []
+            return tuples[order] if ordered else tuples
+        tuples, sums = tuples[order], []
         for name in self.sums:
-            totals = ordered[name].cum_sum()[ends]  # what overflows comes back
+            totals = tuples[name].cum_sum()[ends]  # what overflows comes back
             sums.append(totals - totals.shift(1, fill_value=0))
-        return ordered.select(self.key)[ends].hstack(sums)
+        return tuples.select(self.key)[ends].hstack(sums)
 
     def move(self, fresh: pl.DataFrame, closed: PunctuationSet) -> pl.DataFrame:
         """Add what came, and let the rows go that some punctuations match; return them, summed by key.
 
         What came and is closed is not retained in between, which is most of it where slices are large.
+
+        >>> from xmlpunct.schema import Schema
+        >>> schema = Schema.parse("k INT, at INT")
+        >>> sums = Partials(pl.DataFrame(schema={"k": pl.Int64, "at": pl.Int64, "n": pl.Int64}), ["k", "at"])
+        >>> closed = PunctuationSet(schema, [Punctuation.of(schema, at="(,3]")])
+        >>> sums.move(pl.DataFrame({"k": [1, 1, 1], "at": [3, 3, 4], "n": [5, 2, 1]}), closed).rows()
+        [(1, 3, 7)]
+        >>> sums.frame.rows()
+        [(1, 4, 1)]
         """
         gone = self.close(closed)
         if not fresh.height:
@@ -84,7 +92,7 @@ class Partials(Arrangement):
         else:
             self.add(fresh[np.flatnonzero(~is_closed)])
             passing = fresh[np.flatnonzero(is_closed)].select(self.empty.columns)
-        return self._some(self._summed(pl.concat([gone, passing]) if gone.height else passing))
+        return self._some(self._summed(pl.concat([gone, passing]) if gone.height else passing, ordered=False))
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the rows go that some punctuations match; return them."""
