@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import polars as pl
@@ -27,24 +29,26 @@ class Partials(Arrangement):
     def __init__(self, empty: pl.DataFrame, key: Sequence[str]) -> None:
         self.sums = [name for name in empty.columns if name not in key]
         super().__init__(empty.select(*key, *self.sums), key)
+        self._totals = [pl.col(name).sum() for name in self.sums]
+        self._is_some = reduce(or_, (pl.col(name) != 0 for name in self.sums))
 
     def add(self, tuples: pl.DataFrame) -> None:
         """Add what came, summed by key or not."""
         fresh = self._summed(tuples)
         known = self.remove(ascending(self.probe(fresh)[1])) if len(self) else self.empty
-        self.keep(self._summed(pl.concat([known, fresh])) if known.height else fresh)
+        fresh = self._summed(pl.concat([known, fresh])) if known.height else fresh
+        self.append(fresh.filter(self._is_some))
 
     def keep(self, rows: pl.DataFrame) -> None:
         """Retain rows that are summed, and whose keys are not retained."""
-        rows = rows.select(self.empty.columns)
-        self.append(rows.filter(pl.any_horizontal(pl.col(self.sums) != 0)))
+        self.append(rows.select(self.empty.columns).filter(self._is_some))
 
     def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """The sums by key."""
-        tuples, totals = tuples.select(self.empty.columns), pl.col(self.sums).sum()
+        tuples = tuples.select(self.empty.columns)
         if not self.key:
-            return tuples.select(totals)
-        return tuples.group_by(self.key, maintain_order=True).agg(totals)  # what overflows comes back
+            return tuples.select(self._totals)
+        return tuples.group_by(self.key, maintain_order=True).agg(self._totals)  # what overflows comes back
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the rows go that some punctuations match; return them."""
