@@ -8,20 +8,10 @@ from decimal import Decimal
 import duckdb
 import pytest
 
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.generate import Case
 from tests.oracle.cql.meaning import Meaning
-from tests.oracle.cql.query import (
-    DStream,
-    GroupBy,
-    IStream,
-    Query,
-    Relation,
-    Rows,
-    RStream,
-    Window,
-    is_stream,
-    names,
-)
+from tests.oracle.cql.query import is_stream, names
 from tests.oracle.cql.text import Named, Printer
 from tests.oracle.values import Row
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType
@@ -35,27 +25,27 @@ class Bags(Printer):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case.inputs)
-        self.tables: dict[Query, list[str]] = {}
+        self.tables: dict[cql.Query, list[str]] = {}
 
-    def select(self, q: Query) -> Named:
-        if isinstance(q, Relation | Window | Rows):
-            columns = self.columns(q.name) if isinstance(q, Relation) else self.stream(q.stream)[1]
+    def select(self, q: cql.Query) -> Named:
+        if isinstance(q, cql.Relation | cql.Window | cql.Rows):
+            columns = self.columns(q.name) if isinstance(q, cql.Relation) else self.stream(q.stream)[1]
             self.tables[q] = columns
             return self.picked(columns, self.table(f"leaf{len(self.tables) - 1}"))
         return super().select(q)
 
 
-def types(case: Case, leaf: Query) -> list[str]:
+def types(case: Case, leaf: cql.Query) -> list[str]:
     """DuckDB's types of the columns of a window or relation; one more where the timestamp is copied."""
     given = case.inputs[names(leaf)[0]]
     found = [given.schema.attributes[i].type for i in given.places]
     return [DUCK.get(t, str(t)) for t in (*found, given.type)]
 
 
-def is_duckdbs(q: Query) -> bool:
+def is_duckdbs(q: cql.Query) -> bool:
     """DuckDB has no exact AVG of DECIMAL, and a sum of infinities fails there."""
     for node in q.walk():
-        if isinstance(node, GroupBy):
+        if isinstance(node, cql.GroupBy):
             for a in node.aggregates:
                 if a.function in ("SUM", "AVG") and (a.type is DOUBLE or isinstance(a.type, DecimalType)):
                     return False
@@ -74,7 +64,7 @@ def test_r2r_is_sql(block: int) -> None:
         for seed in range(block * CASES, (block + 1) * CASES):
             case = Case(seed, INT)
             q = case.query.inputs[0] if is_stream(case.query) else case.query
-            nested = any(isinstance(node, IStream | DStream | RStream) for node in q.walk())
+            nested = any(isinstance(node, cql.IStream | cql.DStream | cql.RStream) for node in q.walk())
             if nested or not is_duckdbs(q):
                 continue
             meaning = Meaning(case.inputs, case.feed, case.time)
