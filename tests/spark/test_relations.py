@@ -1,4 +1,4 @@
-"""A query over windows and a relation on Spark: what the local engine gives."""
+"""Queries over windows and a relation, and along a stream, on Spark: what the local engine gives."""
 
 from __future__ import annotations
 
@@ -14,14 +14,22 @@ from xmlpunct.engine.sql import plan
 
 pytestmark = pytest.mark.spark
 
-QUERY = """
+STREAMS = """
 CREATE STREAM packet (src INT, len INT, ts INT NOT NULL) WITH (source = '{0}/packet.xml', timestamp = 'ts');
 CREATE RELATION domainof (ip INT, name STRING, at INT NOT NULL, diff INT)
   WITH (source = '{0}/domainof.xml', timestamp = 'at', change = 'diff');
+"""
+WINDOWS = """
 ISTREAM(SELECT name, COUNT(*) AS n, SUM(len) AS bytes
         FROM packet [RANGE 3] LEFT JOIN domainof ON src = ip
         WHERE src NOT IN (SELECT src FROM packet [ROWS 2] WHERE len > 90)
         GROUP BY name)
+"""
+OVER = """
+SELECT src, ts, len, SUM(len) OVER (PARTITION BY src ORDER BY ts RANGE 4 PRECEDING) AS bytes,
+       LAG(len) OVER (PARTITION BY src ORDER BY ts) AS before
+FROM packet
+QUALIFY ROW_NUMBER() OVER (PARTITION BY src ORDER BY ts) > 1
 """
 
 
@@ -43,12 +51,14 @@ def write(folder: Path) -> None:
         (folder / f"{name}.xml").write_text(text)
 
 
-def test_the_same_as_in_one_process(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sql", [WINDOWS, OVER], ids=["windows", "over"])
+def test_the_same_as_in_one_process(spark: Any, tmp_path: Path, sql: str) -> None:
     write(tmp_path)
-    query = plan(QUERY.format(tmp_path))
+    text = (STREAMS + sql).format(tmp_path)
+    query = plan(text)
     here, there = tmp_path / "here.xml", tmp_path / "there.xml"
     on_spark(spark, query, there, slice_bytes=900)
-    locally(plan(QUERY.format(tmp_path)), here)
+    locally(plan(text), here)
     expected, _ = split(read_back(here, query.root.schema))
     found, promised = split(read_back(there, query.root.schema))
     assert found == expected

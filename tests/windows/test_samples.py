@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import socket
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 import duckdb
 import pytest
@@ -49,14 +51,56 @@ def query_of(name: str) -> str:
     return (FOLDER / f"{name}.sql").read_text()
 
 
-def tables() -> duckdb.DuckDBPyConnection:
+Documents = dict[str, bytes]
+"""What the queries read, by the names of the samples' files."""
+SAMPLED: Documents = {path.stem: path.read_bytes() for path in FOLDER.glob("*.xml")}
+
+
+def random_documents(seed: int) -> Documents:
+    """Documents of the samples' shapes: packets and hosts in order, items each in their own, bids 18 late at most."""
+    rng = Random(seed)
+    packets, hosts, there = [], [], Counter[str]()
+    for ts in range(12):
+        for _ in range(rng.randrange(4)):
+            packets.append(
+                f'<packet ts="{ts}"><src>10.{rng.randrange(3)}</src><len>{rng.randrange(3)}</len></packet>'
+            )
+        for _ in range(rng.randrange(3)):
+            host = f"<ip>10.{rng.randrange(3)}</ip><alias>{rng.choice('ab')}</alias>"
+            host += f"<name>{rng.choice(['stanford.edu', 'example.org'])}</name>"
+            diff = -1 if there[host] and rng.random() < 0.7 else 1
+            there[host] += diff
+            hosts.append(f'<host at="{ts}" diff="{diff}">{host}</host>')
+        packets += [f'<p:packet ts="(,{ts}]"/>'] * (rng.random() < 0.6)
+        hosts += [f'<p:host at="(,{ts}]"/>'] * (rng.random() < 0.6)
+    bids = [
+        (ts, item, rng.randrange(9))
+        for item in ("lamp", "sofa", "vase")
+        for ts in sorted(rng.choices(range(45), k=12))
+    ]
+    told = {bid: f'<bid item="{bid[1]}" ts="{bid[0]}"><price>{bid[2]}</price></bid>' for bid in bids}
+    ahead: list[str] = []
+    waiting = {item: [bid for bid in bids if bid[1] == item] for item in ("lamp", "sofa", "vase")}
+    while any(waiting.values()):
+        item = rng.choice([item for item, some in waiting.items() if some])
+        ahead.append(told[waiting[item].pop(0)])
+        if waiting[item] and rng.random() < 0.5:
+            ahead.append(f'<p:bid item="{item}" ts="(,{waiting[item][0][0] - 1}]"/>')
+    late = [told[bid] for bid in sorted(bids, key=lambda bid: bid[0] + rng.randint(0, 18))]
+    parts = {"packets": packets, "domains": hosts, "bids": ahead, "unpunctuated": late}
+    return {
+        name: f"<s xmlns:p='{PUNCT_NAMESPACE}'>{''.join(some)}</s>".encode() for name, some in parts.items()
+    }
+
+
+def tables(documents: Documents) -> duckdb.DuckDBPyConnection:
     """The tuples of the documents, as lxml reads them."""
     database = duckdb.connect()
     database.execute("CREATE TABLE packet (src TEXT, len BIGINT, ts BIGINT)")
     database.execute('CREATE TABLE host (ip TEXT, alias TEXT, name TEXT, "at" BIGINT, diff BIGINT)')
     database.execute("CREATE TABLE bid (item TEXT, ts BIGINT, price BIGINT)")
     for document, element in (("packets", "packet"), ("domains", "host"), ("bids", "bid")):
-        for found in etree.parse(FOLDER / f"{document}.xml").getroot().iter(element):
+        for found in etree.fromstring(documents[document]).iter(element):
             values = {**found.attrib, **{child.tag: child.text for child in found}}
             columns = ", ".join(f'"{name}"' for name in values)
             marks = ", ".join("?" * len(values))
@@ -64,11 +108,11 @@ def tables() -> duckdb.DuckDBPyConnection:
     return database
 
 
-def answer(name: str, slice_bytes: int | None) -> list[Row]:
+def answer(name: str, slice_bytes: int | None, documents: Documents = SAMPLED) -> list[Row]:
     """The tuples of a query over its documents, taken in slices, none of which breaks a promise."""
     query = plan(query_of(name))
     sources = {
-        stream.name: Source.of((SAMPLES.parent / str(stream.source)).read_bytes(), stream.name)
+        stream.name: Source.of(documents[Path(str(stream.source)).stem], stream.name)
         for stream in query.streams
     }
     running = LocalRun(query, sources, slice_bytes, RunStats("local"), PUNCT_NAMESPACE)
@@ -89,10 +133,21 @@ def answer(name: str, slice_bytes: int | None) -> list[Row]:
 @pytest.mark.parametrize("slice_bytes", [7, 200, 2**16, None])
 @pytest.mark.parametrize("name", sorted(DUCKDB))
 def test_a_sample_gives_what_duckdb_gives(name: str, slice_bytes: int | None) -> None:
-    with tables() as database:
+    with tables(SAMPLED) as database:
         expected = database.execute(DUCKDB[name]).fetchall()
     assert expected
     assert bag(answer(name, slice_bytes)) == bag(expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", sorted(DUCKDB))
+def test_and_so_it_does_over_other_documents(name: str, seed: int) -> None:
+    documents = random_documents(seed)
+    with tables(documents) as database:
+        expected = database.execute(DUCKDB[name]).fetchall()
+    assert expected
+    for slice_bytes in (100 + 50 * seed, None):
+        assert bag(answer(name, slice_bytes, documents)) == bag(expected)
 
 
 BEHIND = b'  <bid item="sofa" ts="6"'

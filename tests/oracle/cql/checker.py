@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.complete import Closed
 from tests.oracle.cql.feeds import (
     Feed,
@@ -26,7 +27,7 @@ from tests.oracle.cql.feeds import (
 )
 from tests.oracle.cql.futures import continuation
 from tests.oracle.cql.meaning import Meaning
-from tests.oracle.cql.query import Query, is_stream, names
+from tests.oracle.cql.query import is_stream, names
 from tests.oracle.values import Row, same
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import INT, Type
@@ -69,7 +70,7 @@ class Checker:
     """The answers to one query over one feed, for any number of runs."""
 
     def __init__(
-        self, query: Query, inputs: Inputs, feed: Feed, futures: int = 2, rng: random.Random | None = None
+        self, query: cql.Query, inputs: Inputs, feed: Feed, futures: int = 2, rng: random.Random | None = None
     ) -> None:
         self.query, self.feed = query, list(feed)
         self.inputs = {name: inputs[name] for name in names(query)}
@@ -198,7 +199,7 @@ class Checker:
 
 
 def check(
-    query: Query,
+    query: cql.Query,
     inputs: Inputs,
     feed: Feed,
     *runs: Run,

@@ -16,27 +16,10 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.feeds import Element, Feed, Input, Inputs, Spans, Time, instant, prefix, spans
 from tests.oracle.cql.meaning import Elements, Meaning, up
-from tests.oracle.cql.query import (
-    Column,
-    Constant,
-    GroupBy,
-    Join,
-    NotIn,
-    Plus,
-    Project,
-    Query,
-    Relation,
-    Rows,
-    RStream,
-    Stamped,
-    Stream,
-    Window,
-    is_transient,
-    names,
-    width,
-)
+from tests.oracle.cql.query import is_transient, names, width
 from tests.oracle.values import Row
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.pattern import Pattern
@@ -62,64 +45,64 @@ class Closed:
         self._leaves = {
             name: Leaf(i, [e for n, e in feed if n == name], self.time) for name, i in inputs.items()
         }
-        self._bounds: dict[tuple[Query, Row], float] = {}
+        self._bounds: dict[tuple[cql.Query, Row], float] = {}
 
     @cached_property
     def meaning(self) -> Meaning:
         return Meaning(self.inputs, self.feed, self.time)
 
-    def bound(self, q: Query, e: Row) -> float:
+    def bound(self, q: cql.Query, e: Row) -> float:
         """How far e is closed in q; oo: for ever."""
         e = tuple(OTHER if v is None else v for v in e)
         if (q, e) not in self._bounds:
             self._bounds[q, e] = self.time.bound(self._bound(q, e))
         return self._bounds[q, e]
 
-    def everything(self, q: Query) -> float:
+    def everything(self, q: cql.Query) -> float:
         """How far all tuples are closed in q."""
         return self.bound(q, (OTHER,) * width(q, self.inputs))
 
-    def _bound(self, q: Query, e: Row) -> float:
-        if isinstance(q, Stream | Relation):
+    def _bound(self, q: cql.Query, e: Row) -> float:
+        if isinstance(q, cql.Stream | cql.Relation):
             return self._leaves[q.name].bound(e)
-        if isinstance(q, Stamped):
+        if isinstance(q, cql.Stamped):
             # <ts=P> is said of both copies: an instant that is closed for e closes the tuples that carry it
             *rest, t0 = e
             leaf = self._leaves[q.stream.name]
             is_closed = t0 is not OTHER and leaf.has_closed(tuple(rest), instant(leaf.input.type, t0))
             return math.inf if is_closed else leaf.bound(tuple(rest))
-        if isinstance(q, Window):
+        if isinstance(q, cql.Window):
             b = self.bound(q.stream, e)
             return b if q.slide is None or b == math.inf else up(int(b) + 1, q.slide, q.origin) - 1
-        if isinstance(q, Rows):
+        if isinstance(q, cql.Rows):
             return self._by(q.stream, {i: e[i] for i in q.by})
-        if isinstance(q, Project):
+        if isinstance(q, cql.Project):
             return self._project(q, e)
-        if isinstance(q, GroupBy):
+        if isinstance(q, cql.GroupBy):
             return self._by(q.relation, {place: e[j] for j, place in enumerate(q.keys)})
-        if isinstance(q, Join | NotIn):
+        if isinstance(q, cql.Join | cql.NotIn):
             return self._join(q, e)
-        if isinstance(q, RStream) and not self._is_prompt(q):
+        if isinstance(q, cql.RStream) and not self._is_prompt(q):
             return self._last_change_said(q)
         return min(self.bound(below, e) for below in q.inputs)
 
-    def _by(self, q: Query, values: dict[int, Any]) -> float:
+    def _by(self, q: cql.Query, values: dict[int, Any]) -> float:
         """C(g): everything in q that has these values at these places is closed jointly so far."""
         return self.bound(q, tuple(values.get(i, OTHER) for i in range(width(q, self.inputs))))
 
-    def _project(self, q: Project, e: Row) -> float:
+    def _project(self, q: cql.Project, e: Row) -> float:
         """Each column of e says which values it comes from; those that no column carries are all."""
         values: dict[int, Any] = {}
         for column, v in zip(q.columns, e, strict=True):
-            if isinstance(column, Constant) or v is OTHER:
+            if isinstance(column, cql.Constant) or v is OTHER:
                 continue
-            v = v - column.n if isinstance(column, Plus) else v
-            assert isinstance(column, Column | Plus)
+            v = v - column.n if isinstance(column, cql.Plus) else v
+            assert isinstance(column, cql.Column | cql.Plus)
             if _differ(values.setdefault(column.place, v), v):
                 return math.inf  # no tuple gives that
         return self._by(q.relation, values)
 
-    def _join(self, q: Join | NotIn, e: Row) -> float:
+    def _join(self, q: cql.Join | cql.NotIn, e: Row) -> float:
         """Both sides' closed prefix: of an inner pair the two tuples', else k's, since an operator per k may do it."""
         wide = width(q.left, self.inputs)
         left, right = e[:wide], e[wide:] or (OTHER,) * width(q.right, self.inputs)
@@ -130,27 +113,27 @@ class Closed:
             if right[j] is not OTHER and _differ(right[j], k):
                 return math.inf  # no tuple has that
             sides[0][i] = sides[1][j] = keys[0][i] = keys[1][j] = k
-        given = sides if isinstance(q, Join) and q.kind == "inner" else keys
+        given = sides if isinstance(q, cql.Join) and q.kind == "inner" else keys
         return min(self._by(q.left, given[0]), self._by(q.right, given[1]))
 
-    def _is_prompt(self, q: RStream) -> bool:
+    def _is_prompt(self, q: cql.RStream) -> bool:
         return is_transient(q.relation) or (self.time.declared_low and self.time.declared_high)
 
-    def _last_change_said(self, q: RStream) -> float:
+    def _last_change_said(self, q: cql.RStream) -> float:
         """A state that may last is repeated only up to the last change that is complete."""
         b = self.everything(q.relation)
         said = [t for t, _, _ in self.meaning.changes(q.relation) if self.time.before < t <= b]
         return b if b == math.inf or not said else said[-1]
 
-    def released(self, q: Query) -> Elements:
+    def released(self, q: cql.Query) -> Elements:
         """What must be out: M's answer for the instants that are complete, elements or canonical changes."""
         return self.of(q, self.meaning.answer(q))
 
-    def of(self, q: Query, answer: Elements) -> Elements:
+    def of(self, q: cql.Query, answer: Elements) -> Elements:
         """Of an answer what is complete."""
         return Counter({(e, t): n for (e, t), n in answer.items() if t <= self.bound(q, e)})
 
-    def is_over(self, q: Query) -> bool:
+    def is_over(self, q: cql.Query) -> bool:
         """Whether all inputs have ended."""
         return all(self._leaves[name].is_over for name in names(q))
 

@@ -10,36 +10,9 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.feeds import Element, Input, Time, instant, timestamp
-from tests.oracle.cql.query import (
-    Aggregate,
-    Column,
-    Compare,
-    Constant,
-    Distinct,
-    DStream,
-    GroupBy,
-    IsNull,
-    IStream,
-    Join,
-    NotIn,
-    Or,
-    Plus,
-    Predicate,
-    Project,
-    Query,
-    Relation,
-    Rows,
-    RStream,
-    Scalar,
-    Select,
-    SetOp,
-    Stamped,
-    Stream,
-    UnionAll,
-    Window,
-    names,
-)
+from tests.oracle.cql.query import names
 from tests.oracle.values import Row
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.pattern import WILDCARD, Pattern
@@ -70,7 +43,7 @@ def interval(type_: Type, first: int | None, last: int | None) -> Pattern:
 class Grown:
     """A query and its columns' types."""
 
-    query: Query
+    query: cql.Query
     types: tuple[Type, ...]
 
 
@@ -82,7 +55,7 @@ class Case:
         seed: int,
         type_: Type | None = None,
         depth: int | None = None,
-        query: Query | None = None,
+        query: cql.Query | None = None,
     ) -> None:
         self.seed, self.rng = seed, random.Random(seed)
         self.type = type_ or self.rng.choice([INT, INT, INT, DATE, TIMESTAMP])
@@ -154,19 +127,19 @@ class Grower:
     def coin(self, chance: float) -> bool:
         return self.rng.random() < chance
 
-    def root(self, depth: int) -> Query:
+    def root(self, depth: int) -> cql.Query:
         return self.to_stream(depth).query if self.coin(0.7) else self.relation(depth).query
 
     # Streams
 
     def to_stream(self, depth: int) -> Grown:
         below = self.relation(depth)
-        kind = self.rng.choice([IStream, DStream, RStream, RStream])
-        if kind is not RStream:
+        kind = self.rng.choice([cql.IStream, cql.DStream, cql.RStream, cql.RStream])
+        if kind is not cql.RStream:
             return Grown(kind(below.query), below.types)
         every = self.span(1, 3) if self.type is TIMESTAMP or self.coin(0.4) else None
         origin = 0 if every is None else self.origin()
-        return Grown(RStream(below.query, every, origin), below.types)
+        return Grown(cql.RStream(below.query, every, origin), below.types)
 
     def stream(self, depth: int) -> Grown:
         if depth > 0 and self.coin(0.25):
@@ -174,8 +147,8 @@ class Grower:
         given = self.inputs[self.rng.choice(["s0", "s1", "s2"])]
         types = tuple(given.schema.attributes[i].type for i in given.places)
         if self.coin(0.1):
-            return Grown(Stamped(Stream(given.name)), (*types, self.type))
-        return Grown(Stream(given.name), types)
+            return Grown(cql.Stamped(cql.Stream(given.name)), (*types, self.type))
+        return Grown(cql.Stream(given.name), types)
 
     def span(self, least: int, most: int) -> int:
         return self.rng.randint(least, most) * self.unit
@@ -188,15 +161,15 @@ class Grower:
         kind = self.rng.choice(["NOW", "RANGE", "RANGE", "RANGE", "UNBOUNDED", "ROWS"])
         if kind == "ROWS":
             by = self.rng.sample(range(len(below.types)), self.rng.randint(0, min(2, len(below.types))))
-            return Grown(Rows(below.query, self.rng.randint(1, 4), tuple(by)), below.types)
+            return Grown(cql.Rows(below.query, self.rng.randint(1, 4), tuple(by)), below.types)
         slide = self.span(1, 4) if kind != "NOW" and self.coin(0.3) else None
         size = self.span(0, 4) if kind == "RANGE" else 0
         origin = 0 if slide is None else self.origin()
-        return Grown(Window(below.query, kind, size, slide, origin), below.types)
+        return Grown(cql.Window(below.query, kind, size, slide, origin), below.types)
 
     def named(self) -> Grown:
         given = self.inputs[self.rng.choice(["r0", "r1", "r2", "r3"])]
-        return Grown(Relation(given.name), tuple(given.schema.attributes[i].type for i in given.places))
+        return Grown(cql.Relation(given.name), tuple(given.schema.attributes[i].type for i in given.places))
 
     # Relations
 
@@ -207,53 +180,55 @@ class Grower:
         kinds += [self.join, self.join, self.join, self.not_in, self.set_operation, self.set_operation]
         return self.rng.choice(kinds)(depth - 1)
 
-    def scalar(self, types: Sequence[Type]) -> tuple[Scalar, Type]:
+    def scalar(self, types: Sequence[Type]) -> tuple[cql.Scalar, Type]:
         place = self.rng.randrange(len(types))
         if types[place] is INT and self.coin(0.2):
-            return Plus(place, self.rng.choice([-1, 1])), INT
+            return cql.Plus(place, self.rng.choice([-1, 1])), INT
         if self.coin(0.05):
-            return Constant(self.rng.choice(VALUES[INT])), INT
-        return Column(place), types[place]
+            return cql.Constant(self.rng.choice(VALUES[INT])), INT
+        return cql.Column(place), types[place]
 
-    def predicate(self, types: Sequence[Type]) -> Predicate:
+    def predicate(self, types: Sequence[Type]) -> cql.Predicate:
         """Constants of a known type, or two columns of one type."""
         place = self.rng.randrange(len(types))
         if self.coin(0.2):
-            return IsNull(Column(place))
+            return cql.IsNull(cql.Column(place))
         type_, op = types[place], self.rng.choice(["=", "<>", "<", "<=", ">="])
-        other = Column(self.rng.choice([i for i, t in enumerate(types) if t == type_]))
+        other = cql.Column(self.rng.choice([i for i, t in enumerate(types) if t == type_]))
         known = VALUES.get(type_)
         finite = [v for v in known or () if v == v and v - v == 0] if type_ is DOUBLE else known
-        test = Compare(op, Column(place), Constant(self.rng.choice(finite), type_) if finite else other)
+        test = cql.Compare(
+            op, cql.Column(place), cql.Constant(self.rng.choice(finite), type_) if finite else other
+        )
         if self.coin(0.2):
-            test = Compare(op, Column(place), other)
-        return Or(test, IsNull(Column(place))) if self.coin(0.15) else test
+            test = cql.Compare(op, cql.Column(place), other)
+        return cql.Or(test, cql.IsNull(cql.Column(place))) if self.coin(0.15) else test
 
     def select(self, depth: int) -> Grown:
         below = self.relation(depth)
-        return Grown(Select(below.query, self.predicate(below.types)), below.types)
+        return Grown(cql.Select(below.query, self.predicate(below.types)), below.types)
 
     def project(self, depth: int) -> Grown:
         below = self.relation(depth)
         picked = [self.scalar(below.types) for _ in range(self.rng.randint(1, 3))]
-        return Grown(Project(below.query, tuple(e for e, _ in picked)), tuple(t for _, t in picked))
+        return Grown(cql.Project(below.query, tuple(e for e, _ in picked)), tuple(t for _, t in picked))
 
     def distinct(self, depth: int) -> Grown:
         below = self.relation(depth)
-        return Grown(Distinct(below.query), below.types)
+        return Grown(cql.Distinct(below.query), below.types)
 
     def group(self, depth: int) -> Grown:
         below = self.relation(depth)
         keys = self.rng.sample(
             range(len(below.types)), self.rng.choice([0, 1, 1, 1, min(2, len(below.types))])
         )
-        found, types = [Aggregate("COUNT")], [below.types[i] for i in keys] + [INT]
+        found, types = [cql.Aggregate("COUNT")], [below.types[i] for i in keys] + [INT]
         for _ in range(self.rng.randint(0, 2)):
             place = self.rng.randrange(len(below.types))
             type_ = below.types[place]
             is_number = type_ in (INT, DOUBLE) or isinstance(type_, DecimalType)
             function = self.rng.choice(["COUNT", "MIN", "MAX", *(["SUM", "AVG"] * 2 if is_number else [])])
-            found.append(Aggregate(function, place, self.coin(0.3), type_))
+            found.append(cql.Aggregate(function, place, self.coin(0.3), type_))
             types.append(result(function, type_))
         if self.coin(0.3):
             found, types = (
@@ -261,7 +236,7 @@ class Grower:
                 types if not found[1:] else types[: len(keys)] + types[len(keys) + 1 :],
             )
         having = self.predicate(types) if self.coin(0.2) else None
-        return Grown(GroupBy(below.query, tuple(keys), tuple(found), having), tuple(types))
+        return Grown(cql.GroupBy(below.query, tuple(keys), tuple(found), having), tuple(types))
 
     def join(self, depth: int) -> Grown:
         left, right = self.relation(depth), self.relation(depth if self.coin(0.5) else 0)
@@ -270,7 +245,7 @@ class Grower:
         types = left.types + right.types
         residual = self.predicate(types) if self.coin(0.2) else None
         return Grown(
-            Join(kind, left.query, right.query, keys, residual),
+            cql.Join(kind, left.query, right.query, keys, residual),
             left.types if kind in ("semi", "anti") else types,
         )
 
@@ -289,7 +264,7 @@ class Grower:
         pair, keys = self.keys(left, right, 1), self.keys(left, right, self.rng.choice([0, 0, 1]))
         if not pair:
             return self.join(depth)
-        return Grown(NotIn(left.query, right.query, *pair[0], keys), left.types)
+        return Grown(cql.NotIn(left.query, right.query, *pair[0], keys), left.types)
 
     def set_operation(self, depth: int) -> Grown:
         left, right = self.relation(depth), self.relation(depth)
@@ -297,16 +272,16 @@ class Grower:
         types = tuple(self.rng.sample(both, self.rng.randint(1, len(both)))) if both else (INT,)
         a, b = (self.shape(side, types) for side in (left, right))
         if self.coin(0.25):
-            return Grown(UnionAll(a, b), types)
-        return Grown(SetOp(self.rng.choice(SETS), a, b), types)
+            return Grown(cql.UnionAll(a, b), types)
+        return Grown(cql.SetOp(self.rng.choice(SETS), a, b), types)
 
-    def shape(self, below: Grown, types: Sequence[Type]) -> Query:
+    def shape(self, below: Grown, types: Sequence[Type]) -> cql.Query:
         """Columns of these types."""
-        found: list[Scalar] = []
+        found: list[cql.Scalar] = []
         for t in types:
             places = [i for i, mine in enumerate(below.types) if mine == t]
-            found.append(Column(self.rng.choice(places)) if places else Constant(1))
-        return Project(below.query, tuple(found))
+            found.append(cql.Column(self.rng.choice(places)) if places else cql.Constant(1))
+        return cql.Project(below.query, tuple(found))
 
 
 def result(function: str, type_: Type) -> Type:

@@ -14,29 +14,9 @@ from typing import Any
 
 from tests.oracle import relational
 from tests.oracle.aggregates import NotRepresentable, aggregate
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.feeds import Feed, Inputs, Time, judged, timestamp, tuples
-from tests.oracle.cql.query import (
-    Aggregate,
-    Distinct,
-    GroupBy,
-    IStream,
-    Join,
-    NotIn,
-    Project,
-    Query,
-    Relation,
-    Rows,
-    RStream,
-    Select,
-    SetOp,
-    Stamped,
-    Stream,
-    UnionAll,
-    Window,
-    is_stream,
-    is_transient,
-    width,
-)
+from tests.oracle.cql.query import is_stream, is_transient, width
 from tests.oracle.values import Row, same
 from xmlpunct.types import DOUBLE, NAN
 
@@ -59,7 +39,7 @@ def down(x: int, slide: int, origin: int) -> int:
 # M_S2R
 
 
-def m_s2r(op: Window | Rows) -> Callable[[Elements, int], Bag]:
+def m_s2r(op: cql.Window | cql.Rows) -> Callable[[Elements, int], Bag]:
     """M_S2R[[op]] = lambda S. lambda tau. a bag.
 
     - Now: {e : <e,tau> in S}.
@@ -67,7 +47,7 @@ def m_s2r(op: Window | Rows) -> Callable[[Elements, int], Bag]:
     - Row(N): {e : <e,t> in S, t <= tau, N >= #{<e',u> in S : t <= u <= tau}}; with PARTITION BY K, e'.K = e.K.
     - SLIDE s (no operator of the paper): the window at d(tau) = o + s*floor((tau-o)/s).
     """
-    if isinstance(op, Rows):
+    if isinstance(op, cql.Rows):
         return lambda stream, tau: Counter(
             e
             for e, t in stream.elements()
@@ -90,26 +70,26 @@ def m_s2r(op: Window | Rows) -> Callable[[Elements, int], Bag]:
 # M_R2R: "the SQL query over the bags of the instant"
 
 
-def m_r2r(op: Query, widths: Sequence[int] = ()) -> Callable[..., Bag]:
+def m_r2r(op: cql.Query, widths: Sequence[int] = ()) -> Callable[..., Bag]:
     """M_R2R[[op]]: a function from bags to a bag. Nulls are equal, but for a join's keys.
 
     ``widths`` of the bags' tuples say how many nulls an outer join gives.
     """
-    if isinstance(op, Select):
+    if isinstance(op, cql.Select):
         return lambda bag: Counter({e: n for e, n in bag.items() if op.predicate(e) is True})
-    if isinstance(op, Project):
+    if isinstance(op, cql.Project):
         return lambda bag: Counter(tuple(c(e) for c in op.columns) for e in bag.elements())
-    if isinstance(op, Distinct):
+    if isinstance(op, cql.Distinct):
         return lambda bag: Counter(set(bag))
-    if isinstance(op, GroupBy):
+    if isinstance(op, cql.GroupBy):
         return lambda bag: _group_by(op, bag)
-    if isinstance(op, UnionAll):
+    if isinstance(op, cql.UnionAll):
         return lambda left, right: left + right
-    if isinstance(op, SetOp):
+    if isinstance(op, cql.SetOp):
         return _SET_OPERATIONS[op.kind]
-    if isinstance(op, NotIn):
+    if isinstance(op, cql.NotIn):
         return lambda left, right: _not_in(op, left, right)
-    assert isinstance(op, Join)
+    assert isinstance(op, cql.Join)
     return lambda left, right: _join(op, widths, left, right)
 
 
@@ -122,7 +102,7 @@ _SET_OPERATIONS: dict[str, Callable[[Bag, Bag], Bag]] = {
 }
 
 
-def _join(op: Join, widths: Sequence[int], left: Bag, right: Bag) -> Bag:
+def _join(op: cql.Join, widths: Sequence[int], left: Bag, right: Bag) -> Bag:
     def pairs(t: Row, u: Row) -> bool:
         keys_agree = relational.partners(t, u, op.keys)
         return keys_agree and (op.residual is None or op.residual((*t, *u)) is True)
@@ -143,7 +123,7 @@ def _join(op: Join, widths: Sequence[int], left: Bag, right: Bag) -> Bag:
     return found
 
 
-def _not_in(op: NotIn, left: Bag, right: Bag) -> Bag:
+def _not_in(op: cql.NotIn, left: Bag, right: Bag) -> Bag:
     """The tuples of which x NOT IN (the y of those that agree with it) is true, in three-valued logic."""
     holds = relational.not_in(op.x, op.y)
     return Counter(
@@ -155,7 +135,7 @@ def _not_in(op: NotIn, left: Bag, right: Bag) -> Bag:
     )
 
 
-def _group_by(op: GroupBy, bag: Bag) -> Bag:
+def _group_by(op: cql.GroupBy, bag: Bag) -> Bag:
     """A row per group; without GROUP BY one row always. A result that does not fit rejects the row."""
     groups: dict[Row, list[Row]] = {} if op.keys else {(): []}
     for e in bag.elements():
@@ -171,7 +151,7 @@ def _group_by(op: GroupBy, bag: Bag) -> Bag:
     return found
 
 
-def _aggregate(a: Aggregate, rows: list[Row]) -> Any:
+def _aggregate(a: cql.Aggregate, rows: list[Row]) -> Any:
     if a.place is None:
         return len(rows)
     column = [row[a.place] for row in rows]
@@ -212,9 +192,9 @@ class Meaning:
                 self._r[name] = {e: [(self.time.low, n)] for e, n in count.items()}
             else:
                 self._r[name] = judged(changes)[0]
-        self._bags: dict[tuple[Query, int], Bag] = {}
-        self._streams: dict[Query, Elements] = {}
-        self._instants: dict[Query, list[int]] = {}
+        self._bags: dict[tuple[cql.Query, int], Bag] = {}
+        self._streams: dict[cql.Query, Elements] = {}
+        self._instants: dict[cql.Query, list[int]] = {}
 
     def s(self, name: str) -> Elements:
         """The stream lookup."""
@@ -229,20 +209,20 @@ class Meaning:
 
         return at
 
-    def m(self, q: Query, tau: int) -> Bag | Elements:
+    def m(self, q: cql.Query, tau: int) -> Bag | Elements:
         """M[[Q_R]] = M_R[[Q_R]](r,s,tau); M[[Q_S]] = {<e,t> : <e,t> in M_S[[Q_S]](r,s,tau), t = tau}."""
         if not is_stream(q):
             return self.m_r(q, tau)
         return Counter({(e, t): n for (e, t), n in self.m_s(q, tau).items() if t == tau})
 
-    def m_r(self, q: Query, tau: int) -> Bag:
+    def m_r(self, q: cql.Query, tau: int) -> Bag:
         """M_R: the bag of a relation query at tau. Before LO it is empty."""
         if tau < self.time.low:
             return Counter()
         if (q, tau) not in self._bags:
-            if isinstance(q, Relation):
+            if isinstance(q, cql.Relation):
                 bag = self.r(q.name)(tau)
-            elif isinstance(q, Window | Rows):
+            elif isinstance(q, cql.Window | cql.Rows):
                 bag = m_s2r(q)(self.m_s(q.stream, tau), tau)
             else:
                 widths = [width(below, self.inputs) for below in q.inputs]
@@ -250,16 +230,16 @@ class Meaning:
             self._bags[q, tau] = bag
         return self._bags[q, tau]
 
-    def m_s(self, q: Query, tau: int) -> Elements:
+    def m_s(self, q: cql.Query, tau: int) -> Elements:
         """M_S: the elements of a stream query with timestamps <= tau."""
         return Counter({(e, t): n for (e, t), n in self.stream(q).items() if t <= tau})
 
-    def stream(self, q: Query) -> Elements:
+    def stream(self, q: cql.Query) -> Elements:
         """A stream query's elements."""
         if q not in self._streams:
-            if isinstance(q, Stream):
+            if isinstance(q, cql.Stream):
                 elements = self.s(q.name)
-            elif isinstance(q, Stamped):
+            elif isinstance(q, cql.Stamped):
                 elements = Counter()
                 for (e, t), n in self.s(q.stream.name).items():
                     elements[(*e, self._stamp(q.stream.name, t)), t] += n
@@ -268,7 +248,7 @@ class Meaning:
             self._streams[q] = elements
         return self._streams[q]
 
-    def m_r2s(self, q: Query) -> Elements:
+    def m_r2s(self, q: cql.Query) -> Elements:
         """M_R2S[[q]], all of its elements.
 
         Correction: Figure 5 compares R(tau) with R(tau-1) for every t <= tau, which is wrong once nested, and with
@@ -284,14 +264,14 @@ class Meaning:
         time = self.time
         found: Elements = Counter()
         changes = [(t, new, old) for t, new, old in self.changes(relation) if t >= time.before + 1]
-        if isinstance(q, RStream):
+        if isinstance(q, cql.RStream):
             return self._r_stream(q, [t for t, _, _ in changes])
         for t, new, old in changes:
-            for e, n in ((new - old) if isinstance(q, IStream) else (old - new)).items():
+            for e, n in ((new - old) if isinstance(q, cql.IStream) else (old - new)).items():
                 found[e, t] += n
         return found
 
-    def _r_stream(self, q: RStream, changes: list[int]) -> Elements:
+    def _r_stream(self, q: cql.RStream, changes: list[int]) -> Elements:
         time, every = self.time, q.every or 1
         found: Elements = Counter()
         endless = is_transient(q.relation) or (time.declared_low and time.declared_high)
@@ -305,28 +285,28 @@ class Meaning:
                         found[e, t] += n
         return found
 
-    def changes(self, q: Query) -> list[tuple[int, Bag, Bag]]:
+    def changes(self, q: cql.Query) -> list[tuple[int, Bag, Bag]]:
         """The instants at which a relation changes, each with R(t) and R(t-1)."""
         instants = [t for t in sorted({self.time.low, *self.instants(q)}) if t <= self.time.high]
         found = [(t, self.m_r(q, t), self.m_r(q, t - 1)) for t in instants]
         return [(t, new, old) for t, new, old in found if new != old]
 
-    def instants(self, q: Query) -> list[int]:
+    def instants(self, q: cql.Query) -> list[int]:
         """Instants among which a relation's changes are: an element comes or, of a window, leaves."""
         if q not in self._instants:
             found: set[int] = set()
-            if isinstance(q, Relation):
+            if isinstance(q, cql.Relation):
                 found = {t for steps in self._r[q.name].values() for t, _ in steps}
-            elif isinstance(q, Window | Rows):
+            elif isinstance(q, cql.Window | cql.Rows):
                 for _, t in self.stream(q.stream):
-                    found |= {t} if isinstance(q, Rows) else _comes_and_leaves(q, t)
+                    found |= {t} if isinstance(q, cql.Rows) else _comes_and_leaves(q, t)
             else:
                 for below in q.inputs:
                     found.update(self.instants(below))
             self._instants[q] = sorted(t for t in found if self.time.low <= t <= self.time.high)
         return self._instants[q]
 
-    def answer(self, q: Query) -> Elements:
+    def answer(self, q: cql.Query) -> Elements:
         """All that a query ever gives: a stream's elements <e,t>, or a relation's canonical changes <e,at> -> diff."""
         if is_stream(q):
             return Counter(self.stream(q))
@@ -341,7 +321,7 @@ class Meaning:
         return timestamp(self.inputs[name].type, t)
 
 
-def _comes_and_leaves(q: Window, t: int) -> set[int]:
+def _comes_and_leaves(q: cql.Window, t: int) -> set[int]:
     """The instants at which an element at t comes into a window and leaves it."""
     leaves = t + 1 + (q.size if q.kind == "RANGE" else 0)
     found = {t} if q.kind == "UNBOUNDED" else {t, leaves}

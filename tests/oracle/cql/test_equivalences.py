@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from tests.oracle import relational
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.equivalences import EQUIVALENCES, KEYS, NOT_EQUIVALENT, A, B, R, S, not_in
 from tests.oracle.cql.feeds import Input, Time, timestamp
 from tests.oracle.cql.generate import Case, Feeder
 from tests.oracle.cql.meaning import Elements, Meaning
-from tests.oracle.cql.query import Distinct, IStream, Join, Query, Relation, Rows
 from tests.oracle.values import Row
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import INT
@@ -44,12 +44,12 @@ def test_equivalent(name: str) -> None:
 def test_the_tuple_at_a_time_windows_are_whole_instants() -> None:
     """More than N at one instant: none of them, as Figure 5 has it."""
     for meaning in MEANINGS:
-        for _, new, _ in meaning.changes(Rows(S, 2)):
+        for _, new, _ in meaning.changes(cql.Rows(S, 2)):
             assert new.total() <= 2
 
 
-@pytest.mark.parametrize("relation", [A, B, Distinct(R), Join("full", A, B, KEYS)], ids=str)
-def test_a_relation_read_back_from_its_own_changes(relation: Query) -> None:
+@pytest.mark.parametrize("relation", [A, B, cql.Distinct(R), cql.Join("full", A, B, KEYS)], ids=str)
+def test_a_relation_read_back_from_its_own_changes(relation: cql.Query) -> None:
     for meaning in MEANINGS:
         changes = meaning.answer(relation)
         wide = max((len(e) for e, _ in changes), default=1)
@@ -68,7 +68,7 @@ def test_a_relation_read_back_from_its_own_changes(relation: Query) -> None:
         feed: list[tuple[str, Row]] = [
             ("back", (*e, timestamp(INT, at), n)) for (e, at), n in sorted(changes.items(), key=str)
         ]
-        assert Meaning({"back": given}, feed, meaning.time).answer(Relation("back")) == changes
+        assert Meaning({"back": given}, feed, meaning.time).answer(cql.Relation("back")) == changes
 
 
 def test_not_in_is_built_of_antijoins() -> None:
@@ -95,7 +95,7 @@ def test_figure_5_as_printed_is_wrong_once_nested() -> None:
         return Counter({(e, t): 1 for e in inserts for t in meaning.instants(A) if t <= tau})
 
     assert any(
-        printed(meaning, tau) != meaning.m_s(IStream(A), tau)
+        printed(meaning, tau) != meaning.m_s(cql.IStream(A), tau)
         for meaning in MEANINGS
         for tau, _, _ in meaning.changes(A)
     )

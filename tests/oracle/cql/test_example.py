@@ -8,22 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.checker import Checker, Output, check
 from tests.oracle.cql.complete import Closed
 from tests.oracle.cql.feeds import Element, Input
 from tests.oracle.cql.meaning import Meaning
-from tests.oracle.cql.query import (
-    Column,
-    Compare,
-    Constant,
-    Join,
-    Project,
-    Relation,
-    RStream,
-    Select,
-    Stream,
-    Window,
-)
 from tests.oracle.cql.reference import reference
 from tests.oracle.values import Row
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -35,10 +24,15 @@ DOMAIN = Input(
     "domainof", Schema.parse("ip INT, name STRING, at INT NOT NULL, diff INT NOT NULL"), "at", "diff"
 )
 INPUTS = {"packet": PACKET, "domainof": DOMAIN}
-STANFORD = Select(Relation("domainof"), Compare("=", Column(1), Constant("stanford.edu", STRING)))
-QUERY = RStream(Join("semi", Window(Stream("packet")), STANFORD, ((0, 0),)))
-AS_JOIN = RStream(
-    Project(Join("inner", Window(Stream("packet")), STANFORD, ((0, 0),)), (Column(0), Column(1)))
+STANFORD = cql.Select(
+    cql.Relation("domainof"), cql.Compare("=", cql.Column(1), cql.Constant("stanford.edu", STRING))
+)
+QUERY = cql.RStream(cql.Join("semi", cql.Window(cql.Stream("packet")), STANFORD, ((0, 0),)))
+AS_JOIN = cql.RStream(
+    cql.Project(
+        cql.Join("inner", cql.Window(cql.Stream("packet")), STANFORD, ((0, 0),)),
+        (cql.Column(0), cql.Column(1)),
+    )
 )
 
 

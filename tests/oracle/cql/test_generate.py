@@ -6,24 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.feeds import Input, judged, tuples
 from tests.oracle.cql.generate import Case
-from tests.oracle.cql.query import (
-    Column,
-    GroupBy,
-    Join,
-    NotIn,
-    Project,
-    Query,
-    Relation,
-    Rows,
-    SetOp,
-    Stamped,
-    Stream,
-    UnionAll,
-    Window,
-    is_stream,
-)
+from tests.oracle.cql.query import is_stream
 from xmlpunct.types import DOUBLE, Type
 
 CASES, LEAST = 500, 5
@@ -55,18 +41,18 @@ QUERY = {
 }
 
 
-def types(q: Query, inputs: Mapping[str, Input]) -> list[Type | None]:
+def types(q: cql.Query, inputs: Mapping[str, Input]) -> list[Type | None]:
     """The types of a query's columns; None for what is computed."""
-    if isinstance(q, Stream | Relation):
+    if isinstance(q, cql.Stream | cql.Relation):
         return [inputs[q.name].schema.attributes[i].type for i in inputs[q.name].places]
     below = [types(b, inputs) for b in q.inputs]
-    if isinstance(q, Stamped):
+    if isinstance(q, cql.Stamped):
         return [*below[0], inputs[q.stream.name].type]
-    if isinstance(q, Project):
-        return [below[0][c.place] if isinstance(c, Column) else None for c in q.columns]
-    if isinstance(q, GroupBy):
+    if isinstance(q, cql.Project):
+        return [below[0][c.place] if isinstance(c, cql.Column) else None for c in q.columns]
+    if isinstance(q, cql.GroupBy):
         return [*(below[0][i] for i in q.keys), *(None for _ in q.aggregates)]
-    if isinstance(q, Join) and q.kind not in ("semi", "anti"):
+    if isinstance(q, cql.Join) and q.kind not in ("semi", "anti"):
         return below[0] + below[1]
     return below[0]
 
@@ -77,22 +63,22 @@ def of_query(case: Case) -> Iterator[str]:
         left = types(q.inputs[0], case.inputs) if q.inputs else []
         keys: tuple[int, ...] = ()
         word = ""
-        if isinstance(q, Relation):
+        if isinstance(q, cql.Relation):
             yield "a constant relation" if case.inputs[q.name].stamp is None else "a relation by changes"
-        elif isinstance(q, SetOp | UnionAll):
-            yield q.kind if isinstance(q, SetOp) else "UNION ALL"
-        elif isinstance(q, NotIn):
+        elif isinstance(q, cql.SetOp | cql.UnionAll):
+            yield q.kind if isinstance(q, cql.SetOp) else "UNION ALL"
+        elif isinstance(q, cql.NotIn):
             yield "NOT IN, correlated" if q.keys else "NOT IN"
-        elif isinstance(q, Join):
+        elif isinstance(q, cql.Join):
             yield q.kind
             word, keys = "a join on", tuple(i for i, _ in q.keys)
-        elif isinstance(q, GroupBy):
+        elif isinstance(q, cql.GroupBy):
             word, keys = "GROUP BY", q.keys
-        elif isinstance(q, Rows):
+        elif isinstance(q, cql.Rows):
             word, keys = "PARTITION BY", q.by
         if (
-            isinstance(q, Rows | Window)
-            and not isinstance(q.stream, Stream | Stamped)
+            isinstance(q, cql.Rows | cql.Window)
+            and not isinstance(q.stream, cql.Stream | cql.Stamped)
             and is_stream(q.stream)
         ):
             yield "a window over a nested result"

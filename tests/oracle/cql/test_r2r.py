@@ -8,27 +8,11 @@ from decimal import Decimal
 import duckdb
 import pytest
 
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.feeds import Input, Inputs
 from tests.oracle.cql.generate import SETS, Case
 from tests.oracle.cql.meaning import Meaning
-from tests.oracle.cql.query import (
-    Aggregate,
-    Distinct,
-    DStream,
-    GroupBy,
-    IStream,
-    Join,
-    NotIn,
-    Query,
-    Relation,
-    Rows,
-    RStream,
-    SetOp,
-    UnionAll,
-    Window,
-    is_stream,
-    names,
-)
+from tests.oracle.cql.query import is_stream, names
 from tests.oracle.cql.text import Named, Printer
 from tests.oracle.values import Row
 from xmlpunct.schema import Schema
@@ -43,27 +27,27 @@ class Bags(Printer):
 
     def __init__(self, inputs: Inputs) -> None:
         super().__init__(inputs)
-        self.tables: dict[Query, list[str]] = {}
+        self.tables: dict[cql.Query, list[str]] = {}
 
-    def select(self, q: Query) -> Named:
-        if isinstance(q, Relation | Window | Rows):
-            columns = self.columns(q.name) if isinstance(q, Relation) else self.stream(q.stream)[1]
+    def select(self, q: cql.Query) -> Named:
+        if isinstance(q, cql.Relation | cql.Window | cql.Rows):
+            columns = self.columns(q.name) if isinstance(q, cql.Relation) else self.stream(q.stream)[1]
             self.tables[q] = columns
             return self.picked(columns, self.table(f"leaf{len(self.tables) - 1}"))
         return super().select(q)
 
 
-def types(case: Case, leaf: Query) -> list[str]:
+def types(case: Case, leaf: cql.Query) -> list[str]:
     """DuckDB's types of the columns of a window or relation; one more where the timestamp is copied."""
     given = case.inputs[names(leaf)[0]]
     found = [given.schema.attributes[i].type for i in given.places]
     return [DUCK.get(t, str(t)) for t in (*found, given.type)]
 
 
-def is_duckdbs(q: Query) -> bool:
+def is_duckdbs(q: cql.Query) -> bool:
     """DuckDB has no exact AVG of DECIMAL, and a sum of infinities fails there."""
     for node in q.walk():
-        if isinstance(node, GroupBy):
+        if isinstance(node, cql.GroupBy):
             for a in node.aggregates:
                 if a.function in ("SUM", "AVG") and (a.type is DOUBLE or isinstance(a.type, DecimalType)):
                     return False
@@ -82,7 +66,7 @@ def test_r2r_is_sql(block: int) -> None:
         for seed in range(block * CASES, (block + 1) * CASES):
             case = Case(seed, INT)
             q = case.query.inputs[0] if is_stream(case.query) else case.query
-            nested = any(isinstance(node, IStream | DStream | RStream) for node in q.walk())
+            nested = any(isinstance(node, cql.IStream | cql.DStream | cql.RStream) for node in q.walk())
             if nested or not is_duckdbs(q):
                 continue
             meaning = Meaning(case.inputs, case.feed, case.time)
@@ -102,20 +86,22 @@ def test_r2r_is_sql(block: int) -> None:
     assert compared > 25
 
 
-A, B = Relation("a"), Relation("b")
+A, B = cql.Relation("a"), cql.Relation("b")
 BY = ((0, 0),)
-OF_DOUBLES: list[Query] = [
-    Distinct(A),
-    GroupBy(A, (0,), (Aggregate("COUNT"), Aggregate("COUNT", 0, True, DOUBLE), Aggregate("MAX", 1))),
-    *(Join(kind, A, B, BY) for kind in ("inner", "semi", "anti", "left", "full")),
-    *(SetOp(kind, A, B) for kind in SETS),
-    UnionAll(A, B),
-    NotIn(A, Distinct(B), 0, 0, ((1, 1),)),
+OF_DOUBLES: list[cql.Query] = [
+    cql.Distinct(A),
+    cql.GroupBy(
+        A, (0,), (cql.Aggregate("COUNT"), cql.Aggregate("COUNT", 0, True, DOUBLE), cql.Aggregate("MAX", 1))
+    ),
+    *(cql.Join(kind, A, B, BY) for kind in ("inner", "semi", "anti", "left", "full")),
+    *(cql.SetOp(kind, A, B) for kind in SETS),
+    cql.UnionAll(A, B),
+    cql.NotIn(A, cql.Distinct(B), 0, 0, ((1, 1),)),
 ]
 
 
 @pytest.mark.parametrize("q", OF_DOUBLES, ids=str)
-def test_zeros_are_equal_and_nan_is_itself_as_a_database_has_it(q: Query) -> None:
+def test_zeros_are_equal_and_nan_is_itself_as_a_database_has_it(q: cql.Query) -> None:
     """In keys and in whole tuples: the database reads -0.0 and NaN as they came."""
     nan = float("nan")
     rows = {

@@ -7,33 +7,8 @@ from itertools import count
 from typing import Any
 from xml.sax.saxutils import escape
 
+from tests.oracle.cql import query as cql
 from tests.oracle.cql.feeds import Feed, Input, Inputs, timestamp
-from tests.oracle.cql.query import (
-    Aggregate,
-    Column,
-    Compare,
-    Constant,
-    Distinct,
-    DStream,
-    GroupBy,
-    IsNull,
-    IStream,
-    Join,
-    NotIn,
-    Or,
-    Plus,
-    Project,
-    Query,
-    Relation,
-    Rows,
-    RStream,
-    Select,
-    SetOp,
-    Stamped,
-    Stream,
-    UnionAll,
-    Window,
-)
 from xmlpunct.expressions.functions import literal as expression
 from xmlpunct.punctuations.pattern import WILDCARD, Range
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -76,15 +51,15 @@ class Printer:
         self.type: Type = next((i.type for i in inputs.values() if i.stamp is not None), INT)
         self._columns, self._tables = count(), count()
 
-    def sql(self, q: Query) -> str:
+    def sql(self, q: cql.Query) -> str:
         """A whole query."""
-        if isinstance(q, IStream | DStream | RStream):
+        if isinstance(q, cql.IStream | cql.DStream | cql.RStream):
             return self.to_stream(q)[0]
         return self.select(q)[0]
 
-    def to_stream(self, q: Query) -> Named:
+    def to_stream(self, q: cql.Query) -> Named:
         text, names = self.select(q.inputs[0])
-        if isinstance(q, RStream):
+        if isinstance(q, cql.RStream):
             text += "" if q.every is None else f" EVERY {self.span(q.every)}{self.origin(q.origin)}"
         return f"{type(q).__name__.upper()}({text})", names
 
@@ -103,7 +78,7 @@ class Printer:
     def table(self, text: str) -> str:
         return f"{text} AS q{next(self._tables)}"
 
-    def below(self, q: Query) -> Named:
+    def below(self, q: cql.Query) -> Named:
         """A relation as a subquery in FROM."""
         text, names = self.select(q)
         return self.table(f"({text})"), names
@@ -113,37 +88,37 @@ class Printer:
         listed = ", ".join(f"{c} AS {name}" for c, name in zip(columns, names, strict=True))
         return f"SELECT {listed} FROM {table}{rest}", names
 
-    def select(self, q: Query) -> Named:
+    def select(self, q: cql.Query) -> Named:
         """A relation as a SELECT."""
-        if isinstance(q, Relation):
+        if isinstance(q, cql.Relation):
             return self.picked(self.columns(q.name), self.table(q.name))
-        if isinstance(q, Window | Rows):
+        if isinstance(q, cql.Window | cql.Rows):
             text, names = self.stream(q.stream)
             return self.picked(names, self.table(f"{text} {self.window(q, names)}"))
-        if isinstance(q, UnionAll | SetOp):
+        if isinstance(q, cql.UnionAll | cql.SetOp):
             (left, names), (right, _) = self.below(q.left), self.below(q.right)
-            word = "UNION ALL" if isinstance(q, UnionAll) else q.kind
+            word = "UNION ALL" if isinstance(q, cql.UnionAll) else q.kind
             return f"(SELECT * FROM {left}) {word} (SELECT * FROM {right})", names
-        if isinstance(q, Join):
+        if isinstance(q, cql.Join):
             return self.join(q)
-        if isinstance(q, NotIn):
+        if isinstance(q, cql.NotIn):
             return self.not_in(q)
         table, names = self.below(q.inputs[0])
-        if isinstance(q, Select):
+        if isinstance(q, cql.Select):
             return self.picked(names, table, f" WHERE {predicate(q.predicate, names)}")
-        if isinstance(q, Project):
+        if isinstance(q, cql.Project):
             return self.picked([scalar(c, names) for c in q.columns], table)
-        if isinstance(q, Distinct):
+        if isinstance(q, cql.Distinct):
             text, names = self.picked(names, table)
             return text.replace("SELECT", "SELECT DISTINCT", 1), names
-        assert isinstance(q, GroupBy)
+        assert isinstance(q, cql.GroupBy)
         keys = [names[i] for i in q.keys]
         columns = [*keys, *(aggregate(a, names) for a in q.aggregates)]
         rest = f" GROUP BY {', '.join(keys)}" if keys else ""
         rest += "" if q.having is None else f" HAVING {predicate(q.having, columns)}"
         return self.picked(columns, table, rest)
 
-    def join(self, q: Join) -> Named:
+    def join(self, q: cql.Join) -> Named:
         (left, names), (right, others) = self.below(q.left), self.below(q.right)
         tests = [f"{names[i]} = {others[j]}" for i, j in q.keys]
         tests += [] if q.residual is None else [predicate(q.residual, names + others)]
@@ -153,7 +128,7 @@ class Printer:
             return self.picked(names, left, f" WHERE {'NOT ' if q.kind == 'anti' else ''}{exists}")
         return self.picked(names + others, f"{left} {q.kind.upper()} JOIN {right} ON {on}")
 
-    def not_in(self, q: NotIn) -> Named:
+    def not_in(self, q: cql.NotIn) -> Named:
         (left, names), (right, others) = self.below(q.left), self.below(q.right)
         tests = " AND ".join(f"{names[i]} = {others[j]}" for i, j in q.keys)
         values = f"SELECT {others[q.y]} AS one FROM {right}{f' WHERE {tests}' if tests else ''}"
@@ -163,18 +138,18 @@ class Printer:
         given = self.inputs[name]
         return [given.schema.names[i] for i in given.places]
 
-    def stream(self, q: Query) -> Named:
+    def stream(self, q: cql.Query) -> Named:
         """What stands before a window, and its columns but for the timestamp."""
-        if isinstance(q, Stream):
+        if isinstance(q, cql.Stream):
             return q.name, self.columns(q.name)
-        if isinstance(q, Stamped):
+        if isinstance(q, cql.Stamped):
             name, columns = q.stream.name, self.columns(q.stream.name)
             stamp = self.inputs[name].stamp
             return f"(SELECT {', '.join(columns)}, {stamp} AS t0, {stamp} FROM {name})", [*columns, "t0"]
         return self.to_stream(q)
 
-    def window(self, q: Window | Rows, names: Sequence[str]) -> str:
-        if isinstance(q, Rows):
+    def window(self, q: cql.Window | cql.Rows, names: Sequence[str]) -> str:
+        if isinstance(q, cql.Rows):
             by = f"PARTITION BY {', '.join(names[i] for i in q.by)} " if q.by else ""
             return f"[{by}ROWS {q.n}]"
         text = {"NOW": "NOW", "RANGE": f"RANGE {self.span(q.size)}", "UNBOUNDED": "RANGE UNBOUNDED"}[q.kind]
@@ -183,24 +158,24 @@ class Printer:
 
 
 def scalar(e: Any, names: Sequence[str]) -> str:
-    if isinstance(e, Constant):
+    if isinstance(e, cql.Constant):
         return literal(e.type, e.value)
-    if isinstance(e, Plus):
+    if isinstance(e, cql.Plus):
         return f"{names[e.place]} {'+' if e.n >= 0 else '-'} {abs(e.n)}"
-    assert isinstance(e, Column)
+    assert isinstance(e, cql.Column)
     return names[e.place]
 
 
 def predicate(e: Any, names: Sequence[str]) -> str:
-    if isinstance(e, Compare):
+    if isinstance(e, cql.Compare):
         return f"{scalar(e.a, names)} {e.op} {scalar(e.b, names)}"
-    if isinstance(e, Or):
+    if isinstance(e, cql.Or):
         return f"({predicate(e.p, names)} OR {predicate(e.q, names)})"
-    assert isinstance(e, IsNull)
+    assert isinstance(e, cql.IsNull)
     return f"{scalar(e.a, names)} IS NULL"
 
 
-def aggregate(a: Aggregate, names: Sequence[str]) -> str:
+def aggregate(a: cql.Aggregate, names: Sequence[str]) -> str:
     if a.place is None:
         return f"{a.function}(*)"
     return f"{a.function}({'DISTINCT ' if a.distinct else ''}{names[a.place]})"

@@ -19,15 +19,16 @@ _EXAMPLES = {
     DATE: "a number of days or INTERVAL '1' DAY",
     TIMESTAMP: "an INTERVAL: INTERVAL '10' MINUTE",
 }
-_LONGEST = 2**63 - 1
+LONGEST = 2**63 - 1
+"""Longer lengths do not fit an INT."""
 
 
-def length_of(type_: Type, node: exp.Expr, what: str, least: int = 1) -> int:
-    """A length as a number of instants, ``least`` or more. Raises ValueError."""
+def length_of(type_: Type, node: exp.Expr, what: str, least: int = 1, most: float = LONGEST) -> int:
+    """A length as a number of instants, from ``least`` to ``most``. Raises ValueError."""
     length = _signed(type_, node, what)
     if length < least:
         raise ValueError(f"{what} is {least} or more")
-    if length > _LONGEST:
+    if length > most:
         raise ValueError(f"{what} is too long: more than 2^63 - 1 instants")
     return length
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from sqlglot import exp
 
@@ -37,7 +38,7 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
-from xmlpunct.engine.sql.lengths import length_of, origin_of
+from xmlpunct.engine.sql.lengths import LONGEST, length_of, origin_of
 from xmlpunct.engine.sql.scope import Field, Names, Relation, Unused
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Absent, Expression, Literal
@@ -152,17 +153,19 @@ def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relati
         length = None
         if size is not None:
             with at(size):
-                length = length_of(type_, size, "the length of a window", 0)
+                length = length_of(type_, size, "the length of a window", 0, inf)
     every, first = None, 0
     if slide is not None:
-        every, first = _slide(type_, slide, start, "the slide of a window")
+        every, first = _slide(type_, slide, start, "the slide of a window", inf)
     return _without(relation, Window(relation.node, stamp, instants, shown, length, every, first))
 
 
-def _slide(type_: Type, slide: exp.Expr, start: exp.Expr | None, what: str) -> tuple[int, int]:
+def _slide(
+    type_: Type, slide: exp.Expr, start: exp.Expr | None, what: str, most: float = LONGEST
+) -> tuple[int, int]:
     """Every so many instants, and from where they are counted."""
     with at(slide):
-        every = length_of(type_, slide, what)
+        every = length_of(type_, slide, what, most=most)
     with at(start or slide):
         return every, origin_of(type_, start)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import polars as pl
@@ -30,12 +32,15 @@ class Partials(Arrangement):
     def __init__(self, empty: pl.DataFrame, key: Sequence[str]) -> None:
         self.sums = [name for name in empty.columns if name not in key]
         super().__init__(empty[:, [*key, *self.sums]], key)
+        self._totals = [pl.col(name).sum() for name in self.sums]
+        self._is_some = reduce(or_, (pl.col(name) != 0 for name in self.sums))
 
     def add(self, tuples: pl.DataFrame) -> None:
         """Add what came, summed by key or not."""
         fresh = self._summed(tuples)
         known = self.remove(ascending(self.probe(fresh)[1])) if len(self) else self.empty
-        self.keep(self._summed(pl.concat([known, fresh])) if known.height else fresh)
+        fresh = self._summed(pl.concat([known, fresh])) if known.height else fresh
+        self.append(fresh.filter(self._is_some))
 
     def keep(self, rows: pl.DataFrame) -> None:
         """Retain rows that are summed, and whose keys are not retained."""
@@ -43,16 +48,16 @@ class Partials(Arrangement):
 
     def _some(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with a sum that is not 0."""
-        return rows.filter(pl.any_horizontal(pl.col(self.sums) != 0))
+        return rows.filter(self._is_some)
 
     def _summed(self, tuples: pl.DataFrame, ordered: bool = True) -> pl.DataFrame:
         """The sums by key, in the order of the last column of the key if ``ordered``."""
         tuples = tuples[:, self.empty.columns]
         if not self.key:
-            return tuples.select(pl.col(self.sums).sum())
+            return tuples.select(self._totals)
         *rest, last = self.key
         if not rest or tuples[last].dtype != pl.Int64() or tuples.height < SORTED_ROWS:
-            return tuples.group_by(self.key, maintain_order=True).agg(pl.col(self.sums).sum())
+            return tuples.group_by(self.key, maintain_order=True).agg(self._totals)
         number, _ = numbered(tuples.select(rest))
         minor = tuples[last].to_numpy()
         order = order_by(minor, number)
