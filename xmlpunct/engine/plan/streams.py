@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from xmlpunct import operators as ops
@@ -27,7 +27,8 @@ class Stream:
     are as in `StreamSpec`. Columns that are ``guessed`` nobody declared.
     ``validity`` is the schema by which its tuples have to be valid. ``timestamp`` names the column that has a tuple's
     instant. A ``relation`` is no stream: it holds its tuples always, or has changes at the timestamp, of which the
-    column ``change`` says how many copies come.
+    column ``change`` says how many copies come. No two tuples agree on one of the ``keys``. ``promised`` are the sets
+    of columns that PUNCTUATED BY names: for each, punctuations that constrain nothing else close every tuple in time.
     """
 
     name: str
@@ -44,6 +45,8 @@ class Stream:
     timestamp: str | None = None
     relation: bool = False
     change: str | None = None
+    keys: tuple[tuple[str, ...], ...] = ()
+    promised: tuple[tuple[str, ...], ...] | None = None
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """What to look for in its source, if some columns are needed."""
@@ -126,6 +129,38 @@ class Scan(Node):
         lost = lost_domains(self.stream.schema, self.columns, self.names)
         columns, names = (name for name, _ in lost), (new for _, new in lost)
         return replace(self, columns=(*self.columns, *columns), names=(*self.names, *names))
+
+
+@dataclass(frozen=True)
+class Key(Unary):
+    """Promises after each tuple that its ``keys`` do not come again, and drops a second tuple of one.
+
+    It stands on a scan, or on the merge of a stream's senders. ``remembers``: it knows the tuples of earlier slices.
+    """
+
+    keys: tuple[tuple[str, ...], ...]
+    remembers: bool = False
+
+    def operator(self) -> ops.Operator:
+        return ops.Key(self.input.schema, self.keys, self.remembers)
+
+    @property
+    def parameters(self) -> str:
+        return "; ".join(", ".join(key) for key in self.keys)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        wanted = {*used, *(name for key in self.keys for name in key)}
+        return [[name for name in self.input.schema.names if name in wanted]]
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [wanted]
+
+    def partition_choices(self) -> list[Choice] | None:
+        if isinstance(self.input, Scan):
+            return None
+        # A shard says what it has seen: so whoever may hold tuples of a key has to be one shard.
+        common = frozenset.intersection(*(frozenset(key) for key in self.keys))
+        return [Choice((name,), name) for name in self.input.schema.names if name in common]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from sqlglot import exp
@@ -18,7 +19,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from xmlpunct.arrays import ArrayType, array_of, check_path
 from xmlpunct.engine.sql.nesting import check_depth
-from xmlpunct.engine.sql.window_functions import WindowFunctionParser, without_emit
+from xmlpunct.engine.sql.promise_syntax import Key, PromiseParser
+from xmlpunct.engine.sql.window_functions import without_emit
 from xmlpunct.engine.sql.window_syntax import WindowParser
 from xmlpunct.errors import SchemaError, SqlError
 from xmlpunct.names import is_xml_name
@@ -40,7 +42,7 @@ class PunctSQL(Dialect):
     # Otherwise ORDER BY without NULLS would mean NULLS FIRST, as in some databases.
     NULL_ORDERING = "nulls_are_last"
 
-    class Parser(WindowFunctionParser, WindowParser):
+    class Parser(PromiseParser, WindowParser):
         def _parse_create(self) -> exp.Create | exp.Command:
             start = self._prev
             if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):
@@ -59,26 +61,14 @@ class PunctSQL(Dialect):
             if self._match_text_seq("WITH"):
                 options = self._parse_wrapped_csv(self._parse_stream_option)
             create = exp.Create(this=schema, kind=kind, properties=exp.Properties(expressions=options))
-            if self._match_text_seq("PUNCTUATE"):
-                create.meta["order"] = self._parse_access_order()
+            self._parse_promises(create)
             if self._curr and self._curr.token_type != TokenType.SEMICOLON:
-                self._fail(f"CREATE {kind} ends here, or goes on with WITH (...) or PUNCTUATE ORDER BY ...")
+                self._fail(
+                    f"CREATE {kind} ends here, or goes on with WITH (...), PUNCTUATED BY (...) or "
+                    "PUNCTUATE ORDER BY ..."
+                )
             create.meta.update(start=start.start, end=self._prev.end)
             return create
-
-        def _parse_access_order(self) -> dict[str, exp.Expr | None]:
-            """ORDER BY a [SLACK s] [FROM 'file' BY b] as its parts, by the names attribute, slack, file, by."""
-            if not self._match(TokenType.ORDER_BY):
-                self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
-            attribute = self._parse_id_var() or self._fail("a column")
-            slack = self._parse_unary() if self._match_text_seq("SLACK") else None
-            file = by = None
-            if self._match(TokenType.FROM):
-                file = self._parse_string() or self._fail("FROM wants the quoted path of a list of senders")
-                if not self._match_text_seq("BY"):
-                    self._fail("BY and the column that names the sender")
-                by = self._parse_id_var() or self._fail("a column")
-            return {"attribute": attribute, "slack": slack, "file": file, "by": by}
 
         def _parse_stream_option(self) -> exp.Expr:
             token = self._curr
@@ -102,7 +92,8 @@ class PunctSQL(Dialect):
             return option
 
         def _parse_stream_item(self) -> exp.Expr:
-            return self._parse_namespaces() or self._parse_watermark() or self._parse_stream_column()
+            special = self._parse_namespaces() or self._parse_watermark() or self._parse_key()
+            return special or self._parse_stream_column()
 
         def _parse_stream_column(self) -> exp.Expr:
             token = self._curr
@@ -127,8 +118,12 @@ class PunctSQL(Dialect):
                 column.meta["path"] = path
             elif self._match_text_seq("CHECK"):
                 column.append("constraints", self._parse_wrapped(self._parse_disjunction))
+            elif self._match_key():
+                column.meta["key"] = True
             else:
-                self._fail("a column has NOT NULL, PATH '...' and CHECK (...), nothing else")
+                self._fail(
+                    "a column has NOT NULL, PATH '...', CHECK (...), PRIMARY KEY and UNIQUE, nothing else"
+                )
 
         def _parse_primary(self) -> exp.Expr | None:
             """As sqlglot does; NULL, TRUE and FALSE also remember their place."""
@@ -267,7 +262,37 @@ def parse_columns(text: str) -> Schema:
 def schema_of(create: exp.Expr) -> Schema:
     """The schema of a CREATE STREAM."""
     columns = [c for c in create.this.expressions if isinstance(c, exp.ColumnDef)]
-    return _schema_of(columns, namespaces_of(create.this.expressions), create, inside=False)
+    schema = _schema_of(columns, namespaces_of(create.this.expressions), create, inside=False)
+    in_keys = {name for key in keys_of(create, schema) for name in key}
+    return Schema.of(replace(a, nullable=a.nullable and a.name not in in_keys) for a in schema)
+
+
+def keys_of(create: exp.Expr, schema: Schema) -> tuple[tuple[str, ...], ...]:
+    """The keys of a CREATE STREAM: those of its columns, then those of its column list."""
+    found: dict[tuple[str, ...], None] = {}
+    for item in create.this.expressions:
+        if isinstance(item, exp.ColumnDef) and item.meta.get("key"):
+            check_comparable(schema[item.name].type, "a key", item)
+            found[(item.name,)] = None
+    for item in create.this.expressions:
+        if isinstance(item, Key):
+            found[named_columns(item, schema, "a key")] = None
+    if () in found:
+        refuse("a key has a column at least", create)
+    return tuple(found)
+
+
+def named_columns(node: exp.Expr, schema: Schema, what: str) -> tuple[str, ...]:
+    """The columns that stand in parentheses, each once."""
+    names: dict[str, None] = {}
+    for column in node.expressions:
+        if column.name not in schema:
+            refuse(f"no column {column.name} here: there are {', '.join(schema.names)}", column)
+        check_comparable(schema[column.name].type, what, column)
+        if column.name in names:
+            refuse(f"{column.name} stands there twice", column)
+        names[column.name] = None
+    return tuple(names)
 
 
 def namespaces_of(items: Iterable[exp.Expr]) -> dict[str, str]:
@@ -301,6 +326,8 @@ def _schema_of(
             type_: Type = array_of(_schema_of(kind.expressions, namespaces, column, inside=True))
         else:
             type_ = type_of(kind)
+        if inside and column.meta.get("key"):
+            refuse("a key is of the stream, not of an array in it", column)
         name = column.name
         path = _path_of(column, namespaces)
         domain: Pattern = WILDCARD
