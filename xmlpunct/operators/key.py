@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.late_filter import LATE, MOST, reject_late
 from xmlpunct.operators.state import State
-from xmlpunct.punctuations.batch import PunctuationBatch, has_column
-from xmlpunct.punctuations.promised import Promised, earliest, scheme_of
-from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.keys import Keys
+from xmlpunct.punctuations.promised import Promised, earliest
 from xmlpunct.schema import Schema
 
 
@@ -36,21 +36,14 @@ class Key(Operator):
 
     def __init__(self, schema: Schema, keys: Sequence[Sequence[str]], remembers: bool = False) -> None:
         super().__init__((schema,), schema)
-        self.keys = keys
+        self._keys = Keys(schema, keys, Promised(schema, MOST) if remembers else None)
         self._came: pl.DataFrame | None = None
         """The tuples of the slice whose promises are still to be said."""
-        self._said = Promised(schema, MOST) if remembers else None
-        if self._said is not None:
-            self.state = State(said=self._said)
+        if self._keys.said is not None:
+            self.state = State(said=self._keys.said)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        self._came = tuples
-        schemes = pl.Series([None], dtype=pl.String()).new_from_index(0, tuples.height)
-        if self._said is not None:
-            schemes = self._said.schemes(tuples)
-        for key in self.keys:
-            again = ~tuples.select(pl.struct(key).is_first_distinct()).to_series()
-            schemes = earliest(schemes, again, scheme_of(self.schema, map(self.schema.index, key)))
+        self._came, schemes = tuples, self._keys.judge(tuples)
         late = schemes.is_not_null()
         if not late.any():
             return tuples
@@ -60,22 +53,10 @@ class Key(Operator):
         return tuples.filter(~late)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        said = PunctuationBatch.union([batch, *self._news()])
-        return self.schema.empty(), said
-
-    def _news(self) -> Iterator[PunctuationBatch]:
-        """For each key what the tuples of the slice say."""
         came, self._came = self._came, None
-        if came is None:
-            return
-        for key in self.keys:
-            values = came.select(key).unique(maintain_order=True)
-            (place, *more) = map(self.schema.index, key)
-            if more or not has_column(self.schema[key[0]].type):
-                rows = values.iter_rows(named=True)
-                news = PunctuationBatch(Punctuation.of(self.schema, **row) for row in rows)
-            else:
-                news = PunctuationBatch.of_column(self.schema, place, values.to_series())
-            if self._said is not None:
-                self._said.add(news)
-            yield news
+        news = [] if came is None else self._keys.promises(came)
+        return self.schema.empty(), PunctuationBatch.union([batch, *news])
+
+    @property
+    def forgotten(self) -> int:
+        return 0 if self._keys.said is None else self._keys.said.forgotten

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
+from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, smallest
 from xmlpunct.firehose import StreamSpec
+from xmlpunct.firehose.sources import is_endless
 from xmlpunct.firehose.spec import Validity
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.late_filter import guarded, marked
@@ -73,6 +75,12 @@ class Stream:
         return self.name.removesuffix(f"#{self.sender}") if self.sender else self.name
 
     @property
+    def ends(self) -> bool:
+        """Whether its end is a promise: it comes from what is finite, and says nothing of what else it promises."""
+        told = self.promised is not None or self.order is not None or self.keys
+        return not told and self.source is not None and not is_endless(self.source)
+
+    @property
     def layout(self) -> Schema:
         """The columns of its tuples where they are scanned."""
         return guarded(self.schema) if self.guarded else self.schema
@@ -116,6 +124,14 @@ class Scan(Node):
     def is_constrained(self, name: str) -> bool:
         return True
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        offers = THE_END if self.stream.ends else smallest(self.stream.promised or ())
+        return self.read(Outlook(offers, offers))
+
+    def read(self, told: Outlook) -> Outlook:
+        """What is said of the stream, in the names of the scan."""
+        return told.renamed({c: [n] for c, n in zip(self.columns, self.names, strict=True)})
+
     def places(self, name: str) -> list[Place]:
         return [(self.stream.name, self.columns[self.names.index(name)])]
 
@@ -155,6 +171,9 @@ class Key(Unary):
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [wanted]
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        return either([below[0], Outlook(closes=smallest(self.keys))])
+
     def partition_choices(self) -> list[Choice] | None:
         if isinstance(self.input, Scan):
             return None
@@ -174,6 +193,10 @@ class Punctuate(Unary):
         punctuate = ops.Punctuate(self.input.schema, self.order)
         punctuate.quiet = self.quiet
         return punctuate
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        ordered = smallest([[self.order.attribute]])
+        return either([below[0], Outlook(ordered, ordered, frozenset([self.order.attribute]))])
 
     @property
     def parameters(self) -> str:
