@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
-from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, smallest
+from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, reduced, smallest
 from xmlpunct.firehose import StreamSpec
 from xmlpunct.firehose.sources import is_endless
 from xmlpunct.firehose.spec import Validity
@@ -125,7 +125,8 @@ class Scan(Node):
         return True
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        offers = THE_END if self.stream.ends else smallest(self.stream.promised or ())
+        promised = reduced(smallest(self.stream.promised or ()), self.stream.schema)
+        offers = THE_END if self.stream.ends else promised
         return self.read(Outlook(offers, offers))
 
     def read(self, told: Outlook) -> Outlook:
