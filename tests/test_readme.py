@@ -18,12 +18,14 @@ from xmlpunct.cli import invoke
 ROOT = SAMPLES.parent
 README = (ROOT / "README.md").read_text()
 OUTPUT = (ROOT / "docs" / "output.md").read_text()
+PROMISES = (ROOT / "docs" / "promises.md").read_text()
 WINDOWS = (ROOT / "docs" / "windows.md").read_text()
 OF_FEEDS = (SAMPLES / "feeds" / "README.md").read_text()
 OF_WINDOWS = (SAMPLES / "windows" / "README.md").read_text()
 TEXTS = [
     (ROOT, README),
     (ROOT / "docs", OUTPUT),
+    (ROOT / "docs", PROMISES),
     (ROOT / "docs", WINDOWS),
     (SAMPLES / "feeds", OF_FEEDS),
     (SAMPLES / "windows", OF_WINDOWS),

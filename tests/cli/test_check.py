@@ -59,3 +59,25 @@ def test_a_broken_stream(cli: Cli, tmp_path: Path) -> None:
     assert "1 tuples" in ran.out
     assert "mismatch" in ran.err
     assert "'one' is not of type INT" in ran.err
+
+
+def test_it_says_what_a_stream_offered(cli: Cli, tmp_path: Path) -> None:
+    """A set of attributes by which the first half is closed; nulls there do not count, a larger set says nothing more."""
+    body = """<t><hour>1</hour><min>1</min></t><t><hour>1</hour></t><p:t><hour>1</hour></p:t><p:t><hour>2</hour><min>1</min></p:t>
+              <t><hour>2</hour><min>2</min></t><t><hour>3</hour><min>3</min></t><p:t><min>(,1]</min></p:t>"""
+    given = write(tmp_path / "t.xml", body)
+    ran = cli("check", given, "--element", "t", "--schema", COLUMNS)
+    assert ran.out.splitlines()[-1] == "  PUNCTUATED BY (hour), (min)"
+    half = write(tmp_path / "u.xml", body.replace("<p:t><hour>1</hour></p:t>", ""))
+    ran = cli("check", half, "--element", "t", "--schema", COLUMNS)
+    assert ran.out.splitlines()[-1] == "  PUNCTUATED BY (min)"
+
+
+def test_a_key_is_judged(cli: Cli, tmp_path: Path) -> None:
+    body = "<t><hour>1</hour></t>\n<t><hour>2</hour></t>\n<t><hour>1</hour></t>"
+    given = write(tmp_path / "t.xml", body)
+    for columns in ("hour INT PRIMARY KEY", "hour INT, UNIQUE (hour)"):
+        ran = cli("check", given, "--element", "t", "--schema", columns)
+        assert ran.code == 1
+        assert "3 tuples, 1 of them late" in ran.out
+        assert "late: <1> was closed before it" in ran.err

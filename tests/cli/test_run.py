@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import xmlpunct
-from tests.cli.harness import WAREHOUSE, Cli
+from tests.cli.harness import SAMPLES, WAREHOUSE, Cli
 from xmlpunct.cli.run import undisturbed
 
 EXPECTED = {17: 81, 18: 76, 19: 73, 20: 79, 21: 77, 22: 76}
@@ -243,3 +243,19 @@ def test_what_is_loaded_is_thawed_behind_a_run() -> None:
     with undisturbed():
         assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0
+
+
+def test_safe_refuses_what_blocks_or_grows(cli: Cli) -> None:
+    """Before any source is opened: nobody listens there."""
+    ran = cli("run", "--safe", SAMPLES / "live-auction.sql", "--engine", "local")
+    assert ran.code == 2
+    assert "#3 join grows for ever\n  #4 group-by blocks for ever\n  bids: PUNCTUATED BY (itemid)" in ran.err
+
+
+def test_safe_runs_what_is_fine(cli: Cli) -> None:
+    ran = cli("run", "--safe", "-q", COUNT, "--engine", "local", "--format", "jsonl")
+    assert (ran.code, ran.out) == (0, '{"n": 36}\n')
+
+
+COUNT = f"""CREATE STREAM s (hour INT) WITH (source = '{SAMPLES / "sensor1.xml"}', element = 'tempdata');
+            SELECT COUNT(*) AS n FROM s"""

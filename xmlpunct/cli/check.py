@@ -18,12 +18,16 @@ from xmlpunct.firehose.check import Report, check
 def check_command(source: str, element: str, columns: str | None, punct_namespace: str) -> int:
     """Is SOURCE well formed and grammatical, and what do its punctuations say?
 
-    A stream is grammatical if no tuple comes after a punctuation that matches it. The exit code is 0 if it is
+    A stream is grammatical if no tuple comes after a punctuation that matches it. PUNCTUATED BY names the sets of
+    attributes by which it closed its tuples, as CREATE STREAM declares them. The exit code is 0 if it is
     all that and every tuple fits the schema, else 1.
     """
+    from xmlpunct.engine.sql.dialect import keys_in
+
     standard_output()  # before reading on for hours
     schema, opened = open_stream(source, columns, element, punct_namespace)
-    report = check(opened, schema, element, punct_namespace, guessed=columns is None)
+    keys = () if columns is None else keys_in(columns)
+    report = check(opened, schema, element, punct_namespace, guessed=columns is None, keys=keys)
     for line in describe(source, report):
         put_line(line)
     for told in (*report.notices, *report.examples):
@@ -35,6 +39,8 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
 
 def describe(source: str, report: Report) -> list[str]:
     """A report for people to read."""
+    from xmlpunct.engine.sql.declaration import clause
+
     formed = "well formed" if report.error is None else "broken"
     grammar = "grammatical" if report.grammatical else "not grammatical"
     lines = [
@@ -45,4 +51,6 @@ def describe(source: str, report: Report) -> list[str]:
     for scheme, count in sorted(report.schemes.items(), key=lambda item: (-item[1], item[0])):
         said = ", ".join(f"{name} by {kind}" for name, kind in scheme) or "everything"
         lines.append(f"  {count:,} close {said}")
+    if report.offered:
+        lines.append(f"  {clause(report.offered)}")
     return lines

@@ -100,6 +100,7 @@ from xmlpunct.firehose.outline import read_namespaces
 @click.option(
     "--strict", is_flag=True, help="Stop at the first rejected tuple, and where tuples are overlooked."
 )
+@click.option("--safe", is_flag=True, help="Refuse a query that may block or grow for ever: see explain.")
 @namespace_option
 @rule_option
 def run_command(
@@ -123,6 +124,7 @@ def run_command(
     http: str | None,
     partial: str | None,
     strict: bool,
+    safe: bool,
     punct_namespace: str,
     rules: tuple[str, ...],
 ) -> None:
@@ -134,6 +136,10 @@ def run_command(
 
     inference = Inference(punct_namespace, inferred_before(checkpoint))
     planned = plan(read_query(query, sql), read_sources(sources), read_rules(rules), inference)
+    if safe:
+        from xmlpunct.engine.verdicts import refuse_unsafe
+
+        refuse_unsafe(planned)
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
     options = RunOptions(

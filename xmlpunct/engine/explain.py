@@ -8,12 +8,13 @@ from xmlpunct.engine.partition.fragments import Fragments, cut
 from xmlpunct.engine.plan import Node, PartialDupElim, PartialGroupBy, Query, Receive
 from xmlpunct.engine.rule_options import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, RULE_OPTIONS, Rules
 from xmlpunct.engine.rules.drop_ignored import ignored
+from xmlpunct.engine.verdicts import mending, verdicts
 from xmlpunct.punctuations.pattern import WILDCARD
 from xmlpunct.schema import Attribute
 
 
 def explain(query: Query) -> str:
-    """The plan, where its parts run, and what unblocks what.
+    """The plan, where its parts run, what unblocks what, and whether that is promised.
 
     >>> from xmlpunct.engine.sql import plan
     >>> print(explain(plan('''
@@ -31,6 +32,11 @@ def explain(query: Query) -> str:
     what unblocks what
       #2 group-by: a group is released once s has closed its hour, with * elsewhere
     <BLANKLINE>
+    will it unblock, will it stay bounded
+      #1 scan: fine
+      #2 group-by: fine (s ends)
+      #3 project: fine
+    <BLANKLINE>
     rules that can be switched
       edge-aggregation is on, for edge 1: --rule edge-aggregation=off
     """
@@ -39,6 +45,10 @@ def explain(query: Query) -> str:
         "plan": list(tree(query.root)),
         "fragments": list(parts(query)),
         "what unblocks what": waits,
+        "will it unblock, will it stay bounded": [
+            f"#{n.number} {n.name}: {said}" for n, said in verdicts(query)
+        ],
+        "what would mend it": list(mending(query).lines()),
         "rules that can be switched": list(rule_options(query)),
     }
     return "\n\n".join("\n".join([title, *_indent(lines)]) for title, lines in sections.items() if lines)

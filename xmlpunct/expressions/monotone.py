@@ -31,6 +31,27 @@ class Monotone:
         known = facts(expression).monotone if isinstance(expression, Call) else None
         return None if known is None else cls(expression, *known)
 
+    def goes_on(self, attribute: Attribute) -> bool:
+        """Whether results go on rising, or falling, as far as ``attribute`` rises: there is no last one."""
+        return self._changes(attribute, 1)
+
+    def is_finite_to_one(self, attribute: Attribute) -> bool:
+        """Whether finitely many values of ``attribute`` give one result."""
+        return attribute.type.discrete and self._changes(attribute, 1) and self._changes(attribute, -1)
+
+    def _changes(self, attribute: Attribute, sign: int) -> bool:
+        """Whether results differ between the two farthest places, each twice the one before, where f does not fail."""
+        type_ = attribute.type
+        if type_.discrete:
+            last = type_.ordinal(type_.highest if sign > 0 else type_.lowest)
+            probes = [type_.at(last >> n) for n in range(last.bit_length() // 2)]
+        elif type_ is DOUBLE:
+            probes = [sign * 2.0**n for n in range(1000, 0, -1)]
+        else:
+            return False  # what is last of STRING is not known
+        results = [self.expression.type.key(r) for r in self._results(type_, probes) if r is not None][:2]
+        return len(results) == 2 and results[0] != results[1]
+
     def image(self, attribute: Attribute, low: Cut, high: Cut) -> Pattern:
         """The results that only values of ``attribute`` from one place to another can give.
 

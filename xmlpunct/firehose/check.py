@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xmlpunct.errors import Reject, SourceError
+from xmlpunct.firehose.offered import Offered
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec
 from xmlpunct.overlooked import Notice, Watch
+from xmlpunct.punctuations.keys import Keys
 from xmlpunct.punctuations.lateness import Lateness, reason
 from xmlpunct.punctuations.pattern import Constant, Pattern, Range, Values
+from xmlpunct.punctuations.promised import Promised, earliest
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -26,6 +30,7 @@ Scheme = tuple[tuple[str, str], ...]
 class Report:
     """What `check` found. ``late`` tuples came after a punctuation that matches them; ``examples`` shows some
     tuples that are late or were rejected. ``dropped`` punctuations constrain attributes that are not declared.
+    ``offered`` are the sets of attributes by which the stream closed its tuples before its end.
     ``notices`` tell what looks like data and is not read.
     ``error`` is why the source ended before its end, if it did.
     """
@@ -36,6 +41,7 @@ class Report:
     rejected: int = 0
     late: int = 0
     schemes: Counter[Scheme] = field(default_factory=Counter)
+    offered: list[tuple[str, ...]] = field(default_factory=list)
     examples: list[Reject] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     error: SourceError | None = None
@@ -57,8 +63,11 @@ def check(
     element: str,
     punct_namespace: str = PUNCT_NAMESPACE,
     guessed: bool = False,
+    keys: Sequence[Sequence[str]] = (),
 ) -> Report:
     """Read a stream to its end, or to where it breaks. Its schema is declared, or ``guessed`` by the first tuple.
+
+    A second tuple of one of the ``keys`` is late.
 
     >>> xml = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><a>1</a></t><p:t><a>[1,2]</a></p:t>
     ...   <t><a>2</a></t></s>'''
@@ -69,7 +78,8 @@ def check(
     report, watch = Report(), Watch(source.name, element)
     spec = StreamSpec(element, schema, element, guessed=guessed)
     reader = FirehoseReader(source, [spec], punct_namespace)
-    lateness = Lateness(schema)
+    lateness, offered = Lateness(schema), Offered(schema)
+    unique = Keys(schema, keys, Promised(schema))
     try:
         while (parsed := reader.read(_STEP)) is not None:
             (given,), (rejects,) = parsed.slices, parsed.rejects
@@ -79,7 +89,11 @@ def check(
             report.rejected += len(rejects)
             report.examples += rejects[: max(SHOWN - len(report.examples), 0)]
             report.schemes.update(scheme(p) for p in given.punctuations)
-            schemes = lateness.judge(given)
+            offered.take(given.tuples, given.punctuations)
+            schemes, again = lateness.judge(given), unique.judge(given.tuples)
+            schemes = earliest(schemes, again.is_not_null(), again)
+            for _ in unique.promises(given.tuples):
+                pass
             late = schemes.is_not_null().arg_true()
             report.late += late.len()
             if parsed.rejection is not None:
@@ -90,6 +104,7 @@ def check(
             report.notices += watch.take(count, parsed.read[0], parsed.overlooked[0])
             report.error = parsed.error
         report.notices += watch.end(in_order=report.error is None)
+        report.offered = list(offered.schemes())
     finally:
         reader.close()
     return report

@@ -11,6 +11,7 @@ from xmlpunct.operators.group_by import GroupBy
 from xmlpunct.operators.intersect import Intersect
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.operators.join import Join
+from xmlpunct.operators.key import Key
 from xmlpunct.operators.late_filter import LateFilter
 from xmlpunct.operators.limit import Limit
 from xmlpunct.operators.merge import Merge
@@ -66,6 +67,7 @@ __all__ = [
     "Hop",
     "Intersect",
     "Join",
+    "Key",
     "LateFilter",
     "Limit",
     "Merge",

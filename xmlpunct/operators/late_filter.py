@@ -6,7 +6,7 @@ import polars as pl
 
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
-from xmlpunct.provenance import with_origin
+from xmlpunct.provenance import is_attribute, with_origin
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.lateness import Lateness, reason
 from xmlpunct.punctuations.promised import Promised, earliest
@@ -34,6 +34,13 @@ def marked(given: Slice, schema: Schema) -> Slice:
     late = Lateness(schema).judge(given)
     said = given.punctuations.rebase(whole, [i if i < len(schema) else None for i in range(len(whole))])
     return Slice(given.tuples.with_columns(late.alias(LATE)).select(whole.names), said)
+
+
+def reject_late(operator: Operator, tuples: pl.DataFrame, schemes: pl.Series) -> None:
+    """Reject tuples that violate punctuations of these schemes."""
+    schema = Schema.of(a for a in operator.schema if is_attribute(a.name))
+    for row, scheme in zip(tuples.iter_rows(named=True), schemes, strict=True):
+        operator.reject(row, reason(schema, row, scheme))
 
 
 class LateFilter(Operator):
@@ -70,9 +77,7 @@ class LateFilter(Operator):
             return tuples
         rejected, marks = tuples.filter(late), marks.filter(late)
         said = self._said.schemes(rejected)
-        schemes = earliest(marks, said.is_not_null(), said)
-        for row, scheme in zip(rejected.iter_rows(named=True), schemes, strict=True):
-            self.reject(row, reason(self.stream, row, scheme))
+        reject_late(self, rejected, earliest(marks, said.is_not_null(), said))
         return tuples.filter(~late)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:

@@ -78,7 +78,7 @@ class Promised:
 
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether it was promised not to come."""
-        return any_of([late for _, late in self._masks(tuples)], tuples.height)
+        return any_of([late for _, late in self.masks(tuples)], tuples.height)
 
     def schemes(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, the names of the attributes by which it was promised not to come, joined by commas.
@@ -86,17 +86,17 @@ class Promised:
         Null if it was not; where several schemes of punctuations match, the first in the order of strings.
         """
         schemes = pl.Series([None], dtype=pl.String()).new_from_index(0, tuples.height)
-        for scheme, late in self._masks(tuples):
-            schemes = earliest(schemes, late, scheme)
+        for places, late in self.masks(tuples):
+            schemes = earliest(schemes, late, scheme_of(self.schema, places))
         return schemes
 
-    def _masks(self, tuples: pl.DataFrame) -> Iterator[tuple[str, pl.Series]]:
-        """For each scheme of punctuations, which tuples match one."""
+    def masks(self, tuples: pl.DataFrame) -> Iterator[tuple[tuple[int, ...], pl.Series]]:
+        """For each scheme of punctuations, by its attributes' places, which tuples match one."""
         for place, values in self._values.items():
-            yield scheme_of(self.schema, (place,)), values.mask(tuples[self.schema.names[place]])
+            yield (place,), values.mask(tuples[self.schema.names[place]])
         for places, others in self._others.items():
             if len(others):
-                yield scheme_of(self.schema, places), others.mask(tuples)
+                yield places, others.mask(tuples)
 
     def __len__(self) -> int:
         """How many intervals and punctuations are remembered; where no tuple is to come, none has to be."""

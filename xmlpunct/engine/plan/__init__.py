@@ -42,6 +42,7 @@ from xmlpunct.engine.plan.sets import Intersect as Intersect
 from xmlpunct.engine.plan.sets import Merge as Merge
 from xmlpunct.engine.plan.sets import Union as Union
 from xmlpunct.engine.plan.streams import Guard as Guard
+from xmlpunct.engine.plan.streams import Key as Key
 from xmlpunct.engine.plan.streams import Punctuate as Punctuate
 from xmlpunct.engine.plan.streams import Scan as Scan
 from xmlpunct.engine.plan.streams import Stream as Stream

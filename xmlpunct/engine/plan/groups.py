@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Unary, lost_domains
+from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest, within
 from xmlpunct.engine.plan.words import closed, closes_tuple, every_stream, places
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
@@ -78,6 +79,30 @@ class GroupBy(Unary):
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [self.keys]
 
+    @property
+    def least(self) -> str | None:
+        """The column whose closed beginning makes every result final: all of them are its MIN."""
+        names = {a.argument for a in self.aggregates if a.function == "MIN"}
+        others = len(names) != 1 or any(a.function != "MIN" for a in self.aggregates)
+        (name,) = names if not others else (None,)
+        return None if name is None or self.input.schema[name].nullable else name
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        (given,) = below
+        schema = self.input.schema
+        released = given.need(Fate.BLOCKS, 0, self.keys, schema, prefix=self.least, closed=True)
+        forgotten = given.need(Fate.GROWS, 0, self.keys, schema, closed=True)
+        needs = (released, forgotten) if self.least is not None and self.keys else (released,)
+        closes = smallest([*within(given.closes, self.keys), *([self.keys] if released.by else [])])
+        return replace(
+            given,
+            offers=within(given.offers, self.keys),
+            closes=closes,
+            needs=needs,
+            told="",
+            prefixes=given.prefixes & set(self.keys),
+        )
+
     def partition_choices(self) -> list[Choice]:
         return [Choice((key,), key) for key in self.keys]
 
@@ -128,6 +153,10 @@ class DupElim(Unary):
 
     def ignores_duplicates(self, port: int) -> bool:
         return True
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        need = below[0].need(Fate.GROWS, 0, self.schema.names, self.schema, closed=True)
+        return replace(below[0], needs=(need,), told="")
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((name,), name) for name in self.schema.names]

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from xmlpunct import operators as ops
+from xmlpunct.engine.plan.bounds import bounded_by
 from xmlpunct.engine.plan.node import Binary, Choice, Holders, Place, together
+from xmlpunct.engine.plan.schemes import (
+    NOTHING,
+    THE_END,
+    Fate,
+    Need,
+    Outlook,
+    combined,
+    either,
+    smallest,
+)
 from xmlpunct.engine.plan.words import closed, every_stream, places, which_side
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import can_fail
@@ -42,6 +54,17 @@ class Keyed(Binary):
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         tested = () if self.residual is None else self.residual.columns()
         return _of_sides(self, {*used, *tested}.union(*self.keys))
+
+    always: ClassVar[tuple[str, ...]] = ()
+    """Columns of both sides that count as equated."""
+
+    def side_closed(self, below: Sequence[Outlook], side: int, fate: Fate) -> Need:
+        """The need that the tuples of a side are closed by the other one: all that they could still meet."""
+        port, given = 1 - side, below[1 - side]
+        keys = [*(pair[port] for pair in self.keys), *self.always]
+        around, above = bounded_by(self.residual, self.inputs[port].schema, self.inputs[side].schema)
+        ordered = smallest([name] for name in above if given.has_prefix(name))
+        return given.need(fate, port, [*keys, *around], None, more=ordered)
 
     def forgotten(self, then: Sequence[str]) -> str:
         """In words, when each side's tuples go; ``then`` says what becomes of them."""
@@ -106,6 +129,25 @@ class Join(Keyed):
             return None
         return left | {self._shared.get(name, name) for name in right}
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """A side whose lonely tuples come out too waits for the other; so does what it says."""
+        fates = [Fate.BLOCKS if side in self.preserved else Fate.GROWS for side in (LEFT, RIGHT)]
+        needs = tuple(self.side_closed(below, side, fate) for side, fate in enumerate(fates))
+        sides = [given.renamed(self.carriers(port)) for port, given in enumerate(below)]
+        alone = [given if need.by else Outlook() for given, need in zip(sides, needs, strict=True)]
+        # rows of nulls come until the preserved side ends
+        alone = [
+            replace(given, offers=given.offers - THE_END, closes=given.closes - THE_END)
+            if 1 - side in self.preserved
+            else given
+            for side, given in enumerate(alone)
+        ]
+        return replace(either([combined(sides), *alone]), needs=needs)
+
+    def carriers(self, port: int) -> dict[str, list[str]]:
+        shared = {right: [left] for right, left in self._shared.items()} if port == RIGHT else {}
+        return super().carriers(port) | shared | {name: [name] for name in self.always}
+
     @property
     def _shared(self) -> dict[str, str]:
         """The right columns that the output has under their left name."""
@@ -144,6 +186,15 @@ class SemiJoin(Keyed):
     def only_with_partner(self) -> tuple[int, ...]:
         """The sides whose tuples count with a partner only."""
         return (RIGHT,) if self.anti else (LEFT, RIGHT)
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        left = self.side_closed(below, LEFT, Fate.BLOCKS if self.anti else Fate.GROWS)
+        right = self.side_closed(below, RIGHT, Fate.GROWS)
+        said = below[LEFT] if left.by else Outlook()
+        if right.by and not self.anti:
+            moved = below[RIGHT].renamed({pair[RIGHT]: [pair[LEFT]] for pair in self.keys})
+            said = either([said, replace(moved, closes=NOTHING)])
+        return replace(said, needs=(left, right), told="")
 
     def operator(self) -> ops.Operator:
         return ops.SemiJoin(self.left.schema, self.right.schema, self.keys, self.anti, self.residual)
@@ -197,6 +248,10 @@ class NotIn(Binary):
 
     def ignores_duplicates(self, port: int) -> bool:
         return port == RIGHT
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        need = below[RIGHT].need(Fate.BLOCKS, RIGHT, (), None)
+        return replace(below[LEFT] if need.by else Outlook(), needs=(need,), told="")
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return _of_sides(self, {*used, self.left_column, self.right_column})

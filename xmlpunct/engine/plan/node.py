@@ -14,6 +14,7 @@ from itertools import chain, count
 from typing import ClassVar, TypeVar
 
 from xmlpunct.changes import AT, DIFF
+from xmlpunct.engine.plan.schemes import Outlook
 from xmlpunct.expressions.expression import Column
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.punctuations.pattern import WILDCARD
@@ -197,6 +198,19 @@ class Node:
         """For each input the columns on which punctuations are of use (None: all), given those of the output."""
         return [None] * len(self.inputs)
 
+    def carriers(self, port: int) -> dict[str, list[str]]:
+        """For each column of an input that the output has, its columns there."""
+        found: dict[str, list[str]] = {}
+        for name in self.schema.names:
+            for of, source in self.carries(name):
+                if of == port:
+                    found.setdefault(source, []).append(name)
+        return found
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """What can be said of it before it runs, given that of its inputs: what it offers, and what it needs."""
+        return Outlook()
+
     # How it runs
 
     def partition_choices(self) -> list[Choice] | None:
@@ -240,6 +254,9 @@ class Unary(Node):
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, name)]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        return below[0].renamed(self.carriers(0))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Unary
+from xmlpunct.engine.plan.schemes import Fate, Outlook
 from xmlpunct.engine.plan.words import closed, every_stream, places
 from xmlpunct.types import DOUBLE
 
@@ -89,6 +90,13 @@ class Over(Unary):
             return [None]
         passed = (name for name in wanted if name in self.input.schema)
         return [{*passed, *self.keys, self.order[0].column}]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        for_ever = self.calls[0].release.kind == "end"
+        names = self.keys if for_ever else (*self.keys, self.order[0].column)
+        need = below[0].need(Fate.BLOCKS, 0, names, self.input.schema)
+        said = below[0].renamed(self.carriers(0)) if need.by else Outlook()
+        return replace(said, needs=(need,))
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((key,), key) for key in self.keys]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.engine.plan.groups import GroupBy
 from xmlpunct.engine.plan.joins import Join, SemiJoin
 from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.schemes import Fate, Outlook, within
 from xmlpunct.engine.plan.sets import Matched
 from xmlpunct.engine.plan.windows import Declared, ToRelation
 from xmlpunct.engine.plan.words import complete
@@ -38,6 +40,10 @@ class Pointwise(Matched):
 
     def describe(self) -> str:
         return f"{self.name} {self.function}"
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        given = super().outlook(below)
+        return replace(given, needs=self.whole_tuples(given, Fate.BLOCKS))
 
     @property
     def unblocked_by(self) -> str:
@@ -100,6 +106,13 @@ class ChangeGroupBy(Unary):
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [[*self.keys, AT]]
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        given, names = below[0], (*self.keys, AT)
+        need = given.need(Fate.BLOCKS, 0, names, self.input.schema)
+        offers = within(given.offers, names)
+        prefixes = given.prefixes & set(names)
+        return Outlook(offers, offers, prefixes, (need,))
+
     def partition_choices(self) -> list[Choice]:
         return [Choice((key,), key) for key in self.keys]
 
@@ -107,6 +120,8 @@ class ChangeGroupBy(Unary):
 @dataclass(frozen=True)
 class Paired:
     """What the joins of relations have in common."""
+
+    always: ClassVar[tuple[str, ...]] = (AT,)
 
     def complete_pair(self) -> str:
         """In words, when an instant of a pair is complete."""
@@ -172,6 +187,12 @@ class ChangeSemi(Paired, SemiJoin):
 
     def ignores_duplicates(self, port: int) -> bool:
         return False
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """An instant of a left tuple is known once both sides have closed it."""
+        left = below[LEFT].need(Fate.BLOCKS, LEFT, self.left.schema.names, self.left.schema)
+        needs = (left, self.side_closed(below, LEFT, Fate.BLOCKS), self.side_closed(below, RIGHT, Fate.GROWS))
+        return replace(below[LEFT] if needs[1].by else Outlook(), needs=needs, told="")
 
     def follows(self, name: str) -> list[tuple[int, str]]:
         return [(LEFT, AT), (RIGHT, AT)] if name == AT else self.carries(name)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Binary, Choice, Holders, Lasting, Node, attributes
+from xmlpunct.engine.plan.schemes import Fate, Need, Outlook, combined, either
 from xmlpunct.engine.plan.words import closes_tuple, which_side
 
 
@@ -22,6 +23,20 @@ class Matched(Node):
     def carries(self, name: str) -> list[tuple[int, str]]:
         place = self.schema.index(name)
         return [(port, below.schema.names[place]) for port, below in enumerate(self.inputs)]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        return combined(self.named_alike(below))
+
+    def whole_tuples(self, given: Outlook, fate: Fate = Fate.GROWS) -> tuple[Need, ...]:
+        """The needs that all inputs close whole tuples, as together they do if ``given`` has schemes."""
+        return tuple(
+            replace(given.need(fate, port, self.schema.names, self.schema), within=side.schema.names)
+            for port, side in enumerate(self.inputs)
+        )
+
+    def named_alike(self, below: Sequence[Outlook]) -> list[Outlook]:
+        """What is said of each input, in the names of the output."""
+        return [given.renamed(self.carriers(port)) for port, given in enumerate(below)]
 
     def partition_choices(self) -> list[Choice]:
         columns = zip(*(attributes(side) for side in self.inputs), strict=True)
@@ -95,6 +110,10 @@ class Union(Distinct, Poured):
     def operator(self) -> ops.Operator:
         return ops.Union(tuple(side.schema for side in self.sides))
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        given = super().outlook(below)
+        return replace(given, needs=self.whole_tuples(given))
+
     @property
     def unblocked_by(self) -> str:
         return f"a tuple is forgotten once {closes_tuple(self)}"
@@ -107,6 +126,11 @@ class Compared(Distinct, Binary):
     sifts = True
     releases: ClassVar[str] = "forgotten"
     """What becomes of a left tuple once the right side has closed it."""
+
+    def other_closes(self, below: Sequence[Outlook], side: int, fate: Fate) -> Need:
+        """The need that the tuples of a side are closed by the other one."""
+        other = self.inputs[1 - side]
+        return below[1 - side].need(fate, 1 - side, other.schema.names, other.schema)
 
     @property
     def unblocked_by(self) -> str:
@@ -126,6 +150,14 @@ class Intersect(Compared):
     def operator(self) -> ops.Operator:
         return ops.Intersect(self.left.schema, self.right.schema)
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        needs, sides = (
+            tuple(self.other_closes(below, side, Fate.GROWS) for side in (0, 1)),
+            self.named_alike(below),
+        )
+        alone = (sides[side] for side, need in enumerate(needs) if need.by)
+        return replace(either([combined(sides), *alone]), needs=needs)
+
 
 @dataclass(frozen=True)
 class Difference(Compared):
@@ -135,6 +167,15 @@ class Difference(Compared):
 
     def operator(self) -> ops.Operator:
         return ops.Difference(self.left.schema, self.right.schema)
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        released, forgotten = (
+            self.other_closes(below, 0, Fate.BLOCKS),
+            self.other_closes(below, 1, Fate.GROWS),
+        )
+        sides = self.named_alike(below)
+        left = [sides[0]] if released.by and not released.nulls_left else []
+        return replace(either([combined(sides), *left]), needs=(released, forgotten))
 
     def holders(self, below: Sequence[Holders]) -> Holders:
         return below[0]  # a tuple is the left input's

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
+from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, reduced, smallest
 from xmlpunct.firehose import StreamSpec
+from xmlpunct.firehose.sources import is_endless
 from xmlpunct.firehose.spec import Validity
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.late_filter import guarded, marked
@@ -27,7 +29,8 @@ class Stream:
     are as in `StreamSpec`. Columns that are ``guessed`` nobody declared.
     ``validity`` is the schema by which its tuples have to be valid. ``timestamp`` names the column that has a tuple's
     instant. A ``relation`` is no stream: it holds its tuples always, or has changes at the timestamp, of which the
-    column ``change`` says how many copies come.
+    column ``change`` says how many copies come. No two tuples agree on one of the ``keys``. ``promised`` are the sets
+    of columns that PUNCTUATED BY names: for each, punctuations that constrain nothing else close every tuple in time.
     """
 
     name: str
@@ -44,6 +47,8 @@ class Stream:
     timestamp: str | None = None
     relation: bool = False
     change: str | None = None
+    keys: tuple[tuple[str, ...], ...] = ()
+    promised: tuple[tuple[str, ...], ...] | None = None
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """What to look for in its source, if some columns are needed."""
@@ -68,6 +73,12 @@ class Stream:
     def declared(self) -> str:
         """The name it was declared by."""
         return self.name.removesuffix(f"#{self.sender}") if self.sender else self.name
+
+    @property
+    def ends(self) -> bool:
+        """Whether its end is a promise: it comes from what is finite, and says nothing of what else it promises."""
+        told = self.promised is not None or self.order is not None or self.keys
+        return not told and self.source is not None and not is_endless(self.source)
 
     @property
     def layout(self) -> Schema:
@@ -113,6 +124,15 @@ class Scan(Node):
     def is_constrained(self, name: str) -> bool:
         return True
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        promised = reduced(smallest(self.stream.promised or ()), self.stream.schema)
+        offers = THE_END if self.stream.ends else promised
+        return self.read(Outlook(offers, offers))
+
+    def read(self, told: Outlook) -> Outlook:
+        """What is said of the stream, in the names of the scan."""
+        return told.renamed({c: [n] for c, n in zip(self.columns, self.names, strict=True)})
+
     def places(self, name: str) -> list[Place]:
         return [(self.stream.name, self.columns[self.names.index(name)])]
 
@@ -129,6 +149,41 @@ class Scan(Node):
 
 
 @dataclass(frozen=True)
+class Key(Unary):
+    """Promises after each tuple that its ``keys`` do not come again, and drops a second tuple of one.
+
+    It stands on a scan, or on the merge of a stream's senders. ``remembers``: it knows the tuples of earlier slices.
+    """
+
+    keys: tuple[tuple[str, ...], ...]
+    remembers: bool = False
+
+    def operator(self) -> ops.Operator:
+        return ops.Key(self.input.schema, self.keys, self.remembers)
+
+    @property
+    def parameters(self) -> str:
+        return "; ".join(", ".join(key) for key in self.keys)
+
+    def needs(self, used: Collection[str]) -> list[Sequence[str]]:
+        wanted = {*used, *(name for key in self.keys for name in key)}
+        return [[name for name in self.input.schema.names if name in wanted]]
+
+    def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
+        return [wanted]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        return either([below[0], Outlook(closes=smallest(self.keys))])
+
+    def partition_choices(self) -> list[Choice] | None:
+        if isinstance(self.input, Scan):
+            return None
+        # A shard says what it has seen: so whoever may hold tuples of a key has to be one shard.
+        common = frozenset.intersection(*(frozenset(key) for key in self.keys))
+        return [Choice((name,), name) for name in self.input.schema.names if name in common]
+
+
+@dataclass(frozen=True)
 class Punctuate(Unary):
     """Promises what a stream's access order allows, and drops what comes too late."""
 
@@ -139,6 +194,10 @@ class Punctuate(Unary):
         punctuate = ops.Punctuate(self.input.schema, self.order)
         punctuate.quiet = self.quiet
         return punctuate
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        ordered = smallest([[self.order.attribute]])
+        return either([below[0], Outlook(ordered, ordered, frozenset([self.order.attribute]))])
 
     @property
     def parameters(self) -> str:

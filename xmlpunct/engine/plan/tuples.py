@@ -8,9 +8,13 @@ from functools import cached_property
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, column, lost_domains
+from xmlpunct.engine.plan.schemes import Fate, Outlook, Scheme, either, is_finite, reduced
 from xmlpunct.engine.plan.words import closed, every_stream, places
+from xmlpunct.expressions.exclusions import never
 from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import can_fail
+from xmlpunct.punctuations.intervals import IntervalSet
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,21 @@ class Select(Unary):
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return [[*used, *self.predicate.columns()]]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """Where few values are left of a column, they are closed jointly."""
+        schema, left = self.schema, dict[str, IntervalSet]()
+        for p in never(schema, self.predicate):
+            if len(p.constrained) == 1:
+                (place,) = p.constrained
+                attribute = schema.attributes[place]
+                open_ = left.get(attribute.name, IntervalSet.everything(attribute.type))
+                left[attribute.name] = open_ & ~IntervalSet(attribute.type, [p.patterns[place]])
+        finite = {
+            n for n, values in left.items() if all(is_finite(values.type, v) for v in values.patterns())
+        }
+        offers, closes = (reduced(s, schema, finite) for s in (below[0].offers, below[0].closes))
+        return replace(below[0], offers=offers, closes=closes, needs=(), told="")
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [wanted]
@@ -175,6 +194,26 @@ class Project(Unary):
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, self.copies[name])] if name in self.copies else []
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """Columns carry what is said of what they copy, or follow without an end."""
+        derived, sets, prefixes = dict(self.derived), dict[str, list[str]](), dict[str, list[str]]()
+        for name, e in self.columns:
+            e = derived.get(e.name, e) if isinstance(e, Column) else e
+            known = Monotone.of(e)
+            if isinstance(e, Column):
+                sets.setdefault(e.name, []).append(name)
+                prefixes.setdefault(e.name, []).append(name)
+            elif known is not None:
+                attribute = self.input.schema[known.source]
+                if known.rises and known.goes_on(attribute):
+                    prefixes.setdefault(known.source, []).append(name)
+                if known.is_finite_to_one(attribute):
+                    sets.setdefault(known.source, []).append(name)
+        told = below[0].renamed(sets)
+        ordered = Scheme(new for name in below[0].prefixes for new in prefixes.get(name, ()))
+        alone = Outlook(frozenset(map(Scheme, zip(ordered))), frozenset(map(Scheme, zip(ordered))), ordered)
+        return either([told, alone])
+
     def follows(self, name: str) -> list[tuple[int, str]]:
         derived = dict(self.derived)
         return [
@@ -219,6 +258,13 @@ class Sort(Unary):
     @property
     def parameters(self) -> str:
         return f"by {', '.join(map(str, self.keys))}"
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        key = self.keys[0]
+        nullable = self.schema[key.column].nullable
+        rises = not key.descending and not (key.nulls_first and nullable)
+        need = below[0].need(Fate.BLOCKS, 0, (), self.schema, prefix=key.column if rises else None)
+        return replace(below[0], needs=(need,), told="")
 
     @property
     def unblocked_by(self) -> str:

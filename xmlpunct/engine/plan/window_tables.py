@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Unary
+from xmlpunct.engine.plan.schemes import Fate, Outlook
 from xmlpunct.engine.plan.words import closed, every_stream, places
 from xmlpunct.operators.windows.frame import Frame
 from xmlpunct.types.lengths import in_words
@@ -119,6 +120,11 @@ class WindowPromises(Unary):
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [None if wanted is None else {*wanted, self.timestamp}]  # by which windows are closed
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """A window is closed once the instants in it are, which are finitely many."""
+        kept = {name: [name] for name in self.schema.names if name not in self._bounds}
+        return below[0].renamed(kept | {self.timestamp: [*kept.get(self.timestamp, []), *self._bounds]})
+
     def partition_choices(self) -> list[Choice]:
         # Not by the timestamp: its values are fused, so each shard has to hear of all of them.
         return [Choice((name,), name) for name in self.schema.names if name != self.timestamp]
@@ -182,6 +188,13 @@ class Session(Unary):
 
     def follows(self, name: str) -> list[tuple[int, str]]:
         return [(0, self.timestamp if name in (self.start, self.end) else name)]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        need = below[0].need(Fate.BLOCKS, 0, (*self.by, self.timestamp), self.input.schema)
+        ends = [name for name in (self.start, self.end) if name is not None]
+        ways = self.carriers(0)
+        ways[self.timestamp] = [*ways.get(self.timestamp, []), *ends]
+        return replace(below[0].renamed(ways) if need.by else Outlook(), needs=(need,))
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((name,), name) for name in self.by]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest
 from xmlpunct.engine.plan.streams import Scan
 from xmlpunct.engine.plan.words import complete
 from xmlpunct.firehose.sources import is_endless
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.types import Type
 from xmlpunct.types.lengths import epoch, in_words
+
+CONTENT = "grows with its distinct content, which is its meaning"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,14 @@ class ToRelation(Unary):
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, self.timestamp if name == AT else name)] if name != DIFF else []
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """Only what closes instants from the first on is of use: a prefix, or one for each value of other columns."""
+        (given,) = below
+        single = {name: name != self.timestamp or given.has_prefix(name) for name in self.input.schema.names}
+        offers = frozenset(s for s in given.offers if len(s) != 1 or all(single[n] for n in s))
+        said = replace(given, offers=offers, closes=offers).renamed(self.carriers(0))
+        return replace(said, told=CONTENT if self.lasting is Lasting.FOR_EVER else "")
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [None if wanted is None else [self.timestamp if name == AT else name for name in wanted]]
@@ -96,6 +107,10 @@ class RowsWindow(ToRelation):
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return [self._with_one({*used, *self.by, self.timestamp})]
 
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        need = below[0].need(Fate.BLOCKS, 0, (*self.by, self.timestamp), self.input.schema)
+        return replace(super().outlook(below) if need.by else Outlook(), needs=(need,), told="")
+
     def partition_choices(self) -> list[Choice]:
         return [Choice((name,), name) for name in self.by]
 
@@ -138,6 +153,11 @@ class Declared(Unary):
             return [self.input.schema.names]  # changes are judged per whole tuple
         names = [name for name in self.input.schema.names if name in used]
         return [names or self.input.schema.names[:1]]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        whole = below[0].need(Fate.BLOCKS, 0, self.input.schema.names, self.input.schema)
+        said, needs = super().outlook(below), () if self.timestamp is None else (whole,)
+        return replace(said if whole.by else Outlook(), needs=needs, told=CONTENT)
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         if name == AT and self.timestamp is not None:
@@ -199,6 +219,15 @@ class ToStream(Unary):
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, AT if name == self.timestamp else name)]
+
+    def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        (given,) = below
+        names = (AT,) if self.repeats_states else self.input.schema.names
+        need = given.need(Fate.BLOCKS, 0, names, self.input.schema)
+        said = given.renamed(self.carriers(0)) if need.by else Outlook()
+        if self.repeats_states and need.by:  # no finer than all tuples together
+            said = replace(said, offers=smallest([[self.timestamp]]), closes=smallest([[self.timestamp]]))
+        return replace(said, needs=(need,))
 
     def partition_choices(self) -> list[Choice]:
         if self.repeats_states:

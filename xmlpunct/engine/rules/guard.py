@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from xmlpunct.engine.plan import Guard, Node, Project, Punctuate, Query, Scan, plain
+from xmlpunct.engine.plan import Guard, Key, Node, Project, Punctuate, Query, Scan, plain
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.access_order import AccessOrder
 
@@ -14,32 +14,44 @@ from xmlpunct.operators.access_order import AccessOrder
 def with_guards(query: Query) -> Query:
     """Scan(s) -> Project(Guard(Scan(s))): the guard sees all attributes, the project gives those that the scan gave.
 
-    A Punctuate stands right above the guard, so that it too can tell where a rejected tuple stood. Of several guards
-    over one stream the first one reports. Applied once and last, for other rules would prune the columns that
-    punctuations constrain.
+    A key stands below the guard, which so hears what it says. A Punctuate stands right above the guard, so that it too
+    can tell where a rejected tuple stood. Of several guards over one stream the first one reports. Applied once and
+    last, for other rules would prune the columns that punctuations constrain.
     """
     numbers, heard = count(1 + max(node.number for node in query.root.walk())), set[str]()
 
-    def judged(scan: Scan) -> Guard:
+    def judged(node: Node) -> Guard:
+        """The guard of a scan, with the stream's key below it if there is one: its promises are judged too."""
+        (scan,) = node.find(Scan)
         stream, quiet = replace(scan.stream, guarded=True), scan.stream.name in heard
         heard.add(stream.name)
         names = stream.layout.names
-        whole = Scan(stream, names, names, scan.memory, number=scan.number)
+        whole: Node = Scan(stream, names, names, scan.memory, number=scan.number)
+        if isinstance(node, Key):
+            keys = tuple(tuple(_origins(scan)[name] for name in key) for key in node.keys)
+            whole = replace(node, input=whole, keys=keys)
         return Guard(whole, stream, quiet, number=next(numbers))
 
     def guarded(node: Node) -> Node:
         match node:
-            case Scan() as scan:
-                below: Node = judged(scan)
-            case Punctuate(Scan() as scan, order):
-                guard, origins = judged(scan), dict(zip(scan.names, scan.columns, strict=True))
-                below = replace(node, input=guard, order=_by_origin(order, origins), quiet=guard.quiet)
+            case (Scan() as scan) | Key(Scan() as scan):
+                below: Node = judged(node)
+            case Punctuate((Scan() as scan) | Key(Scan() as scan), order):
+                guard = judged(node.input)
+                below = replace(node, input=guard, order=_by_origin(order, _origins(scan)), quiet=guard.quiet)
+            case Key(x):  # of several senders, of whom no guard knows all
+                return replace(node, input=guarded(x), remembers=True)
             case _:
                 return node.over([guarded(child) for child in node.inputs])
         return Project(below, tuple(_columns(below, scan)), number=next(numbers))
 
     streams = tuple(replace(stream, guarded=True) for stream in query.streams)
     return replace(query, root=guarded(query.root), streams=streams)
+
+
+def _origins(scan: Scan) -> dict[str, str]:
+    """The stream's own name of each column of a scan."""
+    return dict(zip(scan.names, scan.columns, strict=True))
 
 
 def _by_origin(order: AccessOrder, origins: dict[str, str]) -> AccessOrder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xmlpunct.engine.plan import Merge, Node, Punctuate, Scan
+from xmlpunct.engine.plan import Key, Merge, Node, Punctuate, Scan
 from xmlpunct.engine.rules.walk import rule
 from xmlpunct.firehose.sources import senders_of
 
@@ -14,11 +14,14 @@ def split_senders(node: Node) -> Node:
     """Scan(s) -> Merge(Scan(s#1), ..., Scan(s#n)) where the source of s has n senders.
 
     Punctuate(Scan(s)) -> Merge(Punctuate(Scan(s#1)), ...): each sender is in order by itself, and one that lags behind
-    the others is not late. Applied once and first, so that other rules see an ordinary merge.
+    the others is not late. A key is the stream's, not a sender's, so it stays above the merge. Applied once and first,
+    so that other rules see an ordinary merge.
     """
     match node:
         case Scan(stream) if not stream.sender and (count := senders_of(stream.source)) > 1:
             return Merge(tuple(replace(node, stream=stream.of_sender(1 + i)) for i in range(count)))
         case Punctuate(Merge(sides)):
             return Merge(tuple(node.over([side]) for side in sides))
+        case Punctuate(Key(Merge(sides)) as key):
+            return key.over([Merge(tuple(node.over([side]) for side in sides))])
     return node

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from sqlglot import exp
 
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
-from xmlpunct.engine.sql.dialect import at, check_comparable, namespaces_of, refuse, schema_of
-from xmlpunct.engine.sql.lengths import TIMES, length_of
-from xmlpunct.engine.sql.window_functions import Watermark
-from xmlpunct.engine.sql.windowing import watermark_order
+from xmlpunct.engine.sql.dialect import at, keys_of, namespaces_of, refuse, schema_of
+from xmlpunct.engine.sql.lengths import TIMES
+from xmlpunct.engine.sql.promises import access_order, promised_schemes
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW, paths_of
 from xmlpunct.firehose.tcp import Address
 from xmlpunct.firehose.validity import validity_of
-from xmlpunct.operators.access_order import AccessOrder, slack_of
 from xmlpunct.paths import read_condition, read_element
 from xmlpunct.provenance import ORIGIN, with_origin
 from xmlpunct.schema import Schema
-from xmlpunct.types import DATE, INT, STRING, TIMESTAMP, Type
+from xmlpunct.types import INT, STRING
 
 ORIGIN_NAMES = {a.name for a in ORIGIN}
 
@@ -64,8 +61,13 @@ def declared(
             element, schema = inferred.element, inferred.schema
         if any(a.name in ORIGIN_NAMES for a in schema):
             refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
-        order = _access_order(statement, schema)
+        order = access_order(statement, schema)
         timestamp, change = _time(statement, options, schema)
+        keys = keys_of(statement, schema)
+        if keys and change is not None:
+            refuse(
+                "a relation has several changes of one key: declare no key, or no change", statement.this.this
+            )
         schema = with_origin(schema) if placed else schema
         validity = validity_of(options["xsd"], read_element(element)[-1]) if "xsd" in options else None
         streams[name] = Stream(
@@ -81,6 +83,8 @@ def declared(
             timestamp=timestamp,
             relation=statement.args["kind"] == "RELATION",
             change=change,
+            keys=keys,
+            promised=promised_schemes(statement, schema),
         )
     for name in sources:
         if name not in streams:
@@ -160,55 +164,6 @@ def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tu
     if is_relation and len(schema) == (change is not None) * 2:
         refuse("a relation has a column beside timestamp and change", statement.this.this)
     return timestamp, change
-
-
-def _access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
-    """What PUNCTUATE or WATERMARK says. The file of senders, read now, has a value of its type on each line."""
-    parts = statement.meta.get("order")
-    watermarks = [item for item in statement.this.expressions if isinstance(item, Watermark)]
-    if watermarks:
-        if parts is not None or len(watermarks) > 1:
-            refuse("one order per stream: a second WATERMARK, or PUNCTUATE beside it", watermarks[-1])
-        return watermark_order(watermarks[0], schema)
-    if parts is None:
-        return None
-    for part in ("attribute", "by"):
-        if parts[part] is not None and parts[part].name not in schema:
-            there = ", ".join(schema.names)
-            refuse(
-                f"no column {parts[part].name} in {statement.this.this.name}: there are {there}", parts[part]
-            )
-    for part in ("attribute", "by"):
-        if parts[part] is not None:
-            check_comparable(schema[parts[part].name].type, "PUNCTUATE", parts[part])
-    attribute = schema[parts["attribute"].name]
-    slack: float = 0
-    if parts["slack"] is not None:
-        with at(parts["slack"]):
-            slack = _slack(attribute.type, parts["slack"])
-    if parts["by"] is None:
-        return AccessOrder(attribute.name, slack)
-    by, file = schema[parts["by"].name], parts["file"]
-    try:
-        lines = Path(file.name).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, ValueError) as error:  # a ValueError: it is not UTF-8
-        refuse(f"cannot read {file.name}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}", file)
-    with at(file):
-        senders = tuple(dict.fromkeys(by.type.parse(line.strip()) for line in lines if line.strip()))
-    if not senders:
-        refuse(f"{file.name} lists no sender", file)
-    return AccessOrder(attribute.name, slack, by.name, senders)
-
-
-def _slack(type_: Type, node: exp.Expr) -> float:
-    """SLACK in the attribute's steps. Raises ValueError."""
-    if type_ is STRING:
-        raise ValueError("SLACK makes no sense over STRING")
-    if type_ not in (DATE, TIMESTAMP):
-        if not isinstance(node, exp.Literal) or node.is_string:
-            raise ValueError(f"SLACK over {type_} is a number, 0 or more")
-        return slack_of(type_, node.name)
-    return length_of(type_, node, "SLACK", 0)
 
 
 def _option(statement: exp.Expr, name: str) -> exp.Expr | None:

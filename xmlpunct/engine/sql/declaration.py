@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count
 
 from xmlpunct.arrays import ArrayType
@@ -70,6 +70,16 @@ def identifier(name: str) -> str:
     if _PLAIN.fullmatch(name) and name.upper() not in _RESERVED:
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+def clause(schemes: Iterable[Collection[str]]) -> str:
+    """Schemes as a stream declares that it offers them.
+
+    >>> clause([["hour", "sid"], ["group"]])
+    'PUNCTUATED BY ("group"), (hour, sid)'
+    """
+    names = sorted((sorted(map(identifier, scheme)) for scheme in schemes), key=lambda s: (len(s), s))
+    return "PUNCTUATED BY " + ", ".join(f"({', '.join(scheme)})" for scheme in names)
 
 
 def quoted(text: str) -> str:

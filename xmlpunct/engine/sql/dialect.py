@@ -1,15 +1,11 @@
-"""The SQL dialect: what sqlglot reads beyond standard SQL, and column lists as schemas.
-
-``CREATE STREAM name (column list) WITH (key = value, ...)`` becomes an ``exp.Create`` of kind STREAM whose
-``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``; CREATE RELATION one of
-kind RELATION.
-"""
+"""The SQL dialect: what sqlglot reads beyond standard SQL, and column lists as schemas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from dataclasses import replace
+from typing import Any, NoReturn, TypeVar
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -18,7 +14,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from xmlpunct.arrays import ArrayType, array_of, check_path
 from xmlpunct.engine.sql.nesting import check_depth
-from xmlpunct.engine.sql.window_functions import WindowFunctionParser, without_emit
+from xmlpunct.engine.sql.promise_syntax import Key
+from xmlpunct.engine.sql.stream_syntax import StreamParser
+from xmlpunct.engine.sql.window_functions import without_emit
 from xmlpunct.engine.sql.window_syntax import WindowParser
 from xmlpunct.errors import SchemaError, SqlError
 from xmlpunct.names import is_xml_name
@@ -28,10 +26,7 @@ from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import XML, Type, parse_type
 
-OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow", "timestamp", "change")
-"""The keys that WITH (...) of a CREATE STREAM or CREATE RELATION knows."""
-UNQUOTED = ("nested", "connections", "follow")
-"""Those whose values may stand without quotes: a number, true or false."""
+T = TypeVar("T")
 
 
 class PunctSQL(Dialect):
@@ -40,96 +35,7 @@ class PunctSQL(Dialect):
     # Otherwise ORDER BY without NULLS would mean NULLS FIRST, as in some databases.
     NULL_ORDERING = "nulls_are_last"
 
-    class Parser(WindowParser, WindowFunctionParser):
-        def _parse_create(self) -> exp.Create | exp.Command:
-            start = self._prev
-            if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):
-                self._fail("only CREATE STREAM and CREATE RELATION are known here")
-            kind = self._prev.text.upper()
-            name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
-            columns: list[exp.Expr] = []  # none: they are to be inferred
-            if self._match(TokenType.L_PAREN):
-                columns = self._parse_csv(self._parse_stream_item)
-                self._match_r_paren()
-            elif not (self._curr and self._curr.token_type == TokenType.WITH):
-                what = kind.lower()
-                self._fail(f"the {what}'s column list is missing: (name TYPE, ...), or WITH (source = '...')")
-            schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
-            options = []
-            if self._match_text_seq("WITH"):
-                options = self._parse_wrapped_csv(self._parse_stream_option)
-            create = exp.Create(this=schema, kind=kind, properties=exp.Properties(expressions=options))
-            if self._match_text_seq("PUNCTUATE"):
-                create.meta["order"] = self._parse_access_order()
-            if self._curr and self._curr.token_type != TokenType.SEMICOLON:
-                self._fail(f"CREATE {kind} ends here, or goes on with WITH (...) or PUNCTUATE ORDER BY ...")
-            create.meta.update(start=start.start, end=self._prev.end)
-            return create
-
-        def _parse_access_order(self) -> dict[str, exp.Expr | None]:
-            """ORDER BY a [SLACK s] [FROM 'file' BY b] as its parts, by the names attribute, slack, file, by."""
-            if not self._match(TokenType.ORDER_BY):
-                self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
-            attribute = self._parse_id_var() or self._fail("a column")
-            slack = self._parse_unary() if self._match_text_seq("SLACK") else None
-            file = by = None
-            if self._match(TokenType.FROM):
-                file = self._parse_string() or self._fail("FROM wants the quoted path of a list of senders")
-                if not self._match_text_seq("BY"):
-                    self._fail("BY and the column that names the sender")
-                by = self._parse_id_var() or self._fail("a column")
-            return {"attribute": attribute, "slack": slack, "file": file, "by": by}
-
-        def _parse_stream_option(self) -> exp.Expr:
-            token = self._curr
-            key = self._parse_var(any_token=True)
-            if not key or key.name.lower() not in OPTIONS:
-                self._fail(f"an option of CREATE STREAM is one of {', '.join(OPTIONS)}", token)
-            if not self._match(TokenType.EQ):
-                self._fail("key = value")
-            value = self._parse_string()
-            plain = self._curr and self._curr.token_type in (
-                TokenType.NUMBER,
-                TokenType.TRUE,
-                TokenType.FALSE,
-            )
-            if value is None and plain and key.name.lower() in UNQUOTED:
-                self._advance()
-                value = exp.Literal.string(self._prev.text)
-            value = value or self._fail(f"{key.name} wants a quoted value")
-            option = exp.Property(this=exp.var(key.name.lower()), value=value)
-            option.meta.update(start=token.start, end=self._prev.end)
-            return option
-
-        def _parse_stream_item(self) -> exp.Expr:
-            return self._parse_namespaces() or self._parse_watermark() or self._parse_stream_column()
-
-        def _parse_stream_column(self) -> exp.Expr:
-            token = self._curr
-            name = self._parse_id_var(any_token=True) or self._fail("a column's name")
-            is_array = self._curr and self._curr.text.upper() == "ARRAY" and self._next
-            if is_array and self._next.token_type == TokenType.L_PAREN:
-                self._advance()
-                kind: exp.Expr = exp.Schema(expressions=self._parse_wrapped_csv(self._parse_stream_column))
-            else:
-                kind = self._parse_types(schema=True) or self._fail("a column's type")
-            column = exp.ColumnDef(this=name, kind=kind)
-            column.meta.update(start=token.start, end=self._prev.end)
-            while self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
-                self._parse_stream_constraint(column)
-            return column
-
-        def _parse_stream_constraint(self, column: exp.ColumnDef) -> None:
-            if self._match_pair(TokenType.NOT, TokenType.NULL):
-                column.meta["not_null"] = True
-            elif self._match_text_seq("PATH"):
-                path = self._parse_string() or self._fail("PATH wants a quoted path: 'a/b' or '@id'")
-                column.meta["path"] = path
-            elif self._match_text_seq("CHECK"):
-                column.append("constraints", self._parse_wrapped(self._parse_disjunction))
-            else:
-                self._fail("a column has NOT NULL, PATH '...' and CHECK (...), nothing else")
-
+    class Parser(WindowParser, StreamParser):
         def _parse_primary(self) -> exp.Expr | None:
             """As sqlglot does; NULL, TRUE and FALSE also remember their place."""
             token = self._curr
@@ -247,12 +153,21 @@ def about(sql: str) -> Iterator[None]:
 
 def parse_columns(text: str) -> Schema:
     """Read a column list without its parentheses (see `Schema.parse`)."""
+    return _of_columns(text, schema_of)
+
+
+def keys_in(text: str) -> tuple[tuple[str, ...], ...]:
+    """The keys that a column list declares."""
+    return _of_columns(text, lambda create: keys_of(create, schema_of(create)))
+
+
+def _of_columns(text: str, read: Callable[[exp.Expr], T]) -> T:
     head = "CREATE STREAM s ("
     sql = f"{head}{text})"
     try:
         with about(sql):
             (create,) = parse_statements(sql)
-            return schema_of(create)
+            return read(create)
     except SqlError as error:
         if error.start is None:
             raise
@@ -267,7 +182,37 @@ def parse_columns(text: str) -> Schema:
 def schema_of(create: exp.Expr) -> Schema:
     """The schema of a CREATE STREAM."""
     columns = [c for c in create.this.expressions if isinstance(c, exp.ColumnDef)]
-    return _schema_of(columns, namespaces_of(create.this.expressions), create, inside=False)
+    schema = _schema_of(columns, namespaces_of(create.this.expressions), create, inside=False)
+    in_keys = {name for key in keys_of(create, schema) for name in key}
+    return Schema.of(replace(a, nullable=a.nullable and a.name not in in_keys) for a in schema)
+
+
+def keys_of(create: exp.Expr, schema: Schema) -> tuple[tuple[str, ...], ...]:
+    """The keys of a CREATE STREAM: those of its columns, then those of its column list."""
+    found: dict[tuple[str, ...], None] = {}
+    for item in create.this.expressions:
+        if isinstance(item, exp.ColumnDef) and item.meta.get("key"):
+            check_comparable(schema[item.name].type, "a key", item)
+            found[(item.name,)] = None
+    for item in create.this.expressions:
+        if isinstance(item, Key):
+            found[named_columns(item, schema, "a key")] = None
+    if () in found:
+        refuse("a key has a column at least", create)
+    return tuple(found)
+
+
+def named_columns(node: exp.Expr, schema: Schema, what: str) -> tuple[str, ...]:
+    """The columns that stand in parentheses, each once."""
+    names: dict[str, None] = {}
+    for column in node.expressions:
+        if column.name not in schema:
+            refuse(f"no column {column.name} here: there are {', '.join(schema.names)}", column)
+        check_comparable(schema[column.name].type, what, column)
+        if column.name in names:
+            refuse(f"{column.name} stands there twice", column)
+        names[column.name] = None
+    return tuple(names)
 
 
 def namespaces_of(items: Iterable[exp.Expr]) -> dict[str, str]:
@@ -301,6 +246,8 @@ def _schema_of(
             type_: Type = array_of(_schema_of(kind.expressions, namespaces, column, inside=True))
         else:
             type_ = type_of(kind)
+        if inside and column.meta.get("key"):
+            refuse("a key is of the stream, not of an array in it", column)
         name = column.name
         path = _path_of(column, namespaces)
         domain: Pattern = WILDCARD

@@ -14,6 +14,7 @@ from xmlpunct.engine.plan import (
     ChangeJoin,
     ChangeSemi,
     Declared,
+    Key,
     Keys,
     Lasting,
     Merge,
@@ -191,7 +192,7 @@ def _timestamp(relation: Relation, window: exp.Expr) -> str:
     if below and isinstance(relation.node, Project):
         name = next(iter(below.values()))
         refuse(f"a window wants the timestamp: the query before it does not select {name}", window)
-    if isinstance(relation.node, Scan | Punctuate):
+    if isinstance(relation.node, Scan | Key | Punctuate):
         name = next(relation.node.find(Scan)).stream.declared
         refuse(f"a window wants a timestamp: CREATE STREAM {name} (...) WITH (timestamp = '...')", window)
     return refuse(
@@ -212,7 +213,7 @@ def _timestamps(node: Node) -> dict[str, str]:
         }
     if isinstance(node, ToStream):
         return {node.timestamp: node.timestamp}
-    if not isinstance(node, Select | Project | Unnest | Punctuate | Merge):
+    if not isinstance(node, Select | Project | Unnest | Key | Punctuate | Merge):
         return {}
     below = [_timestamps(side) for side in node.inputs]
     found: dict[str, str] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from xmlpunct.engine.inference import Inference
-from xmlpunct.engine.plan import Node, Punctuate, Scan, Stream
+from xmlpunct.engine.plan import Key, Node, Punctuate, Scan, Stream
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.files import READ_XML, Files
@@ -295,6 +295,8 @@ def _scan(stream: Stream, label: str, origin: exp.Expr) -> Relation:
         for column, name in zip(columns, names, strict=True)
     )
     node: Node = Scan(stream, columns, names)
+    if stream.keys:
+        node = Key(node, tuple(tuple(f"{label}.{name}" for name in key) for key in stream.keys))
     if stream.order is not None:
         by = stream.order.by and f"{label}.{stream.order.by}"
         order = replace(stream.order, attribute=f"{label}.{stream.order.attribute}", by=by)

@@ -1,0 +1,162 @@
+"""PRIMARY KEY, UNIQUE and PUNCTUATED BY in CREATE STREAM: each tuple closes its key."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.engine.test_guard import by_local, by_spark
+from tests.plans.sharded import Sharded
+from tests.strategies import slice_of
+from xmlpunct import SqlError, query
+from xmlpunct.engine.local import run as local
+from xmlpunct.engine.local.run import open_sources
+from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.plan import Key, Merge, Punctuate
+from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.schema import Schema
+
+ROWS = [(1, 5), (2, 5), (3, 6), (2, 7), (4, 7), (1, 5), (5, 8), (5, 9)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = "\n".join(f"<t><id>{i}</id><v>{v}</v></t>" for i, v in ROWS)
+    (tmp_path / "t.xml").write_text(f"<s>\n{rows}\n</s>\n")
+    return tmp_path
+
+
+def sql(folder: Path, columns: str, query: str, clause: str = "") -> str:
+    return f"CREATE STREAM t ({columns}) WITH (source = '{folder / 't.xml'}') {clause}; {query}"
+
+
+def test_a_tuple_closes_its_key(folder: Path) -> None:
+    """Its group leaves in its own slice; nothing is retained."""
+    text = sql(folder, "id INT PRIMARY KEY, v INT", "SELECT id, COUNT(*) AS n FROM t WHERE v < 9 GROUP BY id")
+    planned, early, stats = plan(text), [], RunStats("local")
+    with closing(LocalRun(planned, open_sources(planned), 1, stats, PUNCT_NAMESPACE)) as running:
+        while (result := running.advance()) is not None and not result.punctuations.has_end:
+            early += result.tuples.rows()
+    assert early[:3] == [(1, 1), (2, 1), (3, 1)]
+    local.run(planned, RunOptions(output=str(folder / "out.xml"), slice_bytes=1), stats)
+    assert max(o.state_rows_peak for o in stats.operators) <= 1
+
+
+def test_every_declared_key_is_said() -> None:
+    xml = b"<s><t><a>1</a><b>2</b><c>3</c></t></s>"
+    text = "CREATE STREAM t (a INT UNIQUE, b INT, c DOUBLE, PRIMARY KEY (b, c)) WITH (source = 'x'); SELECT * FROM t"
+    found = [str(r) for r in query(text, t=xml)]
+    assert found == ["(1, 2, 3.0)", "<1, *, *>", "<*, 2, 3.0>"]
+
+
+def test_not_null_follows() -> None:
+    schema = Schema.parse("a INT, b INT, c INT UNIQUE, PRIMARY KEY (a)")
+    assert [a.nullable for a in schema] == [False, True, False]
+
+
+@pytest.mark.parametrize("query", ["SELECT id, v FROM t", "SELECT v, COUNT(*) AS n FROM t GROUP BY v"])
+def test_a_second_tuple_is_late_for_every_slicing(folder: Path, tmp_path: Path, query: str) -> None:
+    """In the rejects of both engines, with its place; a tuple that a later key excludes closes its other key."""
+    planned = plan(sql(folder, "id INT, v INT, PRIMARY KEY (id), UNIQUE (id, v)", query))
+    found = []
+    for size, shards in ((None, 0), (1, 0), (90, 1), (60, 3)):
+        out = tmp_path / f"{size}-{shards}"
+        out.mkdir()
+        found.append(
+            by_spark(planned, out, size, shards, False) if shards else by_local(planned, out, size, False)
+        )
+    rejects, tuples, _ = found[0]
+    assert [r["reason"] for r in rejects] == [f"late: <{i}, *> was closed before it" for i in (2, 1, 5)]
+    assert [r["line"] for r in rejects] == [5, 7, 9]
+    assert tuples
+    assert all(other == found[0] for other in found[1:])
+
+
+def test_a_late_tuple_closes_its_key(folder: Path, tmp_path: Path) -> None:
+    """PUNCTUATE drops it, and one of its key is late by the key."""
+    planned = plan(sql(folder, "id INT PRIMARY KEY, v INT", "SELECT id FROM t", "PUNCTUATE ORDER BY v"))
+    rejects, tuples, _ = by_local(planned, tmp_path, 1, False)
+    assert len(rejects) == 3
+    assert sorted(t[0] for t in tuples) == [1, 2, 3, 4, 5]
+
+
+def test_a_key_of_several_senders_is_said_behind_their_merge() -> None:
+    """Each shard has whole keys, so what one says of a key is true of all."""
+    text = """CREATE STREAM t (id INT PRIMARY KEY, v INT) WITH (source = 'tcp-listen://127.0.0.1:0?connections=2')
+              {}; SELECT id, COUNT(*) AS n FROM t GROUP BY id"""
+    ordered = plan(text.format("PUNCTUATE ORDER BY v")).root
+    (key,) = ordered.find(Key)
+    assert isinstance(key.input, Merge)
+    assert all(list(side.find(Punctuate)) for side in key.input.inputs)
+    whole = plan(text.format(""))
+    for planned in (whole, with_guards(whole)):
+        names = [s.name for s in planned.streams]
+        found = []
+        sharded = Sharded(planned.root, names, 3)
+        for _ in sharded.open():
+            pass
+        schema = planned.streams[0].schema
+        for stream, row in ((0, (1, 5)), (1, (2, 5)), (1, (1, 6)), (0, (2, 9)), (0, (3, 9))):
+            given = slice_of(schema, [row])
+            placed = replace(
+                given, tuples=given.tuples.with_columns(**dict.fromkeys(("$source", "$line", "$byte")))
+            )
+            for output in sharded.push(
+                stream, planned.streams[stream].taken(given if planned is whole else placed)
+            ):
+                found += [*output.tuples.rows(), *map(str, output.punctuations)]
+        if planned is whole:  # who groups has heard of the key
+            assert found[:2] == [(1, 1), "<1, *>"]
+        else:
+            assert [e for e in found if isinstance(e, tuple)] == [(1, 1), (2, 1), (3, 1)]
+            assert sum(len(p.rejects) for p in sharded.pipelines) == 2
+
+
+def test_a_constant_relation_may_have_a_key() -> None:
+    text = """CREATE RELATION r (id INT PRIMARY KEY, v INT) WITH (source = 'x');
+              CREATE STREAM s (id INT NOT NULL, ts INT NOT NULL) WITH (source = 'y', timestamp = 'ts');
+              SELECT s.id, v FROM s [NOW] JOIN r ON s.id = r.id"""
+    assert list(plan(text).root.find(Key))
+
+
+@pytest.mark.parametrize(
+    ("columns", "clause", "says"),
+    [
+        ("id INT, PRIMARY KEY (ids)", "", "no column ids"),
+        ("id INT, UNIQUE (id, id)", "", "stands there twice"),
+        ("id INT, UNIQUE ()", "", "a column at least"),
+        ("id INT, v XML UNIQUE", "", "compared with nothing"),
+        ("id INT, lines ARRAY(n INT UNIQUE)", "", "not of an array"),
+        ("id INT", "PUNCTUATED (id)", r"PUNCTUATED BY \(a\)"),
+        ("id INT", "PUNCTUATED BY id", "columns in parentheses"),
+        ("id INT", "PUNCTUATED BY (v)", "no column v"),
+        ("id INT", "PUNCTUATED BY (id) PUNCTUATED BY (id)", "said once"),
+        ("id INT", "PUNCTUATED BY (id) MORE", "ends here"),
+    ],
+)
+def test_refused(folder: Path, columns: str, clause: str, says: str) -> None:
+    with pytest.raises(SqlError, match=says):
+        plan(sql(folder, columns, "SELECT id FROM t", clause))
+
+
+def test_changes_have_no_key() -> None:
+    text = """CREATE RELATION r (id INT PRIMARY KEY, at INT NOT NULL, n INT)
+              WITH (source = 'x', timestamp = 'at', change = 'n'); SELECT id FROM r"""
+    with pytest.raises(SqlError, match="several changes of one key"):
+        plan(text)
+
+
+@pytest.mark.parametrize("clause", ["PUNCTUATED BY (id), (v, id) {}", "{} PUNCTUATED BY (id), (v, id)"])
+def test_schemes_stand_before_or_behind_the_order(folder: Path, clause: str) -> None:
+    order = "PUNCTUATE ORDER BY v SLACK 2"
+    (stream,) = plan(sql(folder, "id INT, v INT", "SELECT id FROM t", clause.format(order))).streams
+    assert stream.promised == (("id",), ("v", "id"))
+    assert stream.order is not None
+    assert stream.order.slack == 2

@@ -1,0 +1,147 @@
+"""What explain says before a run: which operators block or grow for ever, and which promises would mend it."""
+
+from __future__ import annotations
+
+import pytest
+
+from xmlpunct.engine.explain import explain
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.verdicts import faults, mending, verdicts
+
+DECLARED = """
+CREATE STREAM s (hour INT NOT NULL, sid STRING NOT NULL, temp INT, id INT NOT NULL) WITH (source = 'tcp://h:1') {s};
+CREATE STREAM r (hour INT NOT NULL, sid STRING NOT NULL, temp INT, ts INT NOT NULL)
+  WITH (source = 'tcp://h:2', timestamp = 'ts') {r};
+CREATE STREAM f (hour INT NOT NULL, sid STRING NOT NULL) WITH (source = 'f.xml');
+CREATE STREAM k (id INT PRIMARY KEY, v INT) WITH (source = 'tcp://h:3');
+CREATE STREAM d (hour INT NOT NULL, sid STRING CHECK (sid IN ('A', 'B'))) WITH (source = '-') PUNCTUATED BY (sid, hour);
+CREATE RELATION names (sid STRING NOT NULL, name STRING) WITH (source = 'names.xml');
+"""
+GROUPS = "SELECT hour, COUNT(*) AS n FROM s GROUP BY hour"
+JOINED = "SELECT s.temp AS p, r.temp AS q FROM s JOIN r ON s.hour = r.hour"
+LEFT = "SELECT s.temp AS p, r.temp AS q FROM s LEFT JOIN r ON s.hour = r.hour"
+FULL = "SELECT s.temp AS p, r.temp AS q FROM s FULL JOIN r ON s.hour = r.hour"
+NEAR = "SELECT s.temp FROM s JOIN r ON r.ts BETWEEN s.hour AND s.hour + 5"
+SESSION = "SELECT sid, window_end FROM SESSION(TABLE r PARTITION BY sid, DESCRIPTOR(ts), 5)"
+TUMBLE = "SELECT window_start, COUNT(*) AS n FROM TUMBLE(TABLE r, DESCRIPTOR(ts), 5) GROUP BY window_start"
+OVER = "SELECT sid, SUM(temp) OVER (PARTITION BY sid ORDER BY ts ROWS 3 PRECEDING) AS x FROM r"
+WINDOW = "SELECT sid, COUNT(*) AS n FROM r [RANGE 5] GROUP BY sid"
+PAIRS = "SELECT x.temp AS p, y.temp AS q FROM r [RANGE 5] x JOIN r [RANGE 5] y ON x.sid = y.sid"
+BY_HOUR, BY_SID, BY_BOTH = "PUNCTUATED BY (hour)", "PUNCTUATED BY (sid)", "PUNCTUATED BY (hour, sid)"
+IN_ORDER = "PUNCTUATE ORDER BY {}"
+
+
+@pytest.mark.parametrize(
+    ("s", "r", "query", "expected"),
+    [
+        ("", "", GROUPS, "group-by blocks for ever"),
+        (BY_HOUR, "", GROUPS, ""),
+        (BY_BOTH, "", GROUPS, "group-by blocks for ever"),
+        (BY_BOTH, "", "SELECT hour, COUNT(*) AS n FROM s WHERE sid = 'A' GROUP BY hour", ""),
+        (BY_BOTH, "", "SELECT hour, COUNT(*) AS n FROM s WHERE sid IN ('A', 'B') GROUP BY hour", ""),
+        (BY_BOTH, "", "SELECT hour, COUNT(*) AS n FROM s WHERE sid > 'A' GROUP BY hour", "group-by blocks for ever"),
+        ("", "", "SELECT hour, COUNT(*) AS n FROM d GROUP BY hour", ""),
+        ("", "", "SELECT id, COUNT(*) AS n FROM k GROUP BY id", ""),
+        ("", "", "SELECT id, v, COUNT(*) AS n FROM k GROUP BY id, v", ""),
+        ("", "", "SELECT v, COUNT(*) AS n FROM k GROUP BY v", "group-by blocks for ever"),
+        ("", "", "SELECT DISTINCT id FROM k WHERE v > 5", ""),
+        (BY_SID, "", "SELECT k.v FROM k JOIN s ON k.id = s.id", "join grows for ever"),
+        ("PUNCTUATED BY (id)", "", "SELECT k.v FROM s LEFT JOIN k ON s.id = k.id", "join blocks for ever"),
+        (IN_ORDER.format("hour"), "", "SELECT hour / 24 AS d, COUNT(*) AS n FROM s GROUP BY hour / 24", ""),
+        (BY_HOUR, "", "SELECT hour / 24 AS d, COUNT(*) AS n FROM s GROUP BY hour / 24", ""),
+        (IN_ORDER.format("hour"), "", "SELECT LEAST(hour, 9) AS h, COUNT(*) AS n FROM s GROUP BY LEAST(hour, 9)",
+         "group-by blocks for ever"),
+        ("", "", "SELECT sid, MIN(hour) AS h FROM s GROUP BY sid", "group-by blocks for ever"),
+        (IN_ORDER.format("hour"), "", "SELECT sid, MIN(hour) AS h FROM s GROUP BY sid", "group-by grows for ever"),
+        ("", "", "SELECT COUNT(*) AS n FROM s", "group-by blocks for ever"),
+        ("", "", "SELECT COUNT(*) AS n FROM f", ""),
+        ("", "", "SELECT DISTINCT sid FROM s", "dupelim grows for ever"),
+        (BY_SID, "", "SELECT DISTINCT sid FROM s", ""),
+        (BY_HOUR, "", JOINED, "join grows for ever"),
+        (BY_HOUR, BY_HOUR, JOINED, ""),
+        (BY_HOUR, BY_BOTH, JOINED, "join grows for ever"),
+        ("", BY_HOUR, LEFT, "join grows for ever"),
+        (BY_HOUR, "", LEFT, "join blocks for ever"),
+        (BY_HOUR, "", FULL, "join blocks for ever"),
+        (BY_HOUR, BY_HOUR, FULL, ""),
+        ("", BY_HOUR, "SELECT hour FROM s WHERE hour NOT IN (SELECT hour FROM r)", "antijoin grows for ever"),
+        ("", "", "SELECT temp FROM s WHERE temp NOT IN (SELECT temp FROM r)", "not-in blocks for ever"),
+        (BY_HOUR, "", "SELECT hour FROM s WHERE hour IN (SELECT hour FROM r)", "semijoin grows for ever"),
+        (IN_ORDER.format("hour"), IN_ORDER.format("ts"), NEAR, ""),
+        ("PUNCTUATED BY (hour)", "PUNCTUATED BY (ts)", NEAR, ""),
+        ("PUNCTUATED BY (hour)", "PUNCTUATED BY (ts)", "SELECT s.temp FROM s JOIN r ON r.ts >= s.hour",
+         "join grows for ever"),
+        (IN_ORDER.format("hour"), IN_ORDER.format("ts"), "SELECT s.temp FROM s JOIN r ON r.ts >= s.hour",
+         "join grows for ever"),
+        ("", "PUNCTUATE ORDER BY ts", "SELECT s.temp FROM s LEFT JOIN r ON r.ts <= s.hour", "join grows for ever"),
+        (BY_HOUR, BY_SID, "SELECT hour, sid FROM s EXCEPT SELECT hour, sid FROM r", ""),
+        (BY_HOUR, "", "SELECT hour, sid FROM s EXCEPT SELECT hour, sid FROM r", "difference blocks for ever"),
+        ("", BY_HOUR, "SELECT hour, sid FROM s EXCEPT SELECT hour, sid FROM r", "difference grows for ever"),
+        (BY_HOUR, "", "SELECT hour FROM s INTERSECT SELECT hour FROM r", "intersect grows for ever"),
+        (BY_HOUR, "", "SELECT hour FROM s UNION SELECT hour FROM r", "union grows for ever"),
+        (BY_HOUR, "", "SELECT hour FROM s UNION ALL SELECT hour FROM r", ""),
+        (BY_HOUR, "", "SELECT hour FROM s UNION SELECT hour FROM f", ""),
+        (BY_HOUR, "", "SELECT hour FROM s ORDER BY hour", "sort blocks for ever"),
+        (IN_ORDER.format("hour"), "", "SELECT hour FROM s ORDER BY hour", ""),
+        (IN_ORDER.format("hour"), "", "SELECT hour FROM s ORDER BY hour DESC", "sort blocks for ever"),
+        (IN_ORDER.format("temp"), "", "SELECT temp FROM s ORDER BY temp NULLS FIRST", "sort blocks for ever"),
+        ("", "", TUMBLE, "group-by blocks for ever"),
+        ("", "PUNCTUATED BY (ts)", TUMBLE, ""),
+        ("", BY_HOUR, SESSION, "session blocks for ever"),
+        ("", "PUNCTUATED BY (ts, sid)", SESSION, ""),
+        ("", BY_HOUR, OVER, "over blocks for ever"),
+        ("", IN_ORDER.format("ts"), OVER, ""),
+        ("", "", WINDOW, "group-by blocks for ever; pointwise blocks for ever"),
+        ("", IN_ORDER.format("ts"), WINDOW, ""),
+        ("", "PUNCTUATED BY (sid, ts)", WINDOW, ""),
+        ("", IN_ORDER.format("ts"), PAIRS, ""),
+        ("", IN_ORDER.format("ts"), "SELECT r.temp, name FROM r [NOW] JOIN names ON r.sid = names.sid", ""),
+        ("", "", "RSTREAM(SELECT sid FROM r [NOW])", "rstream blocks for ever"),
+        ("", IN_ORDER.format("ts"), "SELECT DISTINCT sid FROM r [RANGE UNBOUNDED]", ""),
+    ],
+)  # fmt: skip
+def test_what_blocks_or_grows(s: str, r: str, query: str, expected: str) -> None:
+    found = faults(plan(DECLARED.format(s=s, r=r) + query))
+    assert "; ".join(text.split(" ", 1)[1] for text in found) == expected
+
+
+@pytest.mark.parametrize(
+    ("s", "r", "query", "expected"),
+    [
+        ("", "", GROUPS, ["s: PUNCTUATED BY (hour)"]),
+        (BY_HOUR, "", GROUPS, []),
+        (BY_SID, "", GROUPS, ["s: PUNCTUATED BY (hour), (sid)"]),
+        ("", "", JOINED, ["r: PUNCTUATED BY (hour)", "s: PUNCTUATED BY (hour)"]),
+        (BY_HOUR, "", JOINED, ["r: PUNCTUATED BY (hour)"]),
+        ("", "", "SELECT DISTINCT hour, temp FROM s", ["s: PUNCTUATED BY (hour)"]),
+        ("", "", "SELECT DISTINCT temp FROM s", ['s: PUNCTUATED BY ("temp")']),
+        ("", "", "SELECT hour FROM s UNION SELECT hour FROM f", ["s: PUNCTUATED BY (hour)"]),
+        ("", "", "SELECT hour FROM s ORDER BY hour", ["s: PUNCTUATE ORDER BY hour"]),
+        ("", "", WINDOW, ["r: PUNCTUATED BY (sid)"]),
+        ("", "", "SELECT s.hour, COUNT(*) AS n FROM s JOIN r ON s.sid = r.sid GROUP BY s.hour",
+         ["r: PUNCTUATED BY (sid)", "s: PUNCTUATED BY (hour), (sid)"]),
+        ("", "", "SELECT COUNT(*) AS n FROM s", ["no scheme does for #2 group-by: only the end of what it reads helps"]),
+        ("", "", "SELECT hour, COUNT(*) AS n FROM (SELECT DISTINCT hour, sid FROM s) GROUP BY hour",
+         ["s: PUNCTUATED BY (hour)"]),
+    ],
+)  # fmt: skip
+def test_what_would_mend_it(s: str, r: str, query: str, expected: list[str]) -> None:
+    assert sorted(mending(plan(DECLARED.format(s=s, r=r) + query)).lines()) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT hour, COUNT(*) AS n FROM f GROUP BY hour", "group-by: fine (f ends)"),
+        ("SELECT temp, COUNT(*) AS n FROM s GROUP BY temp", "group-by: fine but for nulls in temp"),
+        ("SELECT DISTINCT sid FROM r [RANGE UNBOUNDED]",
+         "window: fine: grows with its distinct content, which is its meaning"),
+        ("SELECT s.temp FROM s JOIN f ON s.hour = f.hour", "join: grows for ever"),
+        ("SELECT hour FROM f WHERE hour NOT IN (SELECT id FROM k)", "antijoin: blocks for ever"),
+    ],
+)  # fmt: skip
+def test_verdicts_in_words(query: str, expected: str) -> None:
+    said = dict(s="PUNCTUATED BY (temp)", r="PUNCTUATE ORDER BY ts")
+    planned = plan(DECLARED.format(**said) + query)
+    assert expected in [f"{node.name}: {verdict}" for node, verdict in verdicts(planned)]
+    assert expected in explain(planned)

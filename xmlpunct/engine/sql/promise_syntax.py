@@ -1,0 +1,84 @@
+"""The syntax of what a stream promises: keys, PUNCTUATED BY, and PUNCTUATE."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from xmlpunct.engine.sql.window_functions import WindowFunctionParser
+
+
+class Key(exp.Expression):
+    """PRIMARY KEY (a, b) or UNIQUE (a, b) in a column list, of the columns ``expressions``."""
+
+    arg_types: ClassVar = {"expressions": True}
+
+
+class PromiseParser(WindowFunctionParser):
+    """Reads them."""
+
+    def _parse_key(self) -> Key | None:
+        """PRIMARY KEY (a, b) or UNIQUE (a, b); nothing was read if it is a column of such a name."""
+        start = self._curr
+        if not (self._comes("PRIMARY KEY", "(") or self._comes("UNIQUE", "(")):
+            return None
+        self._advance()
+        found = Key(expressions=self._parse_names())
+        found.meta.update(start=start.start, end=self._prev.end)
+        return found
+
+    def _match_key(self) -> bool:
+        """Read PRIMARY KEY or UNIQUE, if it comes."""
+        return bool(self._match(TokenType.PRIMARY_KEY) or self._match_text_seq("UNIQUE"))
+
+    def _parse_names(self) -> list[exp.Expr]:
+        """Columns in parentheses."""
+        if not self._match(TokenType.L_PAREN):
+            self._fail("columns in parentheses")
+        names = (
+            []
+            if self._curr and self._curr.token_type == TokenType.R_PAREN
+            else self._parse_csv(self._parse_id_var)
+        )
+        if not self._match(TokenType.R_PAREN):
+            self._fail("a comma, or the end of the columns")
+        return names
+
+    def _parse_promises(self, create: exp.Create) -> None:
+        """PUNCTUATED BY (a), (b, c) and PUNCTUATE ORDER BY ..., in either order, into ``schemes`` and ``order``."""
+        while True:
+            token = self._curr
+            if self._match_text_seq("PUNCTUATED"):
+                part = "schemes"
+                if not self._match_text_seq("BY"):
+                    self._fail("PUNCTUATED BY (a), (b, c)")
+                found: object = self._parse_csv(self._parse_scheme)
+            elif self._match_text_seq("PUNCTUATE"):
+                part, found = "order", self._parse_access_order()
+            else:
+                return
+            if part in create.meta:
+                self._fail(f"{token.text.upper()} is said once", token)
+            create.meta[part] = found
+
+    def _parse_scheme(self) -> exp.Tuple:
+        start = self._curr
+        scheme = exp.Tuple(expressions=self._parse_names())
+        scheme.meta.update(start=start.start, end=self._prev.end)
+        return scheme
+
+    def _parse_access_order(self) -> dict[str, exp.Expr | None]:
+        """ORDER BY a [SLACK s] [FROM 'file' BY b] as its parts, by the names attribute, slack, file, by."""
+        if not self._match(TokenType.ORDER_BY):
+            self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
+        attribute = self._parse_id_var() or self._fail("a column")
+        slack = self._parse_unary() if self._match_text_seq("SLACK") else None
+        file = by = None
+        if self._match(TokenType.FROM):
+            file = self._parse_string() or self._fail("FROM wants the quoted path of a list of senders")
+            if not self._match_text_seq("BY"):
+                self._fail("BY and the column that names the sender")
+            by = self._parse_id_var() or self._fail("a column")
+        return {"attribute": attribute, "slack": slack, "file": file, "by": by}

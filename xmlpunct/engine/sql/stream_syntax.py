@@ -1,0 +1,102 @@
+"""The syntax of CREATE STREAM and CREATE RELATION.
+
+``CREATE STREAM name (column list) WITH (key = value, ...)`` becomes an ``exp.Create`` of kind STREAM whose
+``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``; CREATE RELATION one of
+kind RELATION.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from xmlpunct.engine.sql.promise_syntax import PromiseParser
+
+OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow", "timestamp", "change")
+"""The keys that WITH (...) of a CREATE STREAM or CREATE RELATION knows."""
+UNQUOTED = ("nested", "connections", "follow")
+"""Those whose values may stand without quotes: a number, true or false."""
+
+
+class StreamParser(PromiseParser):
+    """Reads them."""
+
+    def _parse_create(self) -> exp.Create | exp.Command:
+        start = self._prev
+        if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):
+            self._fail("only CREATE STREAM and CREATE RELATION are known here")
+        kind = self._prev.text.upper()
+        name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
+        columns: list[exp.Expr] = []  # none: they are to be inferred
+        if self._match(TokenType.L_PAREN):
+            columns = self._parse_csv(self._parse_stream_item)
+            self._match_r_paren()
+        elif not (self._curr and self._curr.token_type == TokenType.WITH):
+            what = kind.lower()
+            self._fail(f"the {what}'s column list is missing: (name TYPE, ...), or WITH (source = '...')")
+        schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
+        options = []
+        if self._match_text_seq("WITH"):
+            options = self._parse_wrapped_csv(self._parse_stream_option)
+        create = exp.Create(this=schema, kind=kind, properties=exp.Properties(expressions=options))
+        self._parse_promises(create)
+        if self._curr and self._curr.token_type != TokenType.SEMICOLON:
+            self._fail(
+                f"CREATE {kind} ends here, or goes on with WITH (...), PUNCTUATED BY (...) or "
+                "PUNCTUATE ORDER BY ..."
+            )
+        create.meta.update(start=start.start, end=self._prev.end)
+        return create
+
+    def _parse_stream_option(self) -> exp.Expr:
+        token = self._curr
+        key = self._parse_var(any_token=True)
+        if not key or key.name.lower() not in OPTIONS:
+            self._fail(f"an option of CREATE STREAM is one of {', '.join(OPTIONS)}", token)
+        if not self._match(TokenType.EQ):
+            self._fail("key = value")
+        value = self._parse_string()
+        plain = self._curr and self._curr.token_type in (
+            TokenType.NUMBER,
+            TokenType.TRUE,
+            TokenType.FALSE,
+        )
+        if value is None and plain and key.name.lower() in UNQUOTED:
+            self._advance()
+            value = exp.Literal.string(self._prev.text)
+        value = value or self._fail(f"{key.name} wants a quoted value")
+        option = exp.Property(this=exp.var(key.name.lower()), value=value)
+        option.meta.update(start=token.start, end=self._prev.end)
+        return option
+
+    def _parse_stream_item(self) -> exp.Expr:
+        special = self._parse_namespaces() or self._parse_watermark() or self._parse_key()
+        return special or self._parse_stream_column()
+
+    def _parse_stream_column(self) -> exp.Expr:
+        token = self._curr
+        name = self._parse_id_var(any_token=True) or self._fail("a column's name")
+        is_array = self._curr and self._curr.text.upper() == "ARRAY" and self._next
+        if is_array and self._next.token_type == TokenType.L_PAREN:
+            self._advance()
+            kind: exp.Expr = exp.Schema(expressions=self._parse_wrapped_csv(self._parse_stream_column))
+        else:
+            kind = self._parse_types(schema=True) or self._fail("a column's type")
+        column = exp.ColumnDef(this=name, kind=kind)
+        column.meta.update(start=token.start, end=self._prev.end)
+        while self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
+            self._parse_stream_constraint(column)
+        return column
+
+    def _parse_stream_constraint(self, column: exp.ColumnDef) -> None:
+        if self._match_pair(TokenType.NOT, TokenType.NULL):
+            column.meta["not_null"] = True
+        elif self._match_text_seq("PATH"):
+            path = self._parse_string() or self._fail("PATH wants a quoted path: 'a/b' or '@id'")
+            column.meta["path"] = path
+        elif self._match_text_seq("CHECK"):
+            column.append("constraints", self._parse_wrapped(self._parse_disjunction))
+        elif self._match_key():
+            column.meta["key"] = True
+        else:
+            self._fail("a column has NOT NULL, PATH '...', CHECK (...), PRIMARY KEY and UNIQUE, nothing else")
