@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from xmlpunct.expressions.expression import Expression
@@ -76,7 +77,8 @@ class SemiJoin(JoinInputs):
 
     def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
         bounded, lost = self.bounded(LEFT, tuples)
-        has_partner = marked(self.meet(LEFT, tuples)[1], tuples.height)
+        possible = np.flatnonzero(~lost.to_numpy())
+        has_partner = marked(possible[self.meet(LEFT, bounded[possible])[1]], tuples.height)
         decided = lost | self.closed_by(RIGHT, LEFT, bounded)
         self._waiting.append(bounded.filter(~has_partner & ~decided))
         return tuples.filter(~has_partner & decided if self.anti else has_partner)
