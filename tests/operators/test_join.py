@@ -10,9 +10,12 @@ from tests import oracle
 from tests.operators.harness import FEWER, Tally, assert_sound_behind, check_table, drive_twice
 from tests.operators.joins import CASES, Case
 from tests.oracle import relational
+from xmlpunct.expressions.expression import Column
+from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Join
 from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.schema import Schema
+from xmlpunct.types import INT
 
 
 def make(case: Case, kind: str, combines: bool = False) -> Join:
@@ -87,6 +90,27 @@ def test_right_table() -> None:
         1: P(2, *)           -> P(2, *, *, *); P(*, *, [1,2], *)
         """,
     )
+
+
+def test_a_tuple_goes_once_its_interval_is_closed() -> None:
+    """``w BETWEEN v AND v + 5``: on the left v = 1 meets w up to 6; on the right w = 20 meets v from 15."""
+    v, w = Column(INT, True, "v"), Column(INT, True, "w")
+    near = call("BETWEEN", w, v, call("+", v, literal(INT, 5)))
+    left, right = Schema.parse("k INT, v INT"), Schema.parse("l INT, w INT")
+    operator = Join(left, right, [("k", "l")], "left", near)
+    check_table(
+        operator,
+        """
+        1: 7 1; 7 2; 8 2     ->
+        2: 7 6               -> 7 1 7 6; 7 2 7 6
+        2: P(*, (,6])        ->
+        2: P(7, 7)           -> P(*, *, 7, 7)
+        """,
+    )
+    assert operator.state.rows == 2
+    check_table(operator, "2: P(8, 7) -> 8 2 null null; P(*, *, 8, 7)")
+    check_table(operator, "1: 9 1; P(*, (,10]) -> 9 1 null null; P(*, (,10], *, *); P(*, *, *, (,6])")
+    assert operator.state.rows == 0
 
 
 @pytest.mark.parametrize("pairs", [[("k", "l"), ("k", "w")], [("k", "l"), ("v", "l")]])

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from tests.oracle import relational
-from tests.oracle.operators import Oracle, Port, Ports, Promise, closed, lasting, match
+from tests.oracle.operators import Oracle, Port, Ports, Promise, closed, lasting, match, set_match
 from tests.oracle.relational import PRESERVED, Residual
 from tests.oracle.values import Row, same
 from xmlpunct.punctuations.pattern import Pattern
@@ -88,8 +88,8 @@ class Keys:
     def settling(self, side: int, ports: Ports) -> Callable[[Row], bool]:
         """Whether no partner of a side's tuple can come any more."""
         other = 1 - side
-        closes = lasting(ports[other].ps, self.places[other], self.conceivable[other])
-        return lambda t: None in self.of(side, t) or closes(tuple(self.of(side, t)))
+        may_come = [u for u in self.conceivable[other] if not set_match(u, ports[other].ps)]
+        return lambda t: not self.partners(side, t, may_come)
 
     def ckeep(self, ports: Ports) -> list[list[Row]]:
         """[t | t in ts, setNomatch(t.k, joinPs(the other's))]; a null k is never stored."""

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_inputs import JoinInputs
@@ -60,11 +59,9 @@ class Join(JoinInputs):
         inputs = left, right
         k = JoinKeys(inputs, keys)
         self._output = JoinOutput(inputs, k, kind)
-        retained = [  # a preserved side has two: first tuples without a partner so far
-            [Arrangement(schema.empty(), names) for _ in range(1 + preserved)]
-            for schema, names, preserved in zip(inputs, k.names, self._output.preserved, strict=True)
-        ]
-        super().__init__(inputs, self._output.schema, k, residual, inputs, retained)
+        # a preserved side has two arrangements: first tuples without a partner so far
+        counts = [1 + preserved for preserved in self._output.preserved]
+        super().__init__(inputs, self._output.schema, k, residual, inputs, counts)
         self._preserved = preserved_sides(self.keys, self._output, self.pending)
         past = {f"past{side}": preserved.past for side, preserved in self._preserved.items()}
         self._ended = Cell(0)  # bit by side
@@ -80,8 +77,9 @@ class Join(JoinInputs):
             self._both.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        null, other, output = self.keys.has_null(port, tuples), 1 - port, list[pl.DataFrame]()
-        fresh = without(tuples, null)
+        other, output = 1 - port, list[pl.DataFrame]()
+        bounded, lost = self.bounded(port, tuples)
+        fresh = without(bounded, lost)
         has_partner = np.zeros(fresh.height, np.bool_)
         for number in reversed(range(len(self.retained[other]))):
             pairs, places, rows = self.meet(port, fresh, number)
@@ -89,12 +87,12 @@ class Join(JoinInputs):
             has_partner[places] = True
         if other in self._preserved:
             self.retained[other][1].append(self.retained[other][0].remove(ascending(rows)))
-        closed = self.keys.closed_by(other, port, fresh)
+        closed = self.closed_by(other, port, fresh)
         if port in self._preserved:
             is_alone, (alone, paired) = pl.Series(~has_partner), self.retained[port]
             alone.append(fresh.filter(~closed & is_alone))
             paired.append(fresh.filter(~closed & ~is_alone))
-            decided = pl.concat([tuples.filter(null), fresh.filter(closed & is_alone)])
+            decided = pl.concat([bounded.filter(lost), fresh.filter(closed & is_alone)])
             output.append(self._output.with_nulls(port, decided))
         else:
             self.retained[port][0].append(without(fresh, closed))

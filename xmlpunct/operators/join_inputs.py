@@ -11,7 +11,8 @@ from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import compiled
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows
-from xmlpunct.operators.join_keys import LEFT, JoinKeys
+from xmlpunct.operators.join_boxes import Boxes
+from xmlpunct.operators.join_keys import LEFT, SIDES, JoinKeys
 from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import JointCover
@@ -27,7 +28,9 @@ class JoinInputs(TwoInputs):
     - joinPs(ps) = the values of k that ps close, alone or together: ``<k=1, sid=S1>`` and ``<k=1, sid=S2>`` close
       k = 1 once they cover the domain of sid
 
-    A ``residual`` is a further condition on pairs.
+    A ``residual`` is a further condition on pairs. Where it bounds attributes of the other input, a tuple is also let
+    go once that input has closed its box (`Boxes`). ``stored`` are the schemas of what is retained, in so many
+    arrangements (``counts``).
     """
 
     def __init__(
@@ -36,21 +39,30 @@ class JoinInputs(TwoInputs):
         schema: Schema,
         keys: JoinKeys,
         residual: Expression | None,
-        schemas: Sequence[Schema],
-        retained: Sequence[Sequence[Arrangement]],
+        stored: Sequence[Schema],
+        counts: Sequence[int] = (1, 1),
     ) -> None:
-        super().__init__(inputs, schema, keys.alignment, schemas, retained)
+        self.boxes = [Boxes(side, keys.names, stored[side], inputs[1 - side], residual) for side in SIDES]
+        retained = [
+            [Arrangement(boxes.schema.empty(), names) for _ in range(count)]
+            for boxes, names, count in zip(self.boxes, keys.names, counts, strict=True)
+        ]
+        super().__init__(inputs, schema, keys.alignment, stored, retained)
         self.keys, self.residual = keys, residual
         self._joint = [
             JointCover(given, set(range(len(given))).difference(keys.places[side]))
             for side, given in enumerate(inputs)
         ]
         self.sides |= {f"joint{side}": joint for side, joint in enumerate(self._joint)}
+        for side, boxes in enumerate(self.boxes):
+            self.sides |= {f"{name}_{side}": part for name, part in boxes.parts.items()}
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
         for side, joint in enumerate(self._joint):
-            joint.spread(Ownership(self.inputs[side], self.keys.ways_of(side, ways), self.sifted))
+            ownership = Ownership(self.inputs[side], self.keys.ways_of(side, ways), self.sifted)
+            joint.spread(ownership)
+            self.boxes[1 - side].spread(ownership)
 
     def closings(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         """joinPs: the values of k that new punctuations of an input close, as punctuations over k."""
@@ -60,8 +72,28 @@ class JoinInputs(TwoInputs):
         """The new `closings`; and the tuples that the other side lets go for them."""
         side, closed = 1 - port, self.closings(port, batch)
         gone = self.close(side, self.keys.moved(closed, self.pending[side].schema, side))
+        if self.boxes[side]:
+            boxed = self.boxes[side].hear(batch)
+            more = [
+                self.lose(side, tuples.matching(boxed), i) for i, tuples in enumerate(self.retained[side])
+            ]
+            gone = [pl.concat(both) for both in zip(gone, more, strict=True)]
+            self.boxes[port].forget(closed)
         self.keys.add(port, closed)
         return closed, gone
+
+    def bounded(self, port: int, tuples: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+        """An input's tuples with their bounds, and which of them can never meet anything: k has a null, say."""
+        null = self.keys.has_null(port, tuples)
+        if not self.boxes[port]:
+            return tuples, null
+        tuples, hopeless = self.boxes[port].of(tuples)
+        return tuples, null | hopeless
+
+    def closed_by(self, port: int, of: int, tuples: pl.DataFrame) -> pl.Series:
+        """For each tuple of input ``of``, with its bounds, whether input ``port`` has closed all that it could meet."""
+        closed = self.keys.closed_by(port, of, tuples)
+        return closed | self.boxes[of].closed(tuples) if self.boxes[of] else closed
 
     def meet(self, port: int, tuples: pl.DataFrame, number: int = 0) -> tuple[pl.DataFrame, Rows, Rows]:
         """The pairs of an input's tuple and the other side's that agree on k and satisfy ``residual``.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_inputs import JoinInputs
@@ -39,10 +38,8 @@ class NotIn(JoinInputs):
 
     def __init__(self, left: Schema, right: Schema, left_column: str, right_column: str) -> None:
         keys = JoinKeys((left, right), [(left_column, right_column)])
-        self._waiting = Arrangement(left.empty(), [left_column])
-        self._values = Arrangement(right.empty().select(right_column), [right_column])
-        schemas, retained = (left, Schema.of([right[right_column]])), ([self._waiting], [self._values])
-        super().__init__((left, right), left, keys, None, schemas, retained)
+        super().__init__((left, right), left, keys, None, (left, Schema.of([right[right_column]])))
+        ((self._waiting,), (self._values,)) = self.retained
         self._empty, self._ended = Cell(True), Cell(False)
         self.state = State(**self.sides, empty=self._empty, ended=self._ended)
 

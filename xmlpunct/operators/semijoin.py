@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.operators.arrangement import Arrangement, distinct, marked
+from xmlpunct.operators.arrangement import distinct, marked
 from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_inputs import JoinInputs
@@ -14,8 +15,9 @@ from xmlpunct.operators.preserved import Preserved
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
-from xmlpunct.schema import Schema
+from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import without
+from xmlpunct.types import BOOLEAN
 
 _ANY = "$any"
 
@@ -55,12 +57,12 @@ class SemiJoin(JoinInputs):
     ) -> None:
         k, self.anti = JoinKeys((left, right), keys), anti
         needed = {*k.names[RIGHT], *(residual.columns() if residual is not None else ())}
-        partner = Schema.of(a for a in right if a.name in needed)
-        self._columns = list(partner.names) or [_ANY]
-        self._waiting = Arrangement(left.empty(), k.names[LEFT])
-        self._partners = Arrangement(self._partner(right.empty()), k.names[RIGHT])
-        retained = [self._waiting], [self._partners]
-        super().__init__((left, right), left, k, residual, (left, partner), retained)
+        partner = Schema.of(
+            [a for a in right if a.name in needed] or [Attribute(_ANY, BOOLEAN, nullable=False)]
+        )
+        self._columns = list(partner.names)
+        super().__init__((left, right), left, k, residual, (left, partner))
+        ((self._waiting,), (self._partners,)) = self.retained
         names = dict(zip(*k.names, strict=True))
         self._places = [partner.index(names[name]) if name in names else None for name in left.names]
         self._left = Preserved(LEFT, k, left, range(len(left)), self.pending[LEFT])
@@ -74,16 +76,18 @@ class SemiJoin(JoinInputs):
         return self._from_left(tuples) if port == LEFT else self._from_right(tuples)
 
     def _from_left(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        has_partner = marked(self.meet(LEFT, tuples)[1], tuples.height)
-        decided = self.keys.has_null(LEFT, tuples) | self.keys.closed_by(RIGHT, LEFT, tuples)
-        self._waiting.append(tuples.filter(~has_partner & ~decided))
+        bounded, lost = self.bounded(LEFT, tuples)
+        possible = np.flatnonzero(~lost.to_numpy())
+        has_partner = marked(possible[self.meet(LEFT, bounded[possible])[1]], tuples.height)
+        decided = lost | self.closed_by(RIGHT, LEFT, bounded)
+        self._waiting.append(bounded.filter(~has_partner & ~decided))
         return tuples.filter(~has_partner & decided if self.anti else has_partner)
 
     def _from_right(self, tuples: pl.DataFrame) -> pl.DataFrame:
-        fresh = distinct(self._partner(without(tuples, self.keys.has_null(RIGHT, tuples))))
+        fresh = without(*self.bounded(RIGHT, distinct(self._partner(tuples))))
         partnered = self.lose(LEFT, ascending(self.meet(RIGHT, fresh)[2]))
-        self._partners.insert(without(fresh, self.keys.closed_by(LEFT, RIGHT, fresh)))
-        return self.schema.empty() if self.anti else partnered
+        self._partners.insert(without(fresh, self.closed_by(LEFT, RIGHT, fresh)))
+        return self.schema.empty() if self.anti else partnered.select(self.schema.names)
 
     def _partner(self, right: pl.DataFrame) -> pl.DataFrame:
         """What finds partners: some columns, or if it needs none, that there is a tuple at all."""
@@ -92,7 +96,7 @@ class SemiJoin(JoinInputs):
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         met = self._left.meet(batch) if port == LEFT else None  # both sides may forget these values of k next
         closed, (gone,) = self.hear(port, batch)  # keep
-        passed = gone if self.anti and port == RIGHT else self.schema.empty()
+        passed = gone.select(self.schema.names) if self.anti and port == RIGHT else self.schema.empty()
         if port == LEFT:
             self.pending[LEFT].add(batch)
         elif not self.anti:

@@ -152,7 +152,7 @@ class Alignment:
         """
         retained, self._tally = self.inputs[port], None
         if self.heeds and self._ownership.lasting(said):
-            self.past[port].update(p for p in said if self._ownership.lasts(p) and not p.is_everything)
+            self.past[port].update([p for p in said if self._ownership.lasts(p) and not p.is_everything])
         if said.place is not None and retained.only(said):
             retained.discard(said)
         else:

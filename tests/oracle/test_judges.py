@@ -1,0 +1,208 @@
+"""Every operator before the judges: safe, complete, proper, maximal, and the same however its input is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.operators.harness import give
+from tests.oracle import relational
+from tests.oracle.aggregates import aggregate
+from tests.oracle.judges import Relational, Verdict, continuations, in_output
+from tests.oracle.operators import Port
+from tests.oracle.table_1 import set_match
+from tests.oracle.values import Row, bag, same
+from tests.strategies import FLAG, Pool, Space, Stream, cuts, punctuations_of, streams, tuples_of
+from xmlpunct.expressions.expression import Column
+from xmlpunct.expressions.functions import call, literal
+from xmlpunct.operators import (
+    Aggregate,
+    Difference,
+    DupElim,
+    GroupBy,
+    Intersect,
+    Join,
+    Merge,
+    NotIn,
+    Operator,
+    Project,
+    Select,
+    SemiJoin,
+    Union,
+)
+from xmlpunct.types import INT
+
+DIGIT = Pool("digit", INT, (0, 1, 2), (0, 1, 2))
+K, V = (DIGIT, "[0,1]"), (FLAG, "NOT NULL")
+LEFT = Space.of(k=K, v=V)
+RIGHT = Space.of(l=K, w=V)
+NULLS = Space.of(k=FLAG)
+TALL = Space.of(k=(DIGIT, "[0,1]"), v=(DIGIT, "[0,2]"))
+KEYS = [("k", "l")]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator, its relational counterpart and its inputs.
+
+    ``closing`` are attributes that punctuations are often about. What it need not promise, and why:
+
+    - ``whole``: it says an input's punctuation as it came, once no retained tuple matches it, and no part of it before.
+      For each port it has the places of the output's attributes there.
+    - ``spoken``: of so many first columns alone, for about aggregates only punctuations on groups say anything.
+    """
+
+    make: Callable[[], Operator]
+    operation: Relational
+    spaces: Sequence[Space]
+    closing: Sequence[Sequence[str]] = ()
+    whole: Sequence[Sequence[int | None]] | None = None
+    spoken: int | None = None
+
+
+def grouped(keys: int, *functions: tuple[str, bool]) -> Relational:
+    """Aggregates over the second column, by as many first columns."""
+
+    def result(ts: Sequence[Row]) -> list[Row]:
+        groups: dict[Row, list[Row]] = {} if keys else {(): []}
+        for t in ts:
+            groups.setdefault(tuple(map(same, t[:keys])), []).append(t)
+        return [
+            (
+                *(g[0][:keys] if g else ()),
+                *(
+                    aggregate(f.strip("*"), d, None if f == "COUNT*" else INT, [t[1] for t in g])
+                    for f, d in functions
+                ),
+            )
+            for g in groups.values()
+        ]
+
+    return result
+
+
+def group_by(space: Space, keys: int, *functions: tuple[str, bool]) -> Case:
+    """A group-by, whose promises are about keys: aggregates that no group can have are not spoken of."""
+    names = space.schema.names
+    asked = [
+        Aggregate(f.strip("*"), None if f == "COUNT*" else names[1], d, f"r{i}")
+        for i, (f, d) in enumerate(functions)
+    ]
+    return Case(
+        lambda: GroupBy(space.schema, names[:keys], asked),
+        grouped(keys, *functions),
+        [space],
+        [names[:keys]],
+        spoken=keys,
+    )
+
+
+def joins() -> Iterator[tuple[str, Case]]:
+    """What pairs two inputs."""
+    spaces, widths, places = (LEFT, RIGHT), (2, 2), [(0, 0)]
+    schemas = LEFT.schema, RIGHT.schema
+    for kind in ("inner", "left", "right", "full"):
+        make = lambda kind=kind: Join(*schemas, KEYS, kind, combines=True)  # noqa: E731
+        whole = [[0, 1, None], [0, None, 1]] if kind == "inner" else [[0, 1, None, None], [None, None, 0, 1]]
+        yield f"{kind} join", Case(make, relational.join(kind, widths, places), spaces, [["k"], ["l"]], whole)
+    for anti in (False, True):
+        make = lambda anti=anti: SemiJoin(*schemas, KEYS, anti)  # noqa: E731
+        yield (
+            ("anti" if anti else "semi"),
+            Case(make, relational.semijoin(anti, places), spaces, [["k"], ["l"]], [[0, 1], [0, None]]),
+        )
+
+
+NOT_IN = Case(
+    lambda: NotIn(NULLS.schema, NULLS.schema, "k", "k"),
+    relational.not_in(0, 0),
+    [NULLS, NULLS],
+    whole=[[0], [None]],
+)
+SAME = [[0, 1]] * 2
+ABOVE = call(">", Column(INT, False, "k"), literal(INT, 0))
+CASES: dict[str, Case] = {
+    "select": Case(lambda: Select(LEFT.schema, ABOVE), lambda ts: [t for t in ts if t[0] > 0], [LEFT]),
+    "project": Case(
+        lambda: Project.rename(LEFT.schema, ["k"], ["x"]), lambda ts: [t[:1] for t in ts], [LEFT]
+    ),
+    "dupelim": Case(lambda: DupElim(LEFT.schema), relational.distinct, [LEFT]),
+    "merge": Case(lambda: Merge([LEFT.schema] * 2), lambda a, b: [*a, *b], [LEFT, LEFT]),
+    "union": Case(lambda: Union([LEFT.schema] * 2), lambda a, b: relational.distinct([*a, *b]), [LEFT, LEFT]),
+    "intersect": Case(
+        lambda: Intersect(LEFT.schema, LEFT.schema), relational.intersect, [LEFT, LEFT], whole=[[0, 1]] * 2
+    ),
+    "difference": Case(
+        lambda: Difference(LEFT.schema, LEFT.schema), relational.difference, [LEFT, LEFT], whole=[[0, 1]] * 2
+    ),
+    **dict(joins()),
+    "not in": NOT_IN,
+    "count": group_by(TALL, 1, ("COUNT*", False)),
+}
+
+
+@cache
+def probes(name: str) -> list[Row]:
+    """All tuples that the output may have."""
+    case = CASES[name]
+    nothing = [Port() for _ in case.spaces]
+    found: dict[object, Row] = {}
+    for added in continuations(nothing, [space.tuples() for space in case.spaces]):
+        found.update((tuple(map(same, t)), t) for t in case.operation(*added))
+    return list(found.values())
+
+
+def drawn(data: st.DataObject, case: Case) -> list[Stream]:
+    """A short stream a port."""
+    closing = case.closing or [()] * len(case.spaces)
+    return [
+        data.draw(streams(space, most=7, ends=False, closing=names))
+        for space, names in zip(case.spaces, closing, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_judges(name: str) -> None:
+    case = CASES[name]
+
+    @settings(max_examples=settings.default.max_examples // 2)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        inputs = drawn(data, case)
+        operator, output, promises = case.make(), list[Row](), []
+        promises += operator.opening()
+        for port, elements in data.draw(cuts(inputs)):
+            found = give(operator, port, elements)
+            output += found.tuples.rows()
+            promises += found.punctuations
+        ports = [Port(tuples_of(stream), punctuations_of(stream)) for stream in inputs]
+        verdict = Verdict.of(case.operation, ports, [space.tuples() for space in case.spaces])
+        whole = None if case.whole is None else in_output(ports, operator.schema, case.whole)
+        wrong = list(verdict.judge(output, promises, probes(name), whole))
+        assert not wrong, wrong[0]
+
+    check()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_however_the_input_is_cut(name: str) -> None:
+    """Slices, and the order of ports: the same tuples are out, and the same is promised."""
+    case = CASES[name]
+
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        inputs, seen = drawn(data, case), []
+        for _ in range(2):
+            operator = case.make()
+            found = [give(operator, port, elements) for port, elements in data.draw(cuts(inputs))]
+            said = [*operator.opening(), *(p for output in found for p in output.punctuations)]
+            tuples = bag(t for output in found for t in output.tuples.rows())
+            seen.append((tuples, [t for t in probes(name) if set_match(t, said)]))
+        assert seen[0] == seen[1]
+
+    check()

@@ -1,0 +1,116 @@
+"""Spans: which values of one attribute punctuations close together, for which keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xmlpunct import frames
+from xmlpunct.frames import Snapshot
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.cuts import between
+from xmlpunct.punctuations.fused import Fused
+from xmlpunct.punctuations.intervals import IntervalSet
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ownership
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
+from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.schema import Schema
+
+MANY = 64
+"""Of so many overlapping sets of keys at most the spans are united. Giving up loses a promise, never the truth."""
+
+
+class Spans:
+    """The largest intervals of an attribute that are closed, for keys, whatever the other attributes are.
+
+    A span is a punctuation over the keys and the attribute: ``<hour=5, temp=(80,)>``. Punctuations that touch are one
+    span, and what the attribute's domain leaves out is closed from the start. Null belongs to no span.
+
+    >>> s = Schema.parse("hour INT, temp INT CHECK (temp BETWEEN 0 AND 99)")
+    >>> spans = Spans(s, ["hour"], "temp")
+    >>> [str(p) for p in spans.opening()]
+    ['<*, (,-1]>', '<*, [100,)>']
+    >>> [str(p) for p in spans.add([Punctuation.of(s, hour=5, temp="[80,89]")])]
+    ['<5, [80,89]>']
+    >>> [str(p) for p in spans.add([Punctuation.of(s, temp="[90,)")])]
+    ['<*, [90,)>', '<5, [80,)>']
+    """
+
+    def __init__(self, schema: Schema, keys: Sequence[str], name: str) -> None:
+        self._places = [schema.index(key) for key in (*keys, name)]
+        self.schema = Schema.of(schema.attributes[i] for i in self._places)
+        self._joint = JointCover(schema, set(range(len(schema))).difference(self._places))
+        self._fused = Fused(self.schema)
+        self._outlines = PunctuationSet(self.schema)
+        """The keys of what is fused, with ``*`` for the attribute."""
+        type_, domain = schema[name].type, schema[name].domain
+        self._never = IntervalSet(type_)
+        if domain is not WILDCARD:
+            self._never = ~IntervalSet(type_, [domain])
+        self._every = pt.interval(type_, None, None, False, False)
+
+    def spread(self, ownership: Ownership) -> None:
+        """As `JointCover.spread`."""
+        self._joint.spread(ownership)
+
+    def opening(self) -> list[Punctuation]:
+        """What is closed from the start."""
+        return self._of([WILDCARD] * (len(self.schema) - 1), self._never)
+
+    def _of(self, keys: Sequence[Pattern], values: IntervalSet) -> list[Punctuation]:
+        patterns = (between(values.type, *interval) for interval in values.intervals())
+        return [Punctuation(self.schema, (*keys, pattern)) for pattern in patterns]
+
+    def add(self, punctuations: Sequence[Punctuation]) -> list[Punctuation]:
+        """Take punctuations; return the spans that they are part of."""
+        spans: dict[Punctuation, None] = {}
+        for c in self._joint.add(punctuations).rebase(self.schema, self._places):
+            *keys, pattern = c.patterns
+            pattern = self._every if pattern is WILDCARD else pattern
+            at = len(keys)
+            row = self._fused.add(Punctuation(self.schema, (*keys, pattern)), at)
+            own = self._fused.outline(row)
+            self._outlines.add(own)
+            near = [(own, self._fused.values(row))]
+            for outline in self._outlines.overlapping(own):
+                values = self._fused.values((at, outline.patterns))
+                for keyed, known in near[:MANY] if outline != own else ():
+                    both = combine(keyed, outline)
+                    if both == keyed:
+                        near[near.index((keyed, known))] = (keyed, _united(known, values))
+                    elif both is not None:
+                        near.append((both, _united(known, values)))
+            for keyed, known in near:
+                touched = _united(known, self._never).overlapping(pattern)
+                spans.update(dict.fromkeys(self._of(keyed.patterns[:at], touched)))
+        return list(spans)
+
+    def forget(self, closed: Sequence[Punctuation]) -> None:
+        """Forget the spans of keys for which nobody asks any more: ``closed`` are punctuations over keys and ``*``."""
+        at = len(self.schema) - 1
+        for c in closed:
+            gone = [outline for outline in self._outlines.overlapping(c) if covers(c, outline)]
+            self._outlines.discard(gone)
+            self._fused.discard((at, outline.patterns) for outline in gone)
+
+    def __len__(self) -> int:
+        return len(self._joint) + len(self._fused)
+
+    @property
+    def _parts(self) -> dict[str, frames.Part]:
+        return {"joint": self._joint, "fused": self._fused}
+
+    def snapshot(self) -> Snapshot:
+        """What is retained, for a checkpoint."""
+        return frames.snapshot_of(self._parts)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take what a snapshot retained."""
+        frames.restore(self._parts, snapshot)
+        self._outlines = PunctuationSet(self.schema, map(self._fused.outline, self._fused))
+
+
+def _united(some: IntervalSet, others: IntervalSet) -> IntervalSet:
+    """The values of either."""
+    return ~(~some & ~others)
