@@ -24,6 +24,7 @@ class GroupBy(Unary):
     whole: Schema | None = None
 
     by_name = True
+    waiting = "groups"
 
     def operator(self) -> ops.Operator:
         return ops.GroupBy(self.input.schema, self.keys, self.aggregates, self.whole)

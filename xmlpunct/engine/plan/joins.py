@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Binary, Choice, Holders, Place, together
+from xmlpunct.engine.plan.node import Binary, Choice, Constraint, Holders, Place, together
 from xmlpunct.engine.plan.words import closed, every_stream, places, which_side
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.join_output import PRESERVED
+from xmlpunct.punctuations.punctuation import Punctuation
 
 Keys = tuple[tuple[str, str], ...]
 """Equality attributes of a join: pairs of a left and a right one, of one type."""
@@ -43,6 +44,18 @@ class Keyed(Binary):
         tested = () if self.residual is None else self.residual.columns()
         return _of_sides(self, {*used, *tested}.union(*self.keys))
 
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        right = dict(self.keys) if self.right_is_equal else {}
+        for port, name, pattern in super().sources(wanted):
+            yield port, name, pattern
+            if port == LEFT and name in right:
+                yield RIGHT, right[name], pattern
+
+    @property
+    def right_is_equal(self) -> bool:
+        """Whether the keys of the right tuples that an output tuple is made for are equal to its own."""
+        return True
+
     def forgotten(self, then: Sequence[str]) -> str:
         """In words, when each side's tuples go; ``then`` says what becomes of them."""
         texts = []
@@ -69,6 +82,10 @@ class Join(Keyed):
     @property
     def inner(self) -> bool:
         return self.kind == "inner"
+
+    @property
+    def right_is_equal(self) -> bool:
+        return self.inner
 
     @property
     def preserved(self) -> tuple[int, ...]:

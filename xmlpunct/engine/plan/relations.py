@@ -9,7 +9,7 @@ from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.engine.plan.groups import GroupBy
 from xmlpunct.engine.plan.joins import Join, SemiJoin
-from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.node import EVERYTHING, Choice, Lasting, Node, Unary, attributes
 from xmlpunct.engine.plan.sets import Matched
 from xmlpunct.engine.plan.windows import Declared, ToRelation
 from xmlpunct.engine.plan.words import complete
@@ -21,6 +21,8 @@ from xmlpunct.schema import Schema
 @dataclass(frozen=True)
 class Pointwise(Matched):
     """A relation whose count of a tuple is a ``function`` of the inputs' counts: see the operator."""
+
+    waiting = EVERYTHING
 
     sides: tuple[Node, ...]
     function: str
@@ -56,6 +58,8 @@ class Pointwise(Matched):
 @dataclass(frozen=True)
 class ChangeGroupBy(Unary):
     """A row for each value of ``keys`` (none: one row) and instant: see the operator."""
+
+    waiting = EVERYTHING
 
     keys: tuple[str, ...]
     aggregates: tuple[ops.Aggregate, ...]
@@ -148,6 +152,8 @@ class ChangeJoin(Paired, Join):
 @dataclass(frozen=True)
 class ChangeSemi(Paired, SemiJoin):
     """The left tuples that have a partner, or have none (``anti``), at each instant: see the operator."""
+
+    waiting = EVERYTHING
 
     instants: Instants | None = None
 

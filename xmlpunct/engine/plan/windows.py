@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
-from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.node import EVERYTHING, Choice, Constraint, Lasting, Node, Unary, attributes
 from xmlpunct.engine.plan.streams import Scan
 from xmlpunct.engine.plan.words import complete
 from xmlpunct.firehose.sources import is_endless
 from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.punctuations.punctuation import Punctuation
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Window(ToRelation):
 class RowsWindow(ToRelation):
     """The last ``count`` elements (of each value of ``by``), whole instants of them."""
 
+    waiting = EVERYTHING
+
     count: int
     by: tuple[str, ...]
 
@@ -93,6 +96,10 @@ class RowsWindow(ToRelation):
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return [self._with_one({*used, *self.by, self.timestamp})]
 
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        known = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
+        return super().sources(wanted.rebase(self.schema, known))
+
     def partition_choices(self) -> list[Choice]:
         return [Choice((name,), name) for name in self.by]
 
@@ -100,6 +107,8 @@ class RowsWindow(ToRelation):
 @dataclass(frozen=True)
 class Declared(Unary):
     """A declared relation: constant, or made by changes at ``timestamp``, of which ``change`` says how many copies."""
+
+    waiting = EVERYTHING
 
     instants: Instants
     timestamp: str | None = None
@@ -151,6 +160,8 @@ class Declared(Unary):
 class ToStream(Unary):
     """The stream of what comes (istream), goes (dstream) or is there (rstream, perhaps ``every`` so many instants)."""
 
+    waiting = EVERYTHING
+
     kind: str
     timestamp: str
     instants: Instants
@@ -196,6 +207,9 @@ class ToStream(Unary):
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, AT if name == self.timestamp else name)]
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        return () if self.repeats_states else super().sources(wanted)
 
     def partition_choices(self) -> list[Choice]:
         if self.repeats_states:
