@@ -77,12 +77,13 @@ class Stopped:
             rows += [t for output in running.push(port, end) for t in output.tuples.rows()]
         return rows
 
-    def ask(self, row: Row) -> list[Wait]:
+    def ask(self, row: Row, share: float) -> list[Wait]:
+        """What a result waits for, of which a share of the columns is known."""
         schema = self.query.root.schema
         wanted = {
             a.name: str(Punctuation.of(schema, **{a.name: v}).patterns[i])
             for i, (a, v) in enumerate(zip(schema, row, strict=True))
-            if v is not None and a.type.comparable and self.rng.random() < 0.8
+            if v is not None and a.type.comparable and self.rng.random() < share
         }
         return why(self.query, self.holding, wanted)
 
@@ -94,11 +95,12 @@ def check(seed: int) -> tuple[int, int]:
         return 0, 0
     coming, named, spare = stopped.ended(), 0, 0
     for row in stopped.rng.sample(coming, min(ASKED, len(coming))):
-        waits, key = stopped.ask(row), next(iter(bag([row])))
+        share = stopped.rng.choice([0.5, 1])
+        waits, key = stopped.ask(row, share), next(iter(bag([row])))
         said = {w.stream.name: w.punctuation for w in waits}
         assert waits, f"{row} is held, and nothing is said to be missing"
         assert stopped.after(said)[key] == bag(coming)[key], f"{row} does not come: {[*map(str, waits)]}"
-        for name in said if len(said) > 1 else ():
+        for name in said if len(said) > 1 and share == 1 and None not in row else ():
             named += 1
             without = stopped.after({n: p for n, p in said.items() if n != name})
             spare += without[key] == bag(coming)[key]
@@ -115,4 +117,4 @@ def test_what_is_said_to_be_missing_lets_results_out(block: int) -> None:
             error.add_note(f"seed {seed}: {Stopped(seed).sql}")
             raise
         named, spare = named + found[0], spare + found[1]
-    print(named, spare)
+    assert spare <= named / 8, "what is named is needed, but where it cannot be known which values are coming"

@@ -78,6 +78,7 @@ class Promised:
 
     def missing(self, p: Punctuation) -> Punctuation | None:
         """What of a punctuation has not been promised; None if nothing. It may be more than that, and is never less.
+        Nothing but the end is the end.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> promised = Promised(s)
@@ -85,8 +86,8 @@ class Promised:
         >>> str(promised.missing(Punctuation.of(s, hour="[3,6]"))), promised.missing(Punctuation.of(s, sid="S1"))
         ('<*, [5,6]>', None)
         """
-        if self.complete or p.is_empty:
-            return None
+        if self.complete or p.is_empty or p.is_everything:
+            return p if p.is_everything and not self.complete else None
         for place in p.constrained:
             if place not in self._values:
                 continue

@@ -7,7 +7,7 @@ are retained until the other one closes them, what is retained says which values
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xmlpunct.engine.plan import (
@@ -98,6 +98,7 @@ class Tracing:
 
     def _by_side(self, node: TwoSided, side: int, mine: Punctuation, held: Held) -> list[Missing]:
         """What is missing until one input's promise goes through: that, and that nothing retained matches it."""
+        mine = _speakable(node.inputs[side], mine)
         missing = self.promise(node.inputs[side], mine, held)
         parts = [self._holding.kept(node.number, f"retained{side}_{i}") for i in (0, 1)]
         kept = Boxes.together(parts).meeting(mine, _stored(node, side))
@@ -138,6 +139,24 @@ class Tracing:
 def _still(found: list[Missing]) -> list[Missing]:
     """Those that have not been said."""
     return [missing for missing in found if missing.punctuation is not None]
+
+
+def _speakable(node: Node, p: Punctuation) -> Punctuation:
+    """The part of a punctuation that a node's own can have; ``*`` where it can promise nothing smaller."""
+    places = [place if _speaks(node, name, pattern) else None for place, (name, pattern) in _all(p)]
+    return p.rebase(p.schema, places)
+
+
+def _all(p: Punctuation) -> Iterator[tuple[int, tuple[str, Pattern]]]:
+    return enumerate(zip(p.schema.names, p.patterns, strict=True))
+
+
+def _speaks(node: Node, name: str, pattern: Pattern) -> bool:
+    """Whether a node's punctuations can have a pattern for one of its columns."""
+    if pattern is WILDCARD or isinstance(node, Scan):
+        return True
+    below = list(node.sources(Punctuation.of(node.schema, **{name: pattern})))
+    return bool(below) and all(q is not WILDCARD and _speaks(node.inputs[i], n, q) for i, n, q in below)
 
 
 def _within(p: Punctuation, kept: Boxes, names: Mapping[str, str] | None = None) -> Punctuation:
