@@ -203,7 +203,9 @@ def punctuation_xml(p: Punctuation, element: str, punct_namespace: str = PUNCT_N
     <punct:tempdata xmlns:punct="urn:p"><sid>*</sid><hour>17</hour></punct:tempdata>
     """
     paths = [_NAMESPACE.sub("", a.path) for a in p.schema]
-    inside = [i for i, path in enumerate(paths) if is_column_path(path)]  # the others have no place of their own
+    inside = [
+        i for i, path in enumerate(paths) if is_column_path(path)
+    ]  # the others have no place of their own
     schema = Schema.of(Attribute(paths[i], p.schema.attributes[i].type) for i in inside)
     name = _NAMESPACE.sub("", read_element(element)[-1])
     writer = XmlWriter(schema, f"{name}s", name, punct_namespace)

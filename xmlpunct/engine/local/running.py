@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -19,12 +20,17 @@ from xmlpunct.engine.inputs.reader import InputReader
 from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.reject_limit import RejectLimit, in_order, marked
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
+from xmlpunct.engine.why.holding import Holding
 from xmlpunct.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.firehose import Parsed, Source
 from xmlpunct.operators import Counters, Pipeline
+from xmlpunct.operators.outline import outline
 from xmlpunct.overlooked import Notice
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
+
+LOOK_SHARE = 0.05
+"""What is retained is looked at less often than once a second where that would take a larger share of the time."""
 
 
 class Feed:
@@ -75,6 +81,7 @@ class LocalRun:
         self.schema = query.root.schema
         self.stats, self.rejects, self.notices = stats, list[Reject](), list[Notice]()
         stats.guards = query.guards
+        stats.holding = Holding({stream.name: stream.sent for stream in query.streams})
         self._pipeline: Pipeline = build(query.root, [s.name for s in query.streams])
         by_source: dict[int, list[tuple[int, Stream]]] = {}
         for i, stream in enumerate(query.streams):
@@ -93,6 +100,7 @@ class LocalRun:
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._looked = time.monotonic()
+        self._look_cost = 0.0
         self._opened = False
         self._judges = any(stream.guarded for stream in query.streams)
         self.ended = False
@@ -219,7 +227,7 @@ class LocalRun:
 
     def close(self) -> None:
         """Close all sources. What is idle now stays in the statistics."""
-        self._looked = 0.0
+        self._looked = -math.inf
         self._look_for_idle([f for f in self._feeds if not f.done])
         for feed in self._feeds:
             feed.reader.close()
@@ -237,17 +245,25 @@ class LocalRun:
                 feeds = self.bell.wait_for(ready, IDLE_SECONDS)
         return feeds
 
+    def look(self) -> None:
+        """Put down what the operators retain."""
+        began = time.monotonic()
+        outlines = {operator.number: outline(operator.state) for operator in self._pipeline.operators}
+        self.stats.holding.keep("", outlines)
+        self._look_cost = time.monotonic() - began
+
     def _waits(self) -> dict[int, int]:
         """For each feed (by its id), how much that is retained waits for it."""
         waits = self._pipeline.waits()
         return {id(f): max(waits[i] for i, _ in f.streams) for f in self._feeds}
 
     def _look_for_idle(self, candidates: list[Feed]) -> None:
-        """Put down, once in a while, which inputs hold others up."""
+        """Put down, once in a while, which inputs hold others up, and what waits for them."""
         now = time.monotonic()
-        if now - self._looked < IDLE_SECONDS:
+        if now - self._looked < max(IDLE_SECONDS, self._look_cost / LOOK_SHARE):
             return
         self._looked = now
+        self.look()
         silent = [(f, seconds) for f in candidates if (seconds := f.reader.silent) > IDLE_SECONDS]
         waits = self._waits() if silent else {}
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
@@ -257,6 +273,8 @@ class LocalRun:
         self._opened = True
         for (i, stream), given in zip(feed.streams, slices, strict=True):
             if given:
+                if given.punctuations:
+                    self.stats.holding.say(stream.name, given.punctuations)
                 results.append(self._pipeline.push(i, stream.taken(given)))
         self.rejects += self._pipeline.rejects
         self._pipeline.rejects.clear()

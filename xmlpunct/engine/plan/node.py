@@ -300,7 +300,9 @@ def asked(node: Node, wanted: Iterable[Constraint]) -> list[Punctuation]:
     for port, name, pattern in wanted:
         place = node.inputs[port].schema.index(name)
         both = intersect(patterns[port][place], pattern)
-        if both is not EMPTY or pattern is EMPTY:  # one of two suffices, and who is to hear it compares them apart
+        if (
+            both is not EMPTY or pattern is EMPTY
+        ):  # one of two suffices, and who is to hear it compares them apart
             patterns[port][place] = both
     return [Punctuation(below.schema, of) for below, of in zip(node.inputs, patterns, strict=True)]
 

@@ -47,7 +47,7 @@ class Stream:
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """What to look for in its source, if some columns are needed."""
-        schema, placed = without_origin(self.schema), self.guarded or SOURCE in self.schema
+        schema, placed = self.sent, self.guarded or SOURCE in self.schema
         return StreamSpec(
             self.name,
             schema,
@@ -68,6 +68,11 @@ class Stream:
     def declared(self) -> str:
         """The name it was declared by."""
         return self.name.removesuffix(f"#{self.sender}") if self.sender else self.name
+
+    @property
+    def sent(self) -> Schema:
+        """The columns of its tuples and punctuations as they are sent."""
+        return without_origin(self.schema)
 
     @property
     def layout(self) -> Schema:

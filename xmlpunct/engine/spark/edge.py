@@ -20,6 +20,7 @@ from xmlpunct.engine.spark.job import (
     FAILURE,
     PLACES,
     RESULT,
+    SAID,
     Job,
     Row,
     task_seq,
@@ -31,6 +32,7 @@ from xmlpunct.firehose import Parser
 from xmlpunct.operators import Pipeline
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.slice import Slice
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,13 @@ def read(job: Job, task: Task) -> Iterator[Row]:
             end = [Punctuation.everything(spec.schema)]
             slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, end])
             slice_.before.append(slice_.tuples.height)
+    if any(slice_.punctuations for slice_ in parsed.slices):
+        said = {
+            str(i): Slice(slice_.tuples.clear(), slice_.punctuations).to_bytes()
+            for i, slice_ in zip(given.streams, parsed.slices, strict=True)
+            if slice_.punctuations
+        }
+        yield Row(shard, job.sink, SAID, seq, pack(said))
     reported: list[Row] = []
     for edge_number, edge in enumerate(job.fragments.edges):
         if edge.stream not in given.streams:

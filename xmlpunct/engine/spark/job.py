@@ -16,7 +16,9 @@ ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
 """The columns of `Row`, as Spark reads them."""
 
 RESULT = 0
-COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE, PLACES = range(-1, -9, -1)
+COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE, PLACES, SAID, RETAINED = range(
+    -1, -11, -1
+)
 """Ports of the sink: results, then what is to be told of them. `FAILURE` is a port of every stage."""
 
 

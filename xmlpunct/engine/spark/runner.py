@@ -62,7 +62,7 @@ class Runner:
         with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
             found = checkpoint.find()
             commit = found.commit
-            metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats)
+            metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
             if commit.over:
                 checkpoint.clean()
                 if commit.failure is not None:

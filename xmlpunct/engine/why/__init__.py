@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from xmlpunct.engine.plan import Query, Stream
-from xmlpunct.engine.why.holding import Holding
+from xmlpunct.engine.why.holding import LISTED, Holding
 from xmlpunct.engine.why.tracing import Held, Missing, Tracing
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.firehose.writer import punctuation_xml
 from xmlpunct.punctuations.cuts import hull
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern, enumerate_values, values
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
@@ -89,7 +89,13 @@ def _by_stream(missing: list[Missing], now: float, punct_namespace: str) -> list
 
 
 def _covering(type_: Type, patterns: list[Pattern]) -> Pattern:
-    return patterns[0] if len(set(patterns)) == 1 else hull(type_, patterns)
+    """All that several patterns describe, and what is between if they cannot be listed."""
+    if len(set(patterns)) == 1:
+        return patterns[0]
+    listed = [enumerate_values(p, LISTED) for p in patterns]
+    if any(members is None for members in listed):
+        return hull(type_, patterns)
+    return values(type_, [v for members in listed for v in members or ()])
 
 
 def _asked(schema: Schema, wanted: Mapping[str, str]) -> Punctuation:

@@ -24,7 +24,7 @@ from xmlpunct.types import Type
 
 MOST_SAID = 1_000
 """So many intervals and punctuations, fused, are remembered of a stream. What is forgotten counts as not said."""
-_LISTED = 100
+LISTED = 100
 """So many values of an attribute are listed in what is waited for; where there are more, it is a range of them."""
 SINCE = "$since"
 """The column of an outline that says since when, in seconds since 1970, a box has been there."""
@@ -49,6 +49,9 @@ class Holding:
         self.said = {name: Promised(schema, MOST_SAID) for name, schema in (schemas or {}).items()}
         self.told: dict[str, float] = {}
         """When each stream that has said something said its last."""
+        self._changes = 0
+        self.looked = 0
+        """How often anything had changed when somebody last looked at what is retained."""
         self.started = time.time()
         """Since when there is anything to be held."""
         self._kept: dict[str, pl.DataFrame] = {}
@@ -57,6 +60,7 @@ class Holding:
         """Remember what a stream says."""
         self.said[stream].add(punctuations)
         self.told[stream] = time.time() if now is None else now
+        self._changes += 1
 
     def keep(self, where: str, outlines: Mapping[int, Outline], now: float | None = None) -> None:
         """Put what the operators of one place retain, by their numbers, in the place of what they retained.
@@ -71,7 +75,10 @@ class Holding:
             for part, frame in outline.items()
         }
         dated = {key: _dated(frame, before.get(key), now) for key, frame in fresh.items()}
-        self._kept = {key: f for key, f in self._kept.items() if key not in before} | dated
+        if dated.keys() != before.keys() or any(not f.equals(before[key]) for key, f in dated.items()):
+            self._kept = {key: f for key, f in self._kept.items() if key not in before} | dated
+            self._changes += 1
+        self.looked = self._changes
 
     def missing(self, stream: str, p: Punctuation) -> Punctuation | None:
         """What of a punctuation a stream has not said yet; None if nothing. It may be more, and is never less."""
@@ -145,7 +152,7 @@ class Boxes:
                 return WILDCARD
             found += dict.fromkeys(_patterns(type_, frame, name))
         constants = [q for q in found if isinstance(q, pt.Constant)]
-        if len(constants) == len(found) and len(set(found)) <= _LISTED:
+        if len(constants) == len(found) and len(set(found)) <= LISTED:
             return pt.values(type_, [q.value for q in constants])
         return hull(type_, found)
 
@@ -168,7 +175,9 @@ def _dated(boxes: pl.DataFrame, before: pl.DataFrame | None, now: float) -> pl.D
     if before is None or not before.height:
         return fresh
     names = [name for name in boxes.columns if not name.startswith("$")]
-    is_whole = boxes.height == 1 and any(boxes[n][0] != boxes[n + HIGH][0] for n in names if n + HIGH in names)
+    is_whole = boxes.height == 1 and any(
+        boxes[n][0] != boxes[n + HIGH][0] for n in names if n + HIGH in names
+    )
     if is_whole or not names:
         return boxes.with_columns(pl.lit(before[SINCE].min()).alias(SINCE))
     known = before.select(*names, pl.col(SINCE).alias(f"{SINCE}$"))

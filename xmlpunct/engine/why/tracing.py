@@ -63,7 +63,8 @@ class Tracing:
         asks = node.asks(wanted)
         below = [self.release(child, ask) for child, ask in zip(node.inputs, asks, strict=True)]
         if isinstance(node, TwoSided) and not is_changing(node):
-            return _still([m for of in below for m in of] + self._partnerless(node, wanted, asks, below))
+            coming = [missing for side in _giving(node) for missing in below[side]]
+            return _still(coming + self._partnerless(node, wanted, asks, below))
         first = next((missing.held for of in below for missing in of), None)
         if not node.waiting:
             return [missing for of in below for missing in of]
@@ -79,10 +80,9 @@ class Tracing:
         if wanted.is_empty:
             return []
         if isinstance(node, Scan):
-            origins = dict(zip(node.columns, node.names, strict=True))
-            stream = node.stream
-            names = [origins.get(name) for name in stream.schema.names]
-            p = wanted.rebase(stream.schema, [None if n is None else wanted.schema.index(n) for n in names])
+            stream, origins = node.stream, dict(zip(node.columns, node.names, strict=True))
+            names = [origins.get(name) for name in stream.sent.names]
+            p = wanted.rebase(stream.sent, [None if n is None else wanted.schema.index(n) for n in names])
             return [Missing(stream, self._holding.missing(stream.name, p), held)]
         asks = node.asks(wanted)
         if isinstance(node, TwoSided) and not is_changing(node):
@@ -190,6 +190,12 @@ def _promising(node: TwoSided, wanted: Punctuation) -> list[int]:
     if isinstance(node, SemiJoin):
         return [LEFT] if node.anti or not names & {left for left, _ in node.keys} else [LEFT, RIGHT]
     return [LEFT] if isinstance(node, Difference | NotIn) else [*SIDES]
+
+
+def _giving(node: TwoSided) -> Sequence[int]:
+    """The inputs whose tuples can give results. Those of the others only take results away."""
+    takes_away = isinstance(node, Difference | NotIn) or (isinstance(node, SemiJoin) and node.anti)
+    return [LEFT] if takes_away else SIDES
 
 
 def _releasing(node: TwoSided, wanted: Punctuation) -> Sequence[int]:
