@@ -72,7 +72,7 @@ class Monotone:
         """
         if pattern is pt.WILDCARD or pattern is EMPTY or not attribute.type.discrete:
             return pattern if pattern is EMPTY else pt.WILDCARD
-        first, last = (cut[1] for cut in ends(attribute.type))
+        first, last = (int(cut[1]) for cut in ends(attribute.type))
         low, high = cuts(hull(self.expression.type, [pattern]))[0]
         lower, upper = (low, high) if self.rises else (high, low)
 

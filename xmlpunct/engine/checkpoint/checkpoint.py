@@ -6,6 +6,7 @@
                     written, and the state that goes with it; the local engine's slices since that commit
     DIR/spool/      what was read from sources that cannot be read twice
     DIR/spark/      Spark's own: offsets and state
+    DIR/said        what was said to a run on Spark, in a stream's place
     DIR/pacing      which input the sink wants to be read next
     DIR/lock        locked while a run is at it
 """
@@ -40,7 +41,7 @@ _OLD = "job"
 _JOB, _SLICES = "job", "slices"
 """The records of the log beside the commit, each by its one piece."""
 
-_NAMES = ("log", "spool", "spark", "pacing", "lock")
+_NAMES = ("log", "spool", "spark", "said", "pacing", "lock")
 OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
 """What a run writes and removes there."""
 
@@ -66,7 +67,9 @@ class Checkpoint:
             make_folder(self.path)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
-        self.spark, self.pacing, self._spool = (self.path / name for name in ("spark", "pacing", "spool"))
+        self.spark, self.said, self.pacing, self._spool = (
+            self.path / name for name in ("spark", "said", "pacing", "spool")
+        )
         self._log = WriteAheadLog(self.path / "log")
         self._job: bytes = b""
         self._over = False
@@ -202,7 +205,7 @@ def look(path: Path) -> Seen:
         raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
     for record in records:
         if COMMIT in record:
-            seen.over = Commit.from_record(record).over
+            seen.over = Commit.from_record(record).ended
         if COMMIT in record or any(name.startswith(f"{HELD}/") for name in record):
             seen.held = {
                 name.removeprefix(f"{HELD}/"): load(piece)

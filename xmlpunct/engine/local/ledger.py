@@ -154,6 +154,7 @@ class Ledger:
         else:
             commit.cursors, commit.operators = self._running.snapshot()
             commit.output = sink.output.snapshot()
+        if not commit.ended:
             self._running.look()
             commit.held, self._held = sink.stats.holding.snapshot(), sink.stats.holding.looked
         sink.sync()
@@ -176,8 +177,8 @@ class Ledger:
             self._number += 1
             if record["number"] != self._number:
                 raise XmlPunctError(f"the checkpoint {where} is damaged: record {self._number} is missing")
-            for number, place in record["places"]:
-                self.take(self._running.again(number, Cursor.from_json(place)))
+            for number, place, *said in record["places"]:
+                self.take(self._running.again(number, Cursor.from_json(place), *said))
             if record["ended"]:
                 self._sink.end()
             if self._sink.mark != record["mark"]:

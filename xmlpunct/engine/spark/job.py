@@ -45,6 +45,7 @@ def task_seq(number: int, ordinal: int) -> int:
 @dataclass(frozen=True)
 class Job:
     """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader.
+    ``said`` is the `SaidLog`.
     ``shares``: the reader tells where all tuples stood, so that the share of rejects among them can be judged.
     """
 
@@ -56,6 +57,7 @@ class Job:
     punct_namespace: str
     pacing: str = ""
     shares: bool = False
+    said: str = ""
 
     @property
     def sink(self) -> int:
@@ -78,6 +80,10 @@ class Job:
             return [i for i, given in enumerate(self.inputs) if stream in given.streams]
         ports = range(len(self.fragments.fragments[feed.source].feeds))
         return [i for below in ports for i in self.inputs_of(feed.source, below)]
+
+    def input_of(self, stream: int) -> int:
+        """The input that carries the stream of that number."""
+        return next(i for i, given in enumerate(self.inputs) if stream in given.streams)
 
     def specs(self, number: int) -> list[StreamSpec]:
         """What to look for in an input."""

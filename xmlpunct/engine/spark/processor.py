@@ -104,12 +104,12 @@ class Shard:
         key = shard_keys(self.job.shards)[self.shard]
         yield Row(key, self.job.sink, OPERATORS, self.shard, operators_to_bytes(self.pipeline))
         yield Row(key, self.job.sink, WAITS, self.shard, json.dumps([self.stage, self._waits()]).encode())
-        kept = {
+        kept: dict[str, pl.DataFrame | bytes] = {
             f"{self.stage}/{operator.number}/{part}": boxes
             for operator in self.pipeline.operators
             for part, boxes in outline(operator.state).items()
         }
-        yield Row(key, self.job.sink, RETAINED, self.shard, pack({str(self.stage): b""} | kept))
+        yield Row(key, self.job.sink, RETAINED, self.shard, pack({str(self.stage): b"", **kept}))
         if self.pipeline.rejects:
             yield Row(key, self.job.sink, REJECTS, self.shard, rejects_to_bytes(self.pipeline.rejects))
 

@@ -13,7 +13,7 @@ from typing import Any
 from xmlpunct.engine.plan import Query, Stream
 from xmlpunct.engine.why.holding import LISTED, Holding
 from xmlpunct.engine.why.tracing import Held, Missing, Tracing
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import PatternError, UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.firehose.writer import punctuation_xml
 from xmlpunct.punctuations.cuts import hull
@@ -103,7 +103,10 @@ def _asked(schema: Schema, wanted: Mapping[str, str]) -> Punctuation:
     for name, text in wanted.items():
         if name not in schema:
             raise UsageError(f"the result has no column {name}: it has {', '.join(schema.names)}")
-        patterns[schema.index(name)] = parse_pattern(schema[name].type, text, name)
+        try:
+            patterns[schema.index(name)] = parse_pattern(schema[name].type, text, name)
+        except PatternError as error:
+            raise UsageError(str(error)) from None
     return Punctuation(schema, patterns)
 
 

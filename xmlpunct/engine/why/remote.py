@@ -9,7 +9,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, Request, build_opener
 
-from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.errors import UsageError
 
 SECONDS = 30.0
 """A run that does not answer for so long is not waited for."""
@@ -18,7 +18,7 @@ SECONDS = 30.0
 def ask(url: str, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
     """What the results that match some patterns wait for, as `Wait.as_dict` has it.
 
-    Raises `UsageError` for an unknown column, `XmlPunctError` if nobody answers at ``url``.
+    Raises `UsageError` for an unknown column, and if nobody answers at ``url``.
     """
     found: list[dict[str, Any]] = json.loads(_answer(Request(f"{url.rstrip('/')}/why?{urlencode(wanted)}")))
     return found
@@ -27,7 +27,7 @@ def ask(url: str, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
 def send(url: str, stream: str, punctuation: str) -> None:
     """Say a punctuation of a stream to a run: as XML, or as patterns ``hour=17 sid=S1``.
 
-    Raises `UsageError` for what cannot be said, `XmlPunctError` if nobody answers at ``url``.
+    Raises `UsageError` for what cannot be said, and if nobody answers at ``url``.
     """
     body = json.dumps({"input": stream, "punctuation": punctuation}).encode()
     headers = {"Content-Type": "application/json"}
@@ -43,7 +43,7 @@ def _answer(request: Request) -> bytes:
             return body
     except HTTPError as error:
         reason = error.read().decode(errors="replace").strip() or error.reason
-        raise (UsageError if error.code in (400, 403, 404) else XmlPunctError)(reason) from None
+        raise UsageError(reason) from None
     except (URLError, OSError) as error:
         said = getattr(error, "reason", error)
-        raise XmlPunctError(f"nobody answers at {request.full_url}: {said}") from None
+        raise UsageError(f"nobody answers at {request.full_url}: {said}") from None
