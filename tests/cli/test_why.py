@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -129,3 +133,63 @@ def test_nobody_answers(cli: Cli) -> None:
     ran = cli("why", "hour=17", "--http", "http://127.0.0.1:9")
     assert ran.code == 2
     assert "nobody answers" in ran.err
+
+
+class Answering(BaseHTTPRequestHandler):
+    """A live view, as far as `why` and `say` know it."""
+
+    waits: ClassVar[list[dict[str, object]]] = []
+    heard: ClassVar[list[object]] = []
+
+    def do_GET(self) -> None:
+        self.heard.append(self.path)
+        code = 400 if "hur" in self.path else 200
+        self.answer(code, json.dumps(self.waits) if code == 200 else "the result has no column hur")
+
+    def do_POST(self) -> None:
+        given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.heard.append((self.path, given))
+        self.answer(200 if given["input"] == "sensor2" else 400, "the query reads no such stream")
+
+    def answer(self, code: int, text: str) -> None:
+        self.send_response(code)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(Answering, "waits", [])
+    monkeypatch.setattr(Answering, "heard", [])
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_live_view_is_asked(stopped: Cli, url: str) -> None:
+    ran = stopped("why", "hour=[17,18]", "--http", url)
+    assert (ran.code, ran.out) == (1, "")
+    Answering.waits.extend(json.loads(stopped("why", "hour=17", "--checkpoint", "cp", "--json").out))
+    ran = stopped("why", "hour=17", "--http", url)
+    assert ran.code == 0
+    assert ran.out.startswith("waits for sensor2: <*, 17, *>, since ")
+    ran = stopped("why", "hur=17", "--http", url)
+    assert (ran.code, ran.out) == (2, "")
+    assert "no column hur" in ran.err
+    assert Answering.heard == ["/why?hour=%5B17%2C18%5D", "/why?hour=17", "/why?hur=17"]
+
+
+def test_something_is_said_to_a_live_view(cli: Cli, url: str) -> None:
+    xml = "<punct:tempdata xmlns:punct='urn:p'><hour>17</hour></punct:tempdata>"
+    for said in (["hour=17", "sid=S1"], [xml], ["<*, 17, *>"]):
+        ran = cli("say", "sensor2", *said, "--http", url)
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    given = [{"hour": "17", "sid": "S1"}, xml, "<*, 17, *>"]
+    assert Answering.heard == [("/say", {"input": "sensor2", "punctuation": p}) for p in given]
+    ran = cli("say", "sensor3", "hour=17", "--http", url)
+    assert ran.code == 2
+    assert "no such stream" in ran.err

@@ -24,8 +24,8 @@ def ask(url: str, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
     return found
 
 
-def send(url: str, stream: str, punctuation: str) -> None:
-    """Say a punctuation of a stream to a run: as XML, or as patterns ``hour=17 sid=S1``.
+def send(url: str, stream: str, punctuation: str | Mapping[str, str]) -> None:
+    """Say a punctuation of a stream to a run: as `xmlpunct.engine.inputs.said.read_said` takes it.
 
     Raises `UsageError` for what cannot be said, and if nobody answers at ``url``.
     """
