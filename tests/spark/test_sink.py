@@ -52,7 +52,7 @@ class Bench:
             Output(self.schema, writer),
             FileTarget(Appender(str(self.out), commit.length)),
             Appender(str(self.rejects), commit.rejects_length),
-            RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats),
+            RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats, commit.held),
             strict,
         )
 

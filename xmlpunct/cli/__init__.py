@@ -20,7 +20,9 @@ from xmlpunct.cli.infer import infer_command
 from xmlpunct.cli.parse import parse_command
 from xmlpunct.cli.replay import replay_command
 from xmlpunct.cli.run import run_command
+from xmlpunct.cli.say import say_command
 from xmlpunct.cli.terminal import hold_places, say
+from xmlpunct.cli.why import why_command
 from xmlpunct.errors import XmlPunctError
 
 INTERRUPTED = 130
@@ -51,6 +53,8 @@ cli.add_command(run_command)
 cli.add_command(parse_command)
 cli.add_command(check_command)
 cli.add_command(explain_command)
+cli.add_command(why_command)
+cli.add_command(say_command)
 cli.add_command(infer_command)
 cli.add_command(generate_command)
 cli.add_command(replay_command)

@@ -75,3 +75,16 @@ def open_stream(source: str, columns: str | None, element: str, namespace: str) 
     """A source, and its schema: as declared by ``columns``, or else guessed from the first tuple."""
     opened = open_source(source)
     return sniff(opened, element, namespace) if columns is None else (Schema.parse(columns), opened)
+
+
+def read_patterns(given: tuple[str, ...]) -> dict[str, str]:
+    """``COLUMN=PATTERN`` arguments as a mapping. Raises `UsageError`."""
+    patterns: dict[str, str] = {}
+    for text in given:
+        name, equals, pattern = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f"{text}: write COLUMN=PATTERN, as in hour=17")
+        if name in patterns:
+            raise UsageError(f"{text}: {name} is given twice")
+        patterns[name] = pattern
+    return patterns

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from xmlpunct.engine.why.holding import Holding
 from xmlpunct.operators import Counters
 from xmlpunct.overlooked import ABSENT, Notice, Overlooked, add, end, notices
 from xmlpunct.slice import Slice
@@ -128,6 +129,9 @@ class RunStats:
     """The elements of the inputs' tuples."""
     overlooked: dict[str, Overlooked] = field(default_factory=dict)
     """What looked like data in an input and was not read."""
+
+    holding: Holding = field(default_factory=Holding)
+    """What was promised and is retained, for whoever asks what a result waits for."""
 
     judged: dict[str, list[int]] = field(default_factory=dict)
     """How many tuples of each input, a stream from one sender, were judged, and how many of them were rejects."""

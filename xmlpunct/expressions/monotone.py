@@ -10,7 +10,7 @@ import polars as pl
 from xmlpunct.expressions.expression import Call, Expression
 from xmlpunct.expressions.program import compiled, facts
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.cuts import Cut, first_value, value_at
+from xmlpunct.punctuations.cuts import Cut, cuts, ends, first_value, hull, value_at
 from xmlpunct.punctuations.grid import whole
 from xmlpunct.punctuations.pattern import EMPTY, Pattern
 from xmlpunct.schema import Attribute
@@ -78,6 +78,44 @@ class Monotone:
         if top is None and not self.rises and type_ is DOUBLE:
             return pt.interval(type_, bottom, float("inf"), False, True)  # NaN stays NaN
         return pt.interval(type_, bottom, top, False, False)
+
+    def preimage(self, attribute: Attribute, pattern: Pattern) -> Pattern:
+        """A range of ``attribute`` whose image covers a pattern, as small as may be; ``*`` if none is found.
+
+        Of a discrete type the ends are found by halving. Where f fails it counts as beyond the end that is nearer.
+
+        >>> from xmlpunct.expressions.functions import call, literal
+        >>> from xmlpunct.expressions.expression import Column
+        >>> from xmlpunct.types import INT
+        >>> hour = Monotone.of(call("/", Column(INT, False, "ts"), literal(INT, 3600)))
+        >>> print(hour.preimage(Attribute("ts", INT, False), pt.constant(INT, 17)))
+        [61200,64799]
+        """
+        if pattern is pt.WILDCARD or pattern is EMPTY or not attribute.type.discrete:
+            return pattern if pattern is EMPTY else pt.WILDCARD
+        first, last = (int(cut[1]) for cut in ends(attribute.type))
+        low, high = cuts(hull(self.expression.type, [pattern]))[0]
+        lower, upper = (low, high) if self.rises else (high, low)
+
+        def is_before(at: int, cut: Cut, starts: bool) -> bool:
+            (result,) = self._results(attribute.type, [attribute.type.at(at)])
+            if result is None:
+                return at < 0
+            place = cuts(pt.constant(self.expression.type, result))[0]
+            if self.rises:
+                return place[0] < cut if starts else place[1] <= cut
+            return place[1] > cut if starts else place[0] >= cut
+
+        def halved(cut: Cut, starts: bool) -> int:
+            a, b = first, last
+            while a < b:
+                middle = (a + b) // 2
+                a, b = (middle + 1, b) if is_before(middle, cut, starts) else (a, middle)
+            return a
+
+        source = pt.ordinals(attribute.type, halved(lower, True), halved(upper, True) - 1)
+        found = [self.image(attribute, *piece) for piece in cuts(source)]
+        return source if found and pt.covers(found[0], pattern) else pt.WILDCARD
 
     def _beside(self, type_: Type, cut: Cut, after: bool) -> Value | None:
         """The value next to a place, outside: of a dense type the bound."""

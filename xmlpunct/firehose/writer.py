@@ -15,10 +15,19 @@ from xmlpunct.errors import UsageError
 from xmlpunct.escapes import FORBIDDEN, IN_ATTRIBUTE, IN_TEXT
 from xmlpunct.firehose.elements import Elements
 from xmlpunct.firehose.formats import line, lines
-from xmlpunct.firehose.outline import Element, Namespaces, check_uri, expand, outline, prefixed
+from xmlpunct.firehose.outline import (
+    Element,
+    Namespaces,
+    check_uri,
+    expand,
+    is_column_path,
+    outline,
+    prefixed,
+)
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, check_namespace
+from xmlpunct.paths import read_element
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Schema
+from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 
 _FORBIDDEN = re.compile(FORBIDDEN)
@@ -184,6 +193,28 @@ class XmlWriter:
 def _filled(pieces: list[str | int], said: Mapping[int, str]) -> str:
     """A template whose places say what is ``said``, or ``*``."""
     return "".join(piece if isinstance(piece, str) else said.get(piece, "*") for piece in pieces)
+
+
+def punctuation_xml(p: Punctuation, element: str, punct_namespace: str = PUNCT_NAMESPACE) -> str:
+    """A punctuation of a stream as an element that can be sent to it by itself.
+
+    >>> schema = Schema.parse("sid STRING, hour INT")
+    >>> print(punctuation_xml(Punctuation.of(schema, hour=17), "tempdata", "urn:p"))
+    <punct:tempdata xmlns:punct="urn:p"><sid>*</sid><hour>17</hour></punct:tempdata>
+    """
+    paths = [_NAMESPACE.sub("", a.path) for a in p.schema]
+    inside = [
+        i for i, path in enumerate(paths) if is_column_path(path)
+    ]  # the others have no place of their own
+    schema = Schema.of(Attribute(paths[i], p.schema.attributes[i].type) for i in inside)
+    name = _NAMESPACE.sub("", read_element(element)[-1])
+    writer = XmlWriter(schema, f"{name}s", name, punct_namespace)
+    text = writer.punctuation(p.rebase(schema, inside)).strip()
+    return text.replace(f"<punct:{name}", f"<punct:{name} xmlns:punct={quoteattr(punct_namespace)}", 1)
+
+
+_NAMESPACE = re.compile(r"\{[^}]*\}|[^/@:{}]+:")
+"""What stands before a local name."""
 
 
 class JsonlWriter:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from xmlpunct.punctuations.pattern import (
     EMPTY,
+    WILDCARD,
     Constant,
     Empty,
     Pattern,
@@ -84,6 +86,27 @@ def between(type_: Type, low: Cut, high: Cut) -> Pattern:
     first = None if low == _BEFORE_ALL else value_at(type_, low)
     last = None if high == _AFTER_ALL else value_at(type_, high)
     return interval(type_, first, last, not low[2], bool(high[2]))
+
+
+def hull(type_: Type, patterns: Iterable[Pattern], *, below: bool = False, above: bool = False) -> Pattern:
+    """One range of all values that some patterns describe, those between, and ``below`` or ``above`` all these.
+
+    >>> from xmlpunct.types import INT
+    >>> from xmlpunct.punctuations.pattern import constant
+    >>> hours = [constant(INT, 17), constant(INT, 20)]
+    >>> print(hull(INT, hours), hull(INT, hours, below=True), hull(INT, hours, below=True, above=True))
+    [17,20] (,20] *
+    """
+    patterns = list(patterns)
+    if WILDCARD in patterns:
+        return WILDCARD
+    intervals = [piece for p in patterns for piece in cuts(p)]
+    if not intervals:
+        return EMPTY
+    lowest, highest = ends(type_)
+    low = lowest if below else min(low for low, _ in intervals)
+    high = highest if above else max(high for _, high in intervals)
+    return WILDCARD if (low, high) == (lowest, highest) else between(type_, low, high)
 
 
 def first_value(type_: Type, low: Cut, high: Cut, descending: bool = False) -> Value | None:

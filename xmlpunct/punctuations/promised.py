@@ -76,6 +76,28 @@ class Promised:
         """Whether the stream has promised its end."""
         return () in self._others
 
+    def missing(self, p: Punctuation) -> Punctuation | None:
+        """What of a punctuation has not been promised; None if nothing. It may be more than that, and is never less.
+        Nothing but the end is the end.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> promised = Promised(s)
+        >>> promised.add([Punctuation.of(s, hour="[0,4]"), Punctuation.of(s, sid="S1")])
+        >>> str(promised.missing(Punctuation.of(s, hour="[3,6]"))), promised.missing(Punctuation.of(s, sid="S1"))
+        ('<*, [5,6]>', None)
+        """
+        if self.complete or p.is_empty or p.is_everything:
+            return p if p.is_everything and not self.complete else None
+        for place in p.constrained:
+            if place not in self._values:
+                continue
+            missing = list(self._values[place].missing(p.patterns[place]))
+            if not missing:
+                return None
+            if len(missing) == 1:
+                p = Punctuation(self.schema, [*p.patterns[:place], *missing, *p.patterns[place + 1 :]])
+        return None if any(others.covers(p) for others in self._others.values()) else p
+
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether it was promised not to come."""
         return any_of([late for _, late in self.masks(tuples)], tuples.height)

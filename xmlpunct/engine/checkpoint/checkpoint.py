@@ -6,6 +6,7 @@
                     written, and the state that goes with it; the local engine's slices since that commit
     DIR/spool/      what was read from sources that cannot be read twice
     DIR/spark/      Spark's own: offsets and state
+    DIR/said        what was said to a run on Spark, in a stream's place
     DIR/pacing      which input the sink wants to be read next
     DIR/lock        locked while a run is at it
 """
@@ -22,7 +23,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
-from xmlpunct.engine.checkpoint.commit import COMMIT, Commit
+from xmlpunct.codec import load
+from xmlpunct.engine.checkpoint.commit import COMMIT, HELD, Commit, Frames
 from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.exchange.hashing import VERSION as HASH_VERSION
 from xmlpunct.engine.files import make_folder
@@ -33,13 +35,13 @@ from xmlpunct.engine.plan import Node, Query
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
-VERSION = 5
+VERSION = 6
 """Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
 """The records of the log beside the commit, each by its one piece."""
 
-_NAMES = ("log", "spool", "spark", "pacing", "lock")
+_NAMES = ("log", "spool", "spark", "said", "pacing", "lock")
 OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
 """What a run writes and removes there."""
 
@@ -65,7 +67,9 @@ class Checkpoint:
             make_folder(self.path)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
-        self.spark, self.pacing, self._spool = (self.path / name for name in ("spark", "pacing", "spool"))
+        self.spark, self.said, self.pacing, self._spool = (
+            self.path / name for name in ("spark", "said", "pacing", "spool")
+        )
         self._log = WriteAheadLog(self.path / "log")
         self._job: bytes = b""
         self._over = False
@@ -144,6 +148,11 @@ class Checkpoint:
             inputs = [asdict(i) for i in found.inputs]
             saved = {"made_by": self._made_by, **self._asked, "shards": shards, "inputs": inputs}
             saved["inferred"] = dict(self.query.inferred)
+            saved["planned"] = {
+                "sql": self.query.sql,
+                "sources": {s.declared: s.source for s in self.query.streams if s.source is not None},
+                "folder": os.getcwd(),
+            }
             self._job = json.dumps(saved).encode()
             self._log.replace({_JOB: self._job})
         return found.shards
@@ -151,6 +160,10 @@ class Checkpoint:
     def put_down(self, slices: Mapping[str, Any]) -> None:
         """Add to the log, durably, which slices were read since the last commit, and what they gave."""
         self._log.append({_SLICES: json.dumps(slices).encode()})
+
+    def put_down_held(self, held: Frames) -> None:
+        """Add to the log what is held by now, for whoever asks."""
+        self._log.append(Commit.held_record(held))
 
     def commit(self, commit: Commit) -> None:
         """Keep a commit, durably, in the place of the one before and of all slices since."""
@@ -166,6 +179,40 @@ class Checkpoint:
         """Drop what only a run that goes on needs: what it has read, and Spark's state."""
         for folder in (self._spool, self.spark):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class Seen:
+    """What somebody else sees of a run: its job as it was saved, whether it is over, and what it holds."""
+
+    job: dict[str, Any]
+    over: bool
+    held: Frames
+
+
+def look(path: Path) -> Seen:
+    """Look at the checkpoint of a run, which may be going on. Raises `UsageError` if there is none."""
+    try:
+        records = WriteAheadLog(path / "log").read()
+    except OSError as error:
+        raise UsageError(f"cannot read the checkpoint {path}: {error.strerror}") from None
+    if not (records and _JOB in records[0]):
+        raise UsageError(
+            f"{path} is no checkpoint of a run: name the directory that run --checkpoint was given"
+        )
+    seen = Seen(json.loads(records[0][_JOB]), False, {})
+    if seen.job["made_by"].get("version") != VERSION:
+        raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
+    for record in records:
+        if COMMIT in record:
+            seen.over = Commit.from_record(record).ended
+        if COMMIT in record or any(name.startswith(f"{HELD}/") for name in record):
+            seen.held = {
+                name.removeprefix(f"{HELD}/"): load(piece)
+                for name, piece in record.items()
+                if name.startswith(f"{HELD}/")
+            }
+    return seen
 
 
 def inferred_before(path: str | None) -> dict[str, list[Any]]:

@@ -13,7 +13,8 @@ from xmlpunct.codec import load
 
 COMMIT = "commit"
 """The piece of its record that holds all but frames."""
-_FRAMES = ("operators", "output")
+HELD = "held"
+_FRAMES = ("operators", "output", HELD)
 
 Frames = dict[str, pl.DataFrame]
 
@@ -26,7 +27,7 @@ class Commit:
     bytes of the output and of the rejects file up to there. ``closed``: the output is complete; ``ended``: and
     no input is left to be judged; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far,
     ``cursors`` where each feed stands, of which Spark keeps account by itself; ``operators`` and ``output`` are
-    the state of those that run beside it.
+    the state of those that run beside it, ``held`` is what `xmlpunct.engine.why.Holding` gave.
     """
 
     batch: int = -1
@@ -36,6 +37,7 @@ class Commit:
     failure: list[Any] | None = None
     stats: dict[str, Any] = field(default_factory=dict)
     cursors: list[Any] = field(default_factory=list)
+    held: Frames = field(default_factory=dict)
     operators: Frames = field(default_factory=dict)
     output: Frames = field(default_factory=dict)
     closed: bool = False
@@ -52,6 +54,11 @@ class Commit:
         for kind in _FRAMES:
             record |= {f"{kind}/{name}": frame for name, frame in getattr(self, kind).items()}
         return record
+
+    @staticmethod
+    def held_record(held: Frames) -> dict[str, pl.DataFrame | bytes]:
+        """What is held, as a record that takes the place of what the commit before says of it."""
+        return {f"{HELD}/{name}": frame for name, frame in held.items()}
 
     @classmethod
     def from_record(cls, record: Mapping[str, bytes]) -> Commit:

@@ -53,6 +53,7 @@ class Ledger:
         self._cost = 0.0
         self._released = 0
         self._told = False
+        self._held = 0  # the look at what is held that was put down last
         if found is not None and self._number >= 0:
             self._continue(found)
         else:
@@ -110,6 +111,7 @@ class Ledger:
 
         The state is not saved: more may have been read than was taken, and would be lost.
         """
+        self._running.look()
         self._commit()
 
     def _commit(self) -> None:
@@ -118,6 +120,10 @@ class Ledger:
             slices = {"number": self._number, "places": self._places, "mark": self._sink.mark}
             self._checkpoint.put_down(slices | {"ended": self._sink.ended})
             self._places = []
+        holding = self._sink.stats.holding
+        if self._checkpoint is not None and self._held != holding.looked:
+            self._checkpoint.put_down_held(holding.snapshot())
+            self._held = holding.looked
         self._sink.flush()
         self._committed = time.monotonic()
         if self._running.reads_on and not self._told:
@@ -148,6 +154,9 @@ class Ledger:
         else:
             commit.cursors, commit.operators = self._running.snapshot()
             commit.output = sink.output.snapshot()
+        if not commit.ended:
+            self._running.look()
+            commit.held, self._held = sink.stats.holding.snapshot(), sink.stats.holding.looked
         sink.sync()
         self._checkpoint.commit(commit)
         self._running.release()
@@ -160,6 +169,7 @@ class Ledger:
         assert self._checkpoint is not None
         commit, where = found.commit, self._checkpoint.path
         self._sink.stats.resume(commit.stats)
+        self._sink.stats.holding.restore(commit.held)
         self._running.restore(commit.cursors, commit.operators)
         self._running.ended = commit.closed
         self._released = self._running.spooled
@@ -167,8 +177,8 @@ class Ledger:
             self._number += 1
             if record["number"] != self._number:
                 raise XmlPunctError(f"the checkpoint {where} is damaged: record {self._number} is missing")
-            for number, place in record["places"]:
-                self.take(self._running.again(number, Cursor.from_json(place)))
+            for number, place, *said in record["places"]:
+                self.take(self._running.again(number, Cursor.from_json(place), *said))
             if record["ended"]:
                 self._sink.end()
             if self._sink.mark != record["mark"]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.inputs.parts import Input
+from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.inputs.spool import Spool, warn_of_growth
 from xmlpunct.engine.local.ledger import Ledger
 from xmlpunct.engine.local.provisional import Provisional
@@ -52,13 +53,14 @@ def run(
     stats: RunStats,
     on_progress: Progress | None = None,
     stop: Stop | None = None,
+    sayings: Sayings | None = None,
 ) -> None:
     """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
 
     Raises `SourceError` when a source fails, after writing what came before; of these a `ChangedError` is not the
     end: with the file as it was, the same run can go on. Too many rejects (``options.max_rejects``) are such a
     failure. Raises `StrictError` at the first reject with ``options.strict``; KeyboardInterrupt when it is asked to
-    ``stop``, after the slice at hand.
+    ``stop``, after the slice at hand. ``sayings`` are what is said to it while it runs.
     """
     query = with_guards(query) if options.guarded else query
     if options.dataset:
@@ -84,7 +86,7 @@ def run(
                 return
             checkpoint.settle(found, 1)
             sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
-        running = LocalRun(query, sources, options.slice_bytes, stats, options.punct_namespace)
+        running = LocalRun(query, sources, options.slice_bytes, stats, options.punct_namespace, sayings)
         opened.enter_context(closing(running))
         for spool in spools:
             spool.bell = running.bell

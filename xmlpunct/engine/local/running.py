@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,15 +16,21 @@ from xmlpunct.engine.inputs.pacing import Pace, first_bytes, starved
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.reader import InputReader
+from xmlpunct.engine.inputs.said import Plain, Sayings, punctuation_of
 from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.reject_limit import RejectLimit, in_order, marked
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
+from xmlpunct.engine.why.holding import Holding
 from xmlpunct.errors import Reject, SourceError, XmlPunctError
 from xmlpunct.firehose import Parsed, Source
 from xmlpunct.operators import Counters, Pipeline
+from xmlpunct.operators.outline import outline
 from xmlpunct.overlooked import Notice
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice, concat
+
+LOOK_SHARE = 0.05
+"""What is retained is looked at less often than once a second where that would take a larger share of the time."""
 
 
 class Feed:
@@ -44,15 +50,22 @@ class Feed:
 
 @dataclass(frozen=True)
 class Portion:
-    """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come."""
+    """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come.
+
+    Or it is what was ``said`` in a stream's place, where the feed stands.
+    """
 
     feed: Feed | None = None
     parsed: Parsed | None = None
+    said: Plain | None = None
 
     @property
     def place(self) -> list[Any] | None:
         """Up to where the feed has been read with it, as plain values; None if nothing has."""
-        return [self.feed.number, self.feed.reader.cursor.to_json()] if self.feed is not None else None
+        if self.feed is None:
+            return None
+        where = [self.feed.number, self.feed.reader.cursor.to_json()]
+        return where if self.said is None else [*where, self.said]
 
 
 class LocalRun:
@@ -61,7 +74,7 @@ class LocalRun:
     `read` gives a portion of the source whose turn it is, None when all have ended, and `process` what the
     query makes of it; `advance` does both. Rejected tuples gather in ``rejects``, and what is to be told in
     ``notices``, which the caller empties.
-    Whoever knows of something new to be read may ring ``bell``.
+    Whoever knows of something new to be read may ring ``bell``. ``sayings`` are what is said to it.
     """
 
     def __init__(
@@ -71,19 +84,23 @@ class LocalRun:
         slice_bytes: int | None,
         stats: RunStats,
         namespace: str,
+        sayings: Sayings | None = None,
     ) -> None:
         self.schema = query.root.schema
         self.stats, self.rejects, self.notices = stats, list[Reject](), list[Notice]()
         stats.guards, stats.gauges = query.guards, self
         self._query = query
         self._pipeline: Pipeline = self._build()
+
+        stats.holding = Holding({stream.name: stream.sent for stream in query.streams})
         by_source: dict[int, list[tuple[int, Stream]]] = {}
         for i, stream in enumerate(query.streams):
             by_source.setdefault(id(sources[stream.name]), []).append((i, stream))
             stats.inputs[stream.declared] = InputStats()
             stats.elements[stream.declared] = stream.element
         distinct = {id(source): source for source in sources.values()}
-        self.bell = threading.Condition()
+        self._sayings = Sayings() if sayings is None else sayings
+        self.bell = self._sayings.bell
         self._feeds: list[Feed] = []
         alone = len(by_source) == 1 and not stats.watched
         for number, (key, streams) in enumerate(by_source.items()):
@@ -95,6 +112,7 @@ class LocalRun:
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._looked = time.monotonic()
+        self._look_cost = 0.0
         self._opened = False
         self._judges = any(stream.guarded for stream in query.streams)
         self.ended = False
@@ -119,6 +137,9 @@ class LocalRun:
                 raise feed.reader.error
         ready = self._ready(candidates)
         self._look_for_idle(candidates)
+        while (said := self._sayings.take()) is not None:
+            if (feed := self._feed_of(said[0])) in candidates:
+                return Portion(feed, said=said)
         if not ready:
             return Portion()
         feed = ready[0]
@@ -140,6 +161,8 @@ class LocalRun:
         if feed is None:
             return Slice(self.schema.empty())
         feed.turn = 1 + max(f.turn for f in self._feeds)
+        if portion.said is not None:
+            return self._push(feed, [self._said(i, stream, portion.said) for i, stream in feed.streams])
         if portion.parsed is None:
             feed.done = True
             self._note_end(feed)
@@ -171,21 +194,25 @@ class LocalRun:
 
     def is_ready(self) -> bool:
         """Whether there is something to `read`, or an end, without waiting for it."""
+        if self._sayings:
+            return True
         candidates = [f for f in self._feeds if not f.done]
         return not candidates or any(f.reader.is_ready() for f in candidates)
 
-    def again(self, number: int, stop: Cursor) -> Portion:
+    def again(self, number: int, stop: Cursor, said: Plain | None = None) -> Portion:
         """Read once more what a run read before: of the feed of that number, from where it stands to ``stop``.
+
+        What was ``said`` there is said again.
 
         Raises `XmlPunctError` if that is not there any more, or cannot be read.
         """
         feed = self._feeds[number]
-        parsed = feed.reader.again(stop)
+        parsed = None if said is not None else feed.reader.again(stop)
         if feed.reader.cursor != stop:
             if parsed is not None and parsed.error is not None:
                 raise parsed.error
             raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
-        return Portion(feed, parsed)
+        return Portion(feed, parsed, said)
 
     @property
     def spooled(self) -> int:
@@ -245,7 +272,7 @@ class LocalRun:
 
     def close(self) -> None:
         """Close all sources. What is idle now stays in the statistics."""
-        self._looked = 0.0
+        self._looked = -math.inf
         self._look_for_idle([f for f in self._feeds if not f.done])
         for feed in self._feeds:
             feed.reader.close()
@@ -261,10 +288,18 @@ class LocalRun:
 
         with self.bell:
             feeds = ready()
-            if not feeds:
+            if not (feeds or self._sayings):
                 self._pace.pause()
-                feeds = self.bell.wait_for(ready, IDLE_SECONDS)
+                self.bell.wait_for(lambda: ready() or self._sayings, IDLE_SECONDS)
+                feeds = ready()
         return feeds
+
+    def look(self) -> None:
+        """Put down what the operators retain."""
+        began = time.monotonic()
+        outlines = {operator.number: outline(operator.state) for operator in self._pipeline.operators}
+        self.stats.holding.keep("", outlines)
+        self._look_cost = time.monotonic() - began
 
     def _waits(self) -> dict[int, int]:
         """For each feed (by its id), how much that is retained waits for it."""
@@ -272,11 +307,12 @@ class LocalRun:
         return {id(f): max(waits[i] for i, _ in f.streams) for f in self._feeds}
 
     def _look_for_idle(self, candidates: list[Feed]) -> None:
-        """Put down, once in a while, which inputs hold others up."""
+        """Put down, once in a while, which inputs hold others up, and what waits for them."""
         now = time.monotonic()
-        if now - self._looked < IDLE_SECONDS:
+        if now - self._looked < max(IDLE_SECONDS, self._look_cost / LOOK_SHARE):
             return
         self._looked = now
+        self.look()
         silent = [(f, seconds) for f in candidates if (seconds := f.reader.silent) > IDLE_SECONDS]
         waits = self._waits() if silent else {}
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
@@ -286,6 +322,8 @@ class LocalRun:
         self._opened = True
         for (i, stream), given in zip(feed.streams, slices, strict=True):
             if given:
+                if given.punctuations:
+                    self.stats.holding.say(stream.name, given.punctuations)
                 results.append(self._pipeline.push(i, stream.taken(given)))
         self.rejects += self._pipeline.rejects
         self._pipeline.rejects.clear()
@@ -306,6 +344,15 @@ class LocalRun:
 
     def _end(self, stream: Stream) -> Slice:
         return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])
+
+    def _said(self, number: int, stream: Stream, said: Plain) -> Slice:
+        """What was said, if it is of this stream; else nothing."""
+        empty = stream.layout.empty()
+        return Slice(empty, [punctuation_of(stream, said[1])], [0]) if number == said[0] else Slice(empty)
+
+    def _feed_of(self, number: int) -> Feed:
+        """The feed that carries the stream of that number."""
+        return next(f for f in self._feeds if number in [i for i, _ in f.streams])
 
     def _count(self, feed: Feed, parsed: Parsed) -> None:
         by_stream = zip(feed.streams, parsed.slices, parsed.rejects, parsed.overlooked, strict=True)

@@ -10,6 +10,7 @@ from xmlpunct.engine.plan.groups import GroupBy as GroupBy
 from xmlpunct.engine.plan.groups import PartialDupElim as PartialDupElim
 from xmlpunct.engine.plan.groups import PartialGroupBy as PartialGroupBy
 from xmlpunct.engine.plan.joins import Join as Join
+from xmlpunct.engine.plan.joins import Keyed as Keyed
 from xmlpunct.engine.plan.joins import Keys as Keys
 from xmlpunct.engine.plan.joins import NotIn as NotIn
 from xmlpunct.engine.plan.joins import SemiJoin as SemiJoin
@@ -22,6 +23,7 @@ from xmlpunct.engine.plan.node import Place as Place
 from xmlpunct.engine.plan.node import Unary as Unary
 from xmlpunct.engine.plan.node import attributes as attributes
 from xmlpunct.engine.plan.node import column as column
+from xmlpunct.engine.plan.node import constraints as constraints
 from xmlpunct.engine.plan.node import fresh as fresh
 from xmlpunct.engine.plan.node import is_changing as is_changing
 from xmlpunct.engine.plan.node import plain as plain
@@ -37,6 +39,7 @@ from xmlpunct.engine.plan.relations import ChangeSemi as ChangeSemi
 from xmlpunct.engine.plan.relations import Negated as Negated
 from xmlpunct.engine.plan.relations import Pointwise as Pointwise
 from xmlpunct.engine.plan.relations import instants_of as instants_of
+from xmlpunct.engine.plan.sets import Compared as Compared
 from xmlpunct.engine.plan.sets import Difference as Difference
 from xmlpunct.engine.plan.sets import Intersect as Intersect
 from xmlpunct.engine.plan.sets import Merge as Merge

@@ -25,6 +25,7 @@ class GroupBy(Unary):
     whole: Schema | None = None
 
     by_name = True
+    waiting = "groups"
 
     def operator(self) -> ops.Operator:
         return ops.GroupBy(self.input.schema, self.keys, self.aggregates, self.whole)

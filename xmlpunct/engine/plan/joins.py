@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.bounds import bounded_by
-from xmlpunct.engine.plan.node import Binary, Choice, Holders, Place, together
-from xmlpunct.engine.plan.schemes import (
-    NOTHING,
-    THE_END,
-    Fate,
-    Need,
-    Outlook,
-    combined,
-    either,
-    smallest,
-)
+from xmlpunct.engine.plan.node import Binary, Choice, Constraint, Holders, Place, together
+from xmlpunct.engine.plan.schemes import NOTHING, THE_END, Fate, Need, Outlook, combined, either, smallest
 from xmlpunct.engine.plan.words import closed, every_stream, places, which_side
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.join_output import PRESERVED
+from xmlpunct.punctuations.punctuation import Punctuation
 
 Keys = tuple[tuple[str, str], ...]
 """Equality attributes of a join: pairs of a left and a right one, of one type."""
@@ -66,6 +58,18 @@ class Keyed(Binary):
         ordered = smallest([name] for name in above if given.has_prefix(name))
         return given.need(fate, port, [*keys, *around], None, more=ordered)
 
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        right = dict(self.keys) if self.right_is_equal else {}
+        for port, name, pattern in super().sources(wanted):
+            yield port, name, pattern
+            if port == LEFT and name in right:
+                yield RIGHT, right[name], pattern
+
+    @property
+    def right_is_equal(self) -> bool:
+        """Whether the keys of the right tuples that an output tuple is made for are equal to its own."""
+        return True
+
     def forgotten(self, then: Sequence[str]) -> str:
         """In words, when each side's tuples go; ``then`` says what becomes of them."""
         texts = []
@@ -94,6 +98,10 @@ class Join(Keyed):
     @property
     def inner(self) -> bool:
         return self.kind == "inner"
+
+    @property
+    def right_is_equal(self) -> bool:
+        return self.inner
 
     @property
     def preserved(self) -> tuple[int, ...]:

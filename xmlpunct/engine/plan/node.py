@@ -17,7 +17,9 @@ from xmlpunct.changes import AT, DIFF
 from xmlpunct.engine.plan.schemes import Outlook
 from xmlpunct.expressions.expression import Column
 from xmlpunct.operators.iterator import Operator
-from xmlpunct.punctuations.pattern import WILDCARD
+from xmlpunct.punctuations.cuts import hull
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern, intersect
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 N = TypeVar("N", bound="Node")
@@ -31,8 +33,14 @@ class Lasting(IntEnum):
     FOR_EVER = 2
 
 
+EVERYTHING = "*"
+"""All parts of a state."""
+
 Place = tuple[str, str]
 """A stream and one of its attributes."""
+
+Constraint = tuple[int, str, Pattern]
+"""An input's port, one of its columns, and a pattern for that."""
 
 Holders = list[set[str]]
 """For each partition value the attributes that hold it or are null."""
@@ -71,6 +79,9 @@ class Node:
     times."""
     ends_only: ClassVar[bool] = False
     """Whether nothing but the end of an input releases anything."""
+    waiting: ClassVar[str] = ""
+    """The part of its state (`EVERYTHING`: any) with what waits for punctuations to be released; empty if nothing
+    does."""
     ahead: ClassVar[str] = ""
     """What it does ahead of an exchange, in words; empty if it is not there."""
 
@@ -194,6 +205,24 @@ class Node:
         below = [self.inputs[port].places(column) for port, column in self.follows(name)]
         return together(below) if all(below) else []
 
+    def asks(self, wanted: Punctuation) -> list[Punctuation]:
+        """For each input what it has to promise so that this node can promise ``wanted``: the inverse of prop.
+
+        It may be more than is needed, and is never less. What a node with two inputs retains may ask for more.
+        """
+        return asked(self, self.sources(wanted))
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        """The patterns of a punctuation of the output as patterns of the columns that these follow.
+
+        Of changes only prefixes are promised.
+        """
+        for name, pattern in constraints(wanted):
+            for port, source in self.follows(name):
+                if AT in (name, source):
+                    pattern = hull(self.schema[name].type, [pattern], below=True)
+                yield port, source, pattern
+
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         """For each input the columns on which punctuations are of use (None: all), given those of the output."""
         return [None] * len(self.inputs)
@@ -275,6 +304,24 @@ class Binary(Node):
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0 if name in self.left.schema else 1, name)]
+
+
+def constraints(p: Punctuation) -> Iterator[tuple[str, Pattern]]:
+    """The attributes that a punctuation constrains, with their patterns."""
+    return ((p.schema.names[i], p.patterns[i]) for i in p.constrained)
+
+
+def asked(node: Node, wanted: Iterable[Constraint]) -> list[Punctuation]:
+    """For each input of a node the punctuation with these patterns."""
+    patterns: list[list[Pattern]] = [[WILDCARD] * len(below.schema) for below in node.inputs]
+    for port, name, pattern in wanted:
+        place = node.inputs[port].schema.index(name)
+        both = intersect(patterns[port][place], pattern)
+        if (
+            both is not EMPTY or pattern is EMPTY
+        ):  # one of two suffices, and who is to hear it compares them apart
+            patterns[port][place] = both
+    return [Punctuation(below.schema, of) for below, of in zip(node.inputs, patterns, strict=True)]
 
 
 def together(places: Iterable[Iterable[Place]]) -> list[Place]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Choice, Node, Unary
+from xmlpunct.engine.plan.node import Choice, Constraint, Node, Unary, constraints
 from xmlpunct.engine.plan.schemes import Fate, Outlook
 from xmlpunct.engine.plan.words import closed, every_stream, places
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import DOUBLE
 
 
@@ -21,6 +22,7 @@ class Over(Unary):
     calls: tuple[ops.OverCall, ...]
 
     sifts = True
+    waiting = "waiting"
 
     def operator(self) -> ops.Operator:
         return ops.Over(self.input.schema, self.keys, self.order, self.calls)
@@ -84,6 +86,9 @@ class Over(Unary):
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, name)] if name in self.input.schema else []
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        return ((0, name, pattern) for name, pattern in constraints(wanted) if name in self.keys)
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         if wanted is None:

@@ -10,7 +10,7 @@ from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.engine.plan.groups import GroupBy
 from xmlpunct.engine.plan.joins import Join, SemiJoin
-from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.node import EVERYTHING, Choice, Lasting, Node, Unary, attributes
 from xmlpunct.engine.plan.schemes import Fate, Outlook, within
 from xmlpunct.engine.plan.sets import Matched
 from xmlpunct.engine.plan.windows import Declared, ToRelation
@@ -23,6 +23,8 @@ from xmlpunct.schema import Schema
 @dataclass(frozen=True)
 class Pointwise(Matched):
     """A relation whose count of a tuple is a ``function`` of the inputs' counts: see the operator."""
+
+    waiting = EVERYTHING
 
     sides: tuple[Node, ...]
     function: str
@@ -62,6 +64,8 @@ class Pointwise(Matched):
 @dataclass(frozen=True)
 class ChangeGroupBy(Unary):
     """A row for each value of ``keys`` (none: one row) and instant: see the operator."""
+
+    waiting = EVERYTHING
 
     keys: tuple[str, ...]
     aggregates: tuple[ops.Aggregate, ...]
@@ -163,6 +167,8 @@ class ChangeJoin(Paired, Join):
 @dataclass(frozen=True)
 class ChangeSemi(Paired, SemiJoin):
     """The left tuples that have a partner, or have none (``anti``), at each instant: see the operator."""
+
+    waiting = EVERYTHING
 
     instants: Instants | None = None
 

@@ -52,7 +52,7 @@ class Stream:
 
     def spec(self, columns: frozenset[str]) -> StreamSpec:
         """What to look for in its source, if some columns are needed."""
-        schema, placed = without_origin(self.schema), self.guarded or SOURCE in self.schema
+        schema, placed = self.sent, self.guarded or SOURCE in self.schema
         return StreamSpec(
             self.name,
             schema,
@@ -79,6 +79,11 @@ class Stream:
         """Whether its end is a promise: it comes from what is finite, and says nothing of what else it promises."""
         told = self.promised is not None or self.order is not None or self.keys
         return not told and self.source is not None and not is_endless(self.source)
+
+    @property
+    def sent(self) -> Schema:
+        """The columns of its tuples and punctuations as they are sent."""
+        return without_origin(self.schema)
 
     @property
     def layout(self) -> Schema:

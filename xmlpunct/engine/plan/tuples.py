@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, column, lost_domains
+from xmlpunct.engine.plan.node import (
+    Choice,
+    Constraint,
+    Lasting,
+    Node,
+    Unary,
+    column,
+    constraints,
+    lost_domains,
+)
 from xmlpunct.engine.plan.schemes import Fate, Outlook, Scheme, either, is_finite, reduced
 from xmlpunct.engine.plan.words import closed, every_stream, places
 from xmlpunct.expressions.exclusions import never
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import can_fail
+from xmlpunct.punctuations.cuts import hull
 from xmlpunct.punctuations.intervals import IntervalSet
+from xmlpunct.punctuations.punctuation import Punctuation
 
 
 @dataclass(frozen=True)
@@ -225,6 +236,18 @@ class Project(Unary):
         read = {c for name, e in self.columns if wanted is None or name in wanted for c in e.columns()}
         return [read.union(c for name, e in self.derived if name in read for c in e.columns())]
 
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        derived, columns = dict(self.derived), dict(self.columns)
+        for name, pattern in constraints(wanted):
+            expression = columns[name]
+            if isinstance(expression, Column) and expression.name in derived:
+                expression = derived[expression.name]
+            if isinstance(expression, Column):
+                yield 0, expression.name, pattern
+            elif (monotone := Monotone.of(expression)) is not None:
+                source = monotone.source
+                yield 0, source, monotone.preimage(self.input.schema[source], pattern)
+
     def partition_choices(self) -> list[Choice] | None:
         if not self.derived:
             return None
@@ -247,6 +270,7 @@ class Sort(Unary):
     """All tuples in order of ``keys``, ties in order of the other columns."""
 
     sifts = True
+    waiting = "waiting"
 
     keys: tuple[ops.SortKey, ...]
 
@@ -265,6 +289,13 @@ class Sort(Unary):
         rises = not key.descending and not (key.nulls_first and nullable)
         need = below[0].need(Fate.BLOCKS, 0, (), self.schema, prefix=key.column if rises else None)
         return replace(below[0], needs=(need,), told="")
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        key = self.keys[0]
+        attribute, pattern = self.schema[key.column], dict(constraints(wanted)).get(key.column)
+        if pattern is not None and not (key.nulls_first and attribute.nullable):
+            below, above = not key.descending, key.descending
+            yield 0, key.column, hull(attribute.type, [pattern], below=below, above=above)
 
     @property
     def unblocked_by(self) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
-from xmlpunct.engine.plan.node import Choice, Node, Unary
+from xmlpunct.engine.plan.node import Choice, Constraint, Node, Unary, constraints
 from xmlpunct.engine.plan.schemes import Fate, Outlook
 from xmlpunct.engine.plan.words import closed, every_stream, places
 from xmlpunct.operators.windows.frame import Frame
+from xmlpunct.punctuations.cuts import cuts
+from xmlpunct.punctuations.pattern import Pattern, ordinals
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types.lengths import in_words
 
 
@@ -55,6 +58,21 @@ class Hop(Unary):
 
     def follows(self, name: str) -> list[tuple[int, str]]:
         return [(0, self.timestamp if name in (self.start, self.end) else name)]
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        for name, pattern in constraints(wanted):
+            if name in (self.start, self.end):
+                yield 0, self.timestamp, self._instants(pattern, 0 if name == self.start else self.frame.size)
+            else:
+                yield 0, name, pattern
+
+    def _instants(self, pattern: Pattern, shift: int) -> Pattern:
+        """The instants of the windows that begin ``shift`` before a value that a pattern describes."""
+        pieces = cuts(pattern)
+        if not pieces:
+            return pattern
+        first, last = pieces[0][0][1] - shift, pieces[-1][1][1] - 1 - shift
+        return ordinals(self.frame.type, first, last + self.frame.size - 1)
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [None if wanted is None else {name for name in wanted if name in self.input.schema}]
@@ -135,6 +153,7 @@ class Session(Unary):
     """Each tuple with its session among the tuples of its key ``by`` (none: all tuples are of one key)."""
 
     sifts = True
+    waiting = "waiting"
 
     timestamp: str
     gap: int
@@ -195,6 +214,9 @@ class Session(Unary):
         ways = self.carriers(0)
         ways[self.timestamp] = [*ways.get(self.timestamp, []), *ends]
         return replace(below[0].renamed(ways) if need.by else Outlook(), needs=(need,))
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        return ((0, name, pattern) for name, pattern in constraints(wanted) if name in self.by)
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((name,), name) for name in self.by]

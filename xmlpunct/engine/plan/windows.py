@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
-from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.node import EVERYTHING, Choice, Constraint, Lasting, Node, Unary, attributes
 from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest
 from xmlpunct.engine.plan.streams import Scan
 from xmlpunct.engine.plan.words import complete
 from xmlpunct.firehose.sources import is_endless
 from xmlpunct.operators.relations.instants import Instants
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import Type
 from xmlpunct.types.lengths import epoch, in_words
 
@@ -89,6 +90,8 @@ class Window(ToRelation):
 class RowsWindow(ToRelation):
     """The last ``count`` elements (of each value of ``by``), whole instants of them."""
 
+    waiting = EVERYTHING
+
     count: int
     by: tuple[str, ...]
 
@@ -111,6 +114,10 @@ class RowsWindow(ToRelation):
         need = below[0].need(Fate.BLOCKS, 0, (*self.by, self.timestamp), self.input.schema)
         return replace(super().outlook(below) if need.by else Outlook(), needs=(need,), told="")
 
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        known = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
+        return super().sources(wanted.rebase(self.schema, known))
+
     def partition_choices(self) -> list[Choice]:
         return [Choice((name,), name) for name in self.by]
 
@@ -118,6 +125,8 @@ class RowsWindow(ToRelation):
 @dataclass(frozen=True)
 class Declared(Unary):
     """A declared relation: constant, or made by changes at ``timestamp``, of which ``change`` says how many copies."""
+
+    waiting = EVERYTHING
 
     instants: Instants
     timestamp: str | None = None
@@ -174,6 +183,8 @@ class Declared(Unary):
 class ToStream(Unary):
     """The stream of what comes (istream), goes (dstream) or is there (rstream, perhaps ``every`` so many instants)."""
 
+    waiting = EVERYTHING
+
     kind: str
     timestamp: str
     instants: Instants
@@ -228,6 +239,9 @@ class ToStream(Unary):
         if self.repeats_states and need.by:  # no finer than all tuples together
             said = replace(said, offers=smallest([[self.timestamp]]), closes=smallest([[self.timestamp]]))
         return replace(said, needs=(need,))
+
+    def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
+        return () if self.repeats_states else super().sources(wanted)
 
     def partition_choices(self) -> list[Choice]:
         if self.repeats_states:

@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.options import NO_COPY, RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.stats import RunStats
@@ -27,10 +28,12 @@ def run(
     stats: RunStats,
     on_progress: Callable[[RunStats], None] | None = None,
     session: SparkSession | None = None,
+    sayings: Sayings | None = None,
 ) -> None:
     """Run a query to the end of its sources and write what it gives.
 
-    ``session`` is used and left running; without one, one is made on ``options.master`` and stopped.
+    ``session`` is used and left running; without one, one is made on ``options.master`` and stopped. ``sayings``
+    are what is said to it while it runs.
 
     Raises `SourceError` when a source fails, after committing what came before; with ``options.strict``
     `StrictError` after the micro-batch with the first reject; `UsageError` if Spark or Java is missing, the
@@ -42,7 +45,7 @@ def run(
         raise UsageError(NO_COPY)
     from xmlpunct.engine.spark.runner import Runner  # Spark is an extra, and takes a while to import
 
-    Runner(query, options, stats, on_progress).run(session)
+    Runner(query, options, stats, on_progress, sayings).run(session)
 
 
 def _installed(module: str) -> bool:

@@ -12,6 +12,7 @@ from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import route
 from xmlpunct.engine.inputs.ranges import Range
 from xmlpunct.engine.inputs.reader import parse_ranges
+from xmlpunct.engine.inputs.said import Plain, punctuation_of
 from xmlpunct.engine.reject_limit import in_order
 from xmlpunct.engine.spark.job import (
     COUNTS,
@@ -20,6 +21,7 @@ from xmlpunct.engine.spark.job import (
     FAILURE,
     PLACES,
     RESULT,
+    SAID,
     Job,
     Row,
     task_seq,
@@ -31,15 +33,20 @@ from xmlpunct.firehose import Parser
 from xmlpunct.operators import Pipeline
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.slice import Slice
 
 
 @dataclass(frozen=True)
 class Task:
-    """Some consecutive ranges of input ``number``: its ``ordinal``-th task in a micro-batch."""
+    """Some consecutive ranges of input ``number``: its ``ordinal``-th task in a micro-batch.
+
+    Or what was ``said`` in the place of its streams, behind what is read of it.
+    """
 
     number: int
     ordinal: int
     ranges: tuple[Range, ...]
+    said: tuple[Plain, ...] = ()
 
 
 _parser = lru_cache(maxsize=16)(Parser)
@@ -65,12 +72,24 @@ def read(job: Job, task: Task) -> Iterator[Row]:
         judged = (in_order(parts, *of) for of in zip(parsed.slices, parsed.rejects, strict=True))
         places = pack({str(i): tuples for i, tuples in zip(given.streams, judged, strict=True)})
         yield Row(shard, job.sink, PLACES, seq, places)
-    ended = parsed.error is None and task.ranges[-1].last
+    for stream, patterns in task.said:
+        slice_ = parsed.slices[given.streams.index(stream)]
+        p = punctuation_of(job.query.streams[stream], patterns)
+        slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, [p]])
+        slice_.before.append(slice_.tuples.height)
+    ended = parsed.error is None and bool(task.ranges) and task.ranges[-1].last
     if ended:
         for spec, slice_ in zip(specs, parsed.slices, strict=True):
             end = [Punctuation.everything(spec.schema)]
             slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, end])
             slice_.before.append(slice_.tuples.height)
+    if any(slice_.punctuations for slice_ in parsed.slices):
+        said = {
+            str(i): Slice(slice_.tuples.clear(), slice_.punctuations).to_bytes()
+            for i, slice_ in zip(given.streams, parsed.slices, strict=True)
+            if slice_.punctuations
+        }
+        yield Row(shard, job.sink, SAID, seq, pack(said))
     reported: list[Row] = []
     for edge_number, edge in enumerate(job.fragments.edges):
         if edge.stream not in given.streams:

@@ -16,7 +16,9 @@ ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
 """The columns of `Row`, as Spark reads them."""
 
 RESULT = 0
-COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE, PLACES = range(-1, -9, -1)
+COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE, PLACES, SAID, RETAINED = range(
+    -1, -11, -1
+)
 """Ports of the sink: results, then what is to be told of them. `FAILURE` is a port of every stage."""
 
 
@@ -43,6 +45,7 @@ def task_seq(number: int, ordinal: int) -> int:
 @dataclass(frozen=True)
 class Job:
     """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader.
+    ``said`` is the `SaidLog`.
     ``shares``: the reader tells where all tuples stood, so that the share of rejects among them can be judged.
     """
 
@@ -54,6 +57,7 @@ class Job:
     punct_namespace: str
     pacing: str = ""
     shares: bool = False
+    said: str = ""
 
     @property
     def sink(self) -> int:
@@ -76,6 +80,10 @@ class Job:
             return [i for i, given in enumerate(self.inputs) if stream in given.streams]
         ports = range(len(self.fragments.fragments[feed.source].feeds))
         return [i for below in ports for i in self.inputs_of(feed.source, below)]
+
+    def input_of(self, stream: int) -> int:
+        """The input that carries the stream of that number."""
+        return next(i for i, given in enumerate(self.inputs) if stream in given.streams)
 
     def specs(self, number: int) -> list[StreamSpec]:
         """What to look for in an input."""

@@ -6,18 +6,24 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
+from xmlpunct.codec import load, pieces
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import behind, silence
 from xmlpunct.engine.options import NO_COPY
 from xmlpunct.engine.plan import Query
-from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, WAITS, Row
+from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, RETAINED, SAID, WAITS, Row
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
+from xmlpunct.engine.why.holding import Holding
 from xmlpunct.errors import UsageError
+from xmlpunct.frames import Snapshot
+from xmlpunct.operators.outline import Outline
 from xmlpunct.overlooked import Notice
+from xmlpunct.slice import Slice
 
 _FLOWS = ("tuples_in", "tuples_out", "punctuations_in", "punctuations_out")
 _STATES = ("state_rows", "held_punctuations", "forgotten")
@@ -29,7 +35,14 @@ class RunMetrics:
     What is to be told gathers in ``notices``, which the caller empties.
     """
 
-    def __init__(self, query: Query, inputs: Sequence[Input], stats: RunStats, saved: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        query: Query,
+        inputs: Sequence[Input],
+        stats: RunStats,
+        saved: dict[str, Any],
+        held: Snapshot = MappingProxyType({}),
+    ) -> None:
         self.stats = stats
         self._streams, self._inputs = query.streams, inputs
         self._read: dict[str, int] = saved.get("read", {})
@@ -39,6 +52,8 @@ class RunMetrics:
         stats.inputs = {stream.declared: InputStats() for stream in query.streams}
         stats.elements = {stream.declared: stream.element for stream in query.streams}
         stats.guards, stats.gauges = query.guards, self
+        stats.holding = Holding({stream.name: stream.sent for stream in query.streams})
+        stats.holding.restore(held)
         stats.resume(saved)
         self._ended: set[int] = set(saved.get("ended", ()))
         self._waits: dict[tuple[int, int], list[int]] = {}
@@ -104,6 +119,12 @@ class RunMetrics:
         for row in rows:
             if row.port == COUNTS:
                 self._count(row)
+            elif row.port == SAID:
+                for stream, payload in pieces(row.payload).items():
+                    of = self._streams[int(stream)]
+                    self.stats.holding.say(of.name, Slice.from_bytes(of.sent, payload).punctuations)
+            elif row.port == RETAINED:
+                self._keep(row)
             elif row.port == WAITS:
                 stage, waits = json.loads(row.payload)
                 self._waits[stage, row.seq] = waits
@@ -123,6 +144,15 @@ class RunMetrics:
                 setattr(o, name, sum(shard[i] for shard in shards))
         self.stats.observe(operators.values())
         self._taken = sum(i.tuples for i in self.stats.inputs.values()) - before
+
+    def _keep(self, row: Row) -> None:
+        """Take what a shard retains."""
+        (stage, *names), (_, *boxes) = zip(*pieces(row.payload).items(), strict=True)
+        outlines: dict[int, Outline] = {}
+        for name, frame in zip(names, map(load, boxes), strict=True):
+            _, number, part = name.split("/")
+            outlines.setdefault(int(number), {})[part] = frame
+        self.stats.holding.keep(f"{stage}.{row.seq}", outlines)
 
     def _count(self, row: Row) -> None:
         number, counted = row.seq >> 32, json.loads(row.payload)

@@ -11,6 +11,7 @@ import polars as pl
 from pyspark.sql import Row as SparkRow
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from xmlpunct.codec import pack
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import owners_of, route
 from xmlpunct.engine.partition.fragments import Feed
@@ -21,12 +22,13 @@ from xmlpunct.engine.spark.edge import (
     rejects_to_bytes,
     voided,
 )
-from xmlpunct.engine.spark.job import FAILURE, OPERATORS, REJECTS, RESULT, WAITS, Job, Row
+from xmlpunct.engine.spark.job import FAILURE, OPERATORS, REJECTS, RESULT, RETAINED, WAITS, Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache
 from xmlpunct.frames import Snapshot, grouped, snapshot_of
 from xmlpunct.operators import run
 from xmlpunct.operators.gather import Gather
+from xmlpunct.operators.outline import outline
 from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.slice import Slice, concat
 
@@ -102,6 +104,12 @@ class Shard:
         key = shard_keys(self.job.shards)[self.shard]
         yield Row(key, self.job.sink, OPERATORS, self.shard, operators_to_bytes(self.pipeline))
         yield Row(key, self.job.sink, WAITS, self.shard, json.dumps([self.stage, self._waits()]).encode())
+        kept: dict[str, pl.DataFrame | bytes] = {
+            f"{self.stage}/{operator.number}/{part}": boxes
+            for operator in self.pipeline.operators
+            for part, boxes in outline(operator.state).items()
+        }
+        yield Row(key, self.job.sink, RETAINED, self.shard, pack({str(self.stage): b"", **kept}))
         if self.pipeline.rejects:
             yield Row(key, self.job.sink, REJECTS, self.shard, rejects_to_bytes(self.pipeline.rejects))
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, Found
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import Appender
+from xmlpunct.engine.inputs.said import SaidLog, Sayings
 from xmlpunct.engine.inputs.spool import warn_of_growth
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.partition.fragments import cut
@@ -49,7 +50,9 @@ class Runner:
         options: RunOptions,
         stats: RunStats,
         on_progress: Callable[[RunStats], None] | None = None,
+        sayings: Sayings | None = None,
     ) -> None:
+        self._sayings = Sayings() if sayings is None else sayings
         query = with_guards(query) if options.guarded else query
         self.query, self.options, self.stats, self.on_progress = query, options, stats, on_progress
         check_namespace((stream.element for stream in query.streams), options.punct_namespace)
@@ -62,7 +65,7 @@ class Runner:
         with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
             found = checkpoint.find()
             commit = found.commit
-            metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats)
+            metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
             if commit.over:
                 checkpoint.clean()
                 if commit.failure is not None:
@@ -91,7 +94,8 @@ class Runner:
                     self.on_progress,
                     self.options.max_rejects,
                 )
-                _stream(own, job, found, sink, checkpoint.spark)
+                with closing(SaidLog(checkpoint.said)) as said:
+                    _stream(own, job, found, sink, checkpoint.spark, self._sayings, said)
 
             if session is not None:
                 work(session)
@@ -107,7 +111,15 @@ class Runner:
         return FileTarget(opened.enter_context(closing(Appender(options.output, commit.length))))
 
 
-def _stream(session: SparkSession, job: Job, found: Found, sink: Sink, folder: Path) -> None:
+def _stream(
+    session: SparkSession,
+    job: Job,
+    found: Found,
+    sink: Sink,
+    folder: Path,
+    sayings: Sayings,
+    said_log: SaidLog,
+) -> None:
     """Run the streaming query until the sink is done. Raises what the sink found, or `SparkFailure`."""
     for name, value in STREAMING.items():
         session.conf.set(name, value)
@@ -121,6 +133,8 @@ def _stream(session: SparkSession, job: Job, found: Found, sink: Sink, folder: P
         try:
             while not sink.done.wait(_GLANCE) and running.isActive:
                 sink.look_for_idle()
+                while (said := sayings.take()) is not None:
+                    said_log.add(said)
                 for spool in found.spools:
                     spool.check()
             sink.look_for_idle()  # so that who has ended since is not named
@@ -175,9 +189,11 @@ def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
     query, options = checkpoint.query, checkpoint.options
     shards = checkpoint.settle(found, shards)
     fragments = cut(query.root, [s.name for s in query.streams], query.rules)
-    size, pacing = options.slice_bytes, str(checkpoint.pacing)
+    size, pacing, said = options.slice_bytes, str(checkpoint.pacing), str(checkpoint.said)
     shares = options.max_rejects is not None and options.max_rejects.percent is not None
-    return Job(query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing, shares)
+    return Job(
+        query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing, shares, said
+    )
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from xmlpunct.engine.spark.job import (
     PLACES,
     REJECTS,
     RESULT,
+    SAID,
     Job,
     Row,
 )
@@ -185,7 +186,7 @@ class Sink:
         return failure
 
     def _from_reader(self, row: Row) -> bool:
-        return row.port in (COUNTS, EDGE_OPERATORS, EDGE_REJECTS, PLACES) or (
+        return row.port in (COUNTS, EDGE_OPERATORS, EDGE_REJECTS, PLACES, SAID) or (
             row.port == RESULT and not self.job.sink
         )
 
@@ -217,7 +218,7 @@ class Sink:
         stats.rejected += len(rejects)
         ended = closed and (self._metrics.ended or not self._judges)
         new = Commit(batch, length, rejects_length, ended, failure, self._metrics.as_dict(), closed=closed)
-        new.output = output.snapshot()
+        new.output, new.held = output.snapshot(), stats.holding.snapshot()
         new.operators = dict(self._gather.state.snapshot()) if self._gather is not None else {}
         self._keep(new)
         self._commit = new

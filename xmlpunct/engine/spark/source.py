@@ -22,6 +22,7 @@ from xmlpunct.engine.inputs.ranges import (
     remaining,
     there_is,
 )
+from xmlpunct.engine.inputs.said import Plain, SaidLog
 from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 from xmlpunct.firehose.steady import ChangedError
@@ -39,6 +40,8 @@ LEAST_PIECE = 2**20
 """The smallest task, in bytes. Fewer are not worth what a task costs (`benchmarks/spark.py`)."""
 RANGE_BYTES = 2**20
 """What a task parses at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
+
+SAID = "said"
 
 Offset = dict[str, Any]
 
@@ -68,7 +71,7 @@ class TaskPartition(InputPartition):  # type: ignore[misc]
 class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
     """Plans micro-batches in one process and reads their tasks in others; it opens nothing until asked.
 
-    An offset maps the number of each input to its `Cursor`.
+    An offset maps the number of each input to its `Cursor`, and `SAID` to how much of what was said is in.
     """
 
     def __init__(self, job: Job) -> None:
@@ -76,10 +79,11 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         most = min(MOST_BYTES, MOST_BYTES_OF_ALL // max(len(job.inputs), 1))
         self.pace = Pace(job.slice_bytes, min(FIRST_BYTES, most), most, SHORT_SECONDS)
         self._held: dict[int, Held] = {}
+        self._said = SaidLog(Path(job.said))
         self._planned: tuple[Offset, Offset, dict[int, list[Range]]] | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        return {str(i): Cursor().to_json() for i in range(len(self.job.inputs))}
+        return {str(i): Cursor().to_json() for i in range(len(self.job.inputs))} | {SAID: 0}
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
         cursors = _cursors(start)
@@ -91,7 +95,7 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
             planned = self._advance([starved], cursors)
         if not any(planned.values()):  # nobody waits for what is silent
             planned |= self._advance([i for i in open_ if i not in planned], cursors)
-        end = {str(i): c.to_json() for i, c in cursors.items()}
+        end = {str(i): c.to_json() for i, c in cursors.items()} | {SAID: len(self._said.read())}
         if end == start:
             self.pace.pause()
             until = time.monotonic() + (IDLE_SECONDS if seen else GLANCE_SECONDS)
@@ -123,7 +127,7 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         planned = self._planned[2] if self._planned and self._planned[:2] == (start, end) else None
         before, after = _cursors(start), _cursors(end)
         moved = [i for i in before if before[i] != after[i]]
-        tasks: list[InputPartition] = []
+        tasks: list[TaskPartition] = []
         for i in moved:
             size = _distance(self.job, i, before[i], after[i])
             piece = self._piece(len(moved), size)
@@ -137,7 +141,13 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
                     raise ChangedError.of(given.source, "it does not hold what was read of it before")
             for ordinal, group in enumerate(grouped(ranges, piece)):
                 tasks.append(TaskPartition(edge.Task(i, ordinal, group)))
-        return tasks
+        said: dict[int, list[Plain]] = {}
+        for stream, patterns in self._said.read()[start.get(SAID, 0) : end.get(SAID, 0)]:
+            said.setdefault(self.job.input_of(stream), []).append((stream, patterns))
+        for i, of_input in said.items():
+            ordinal = sum(task.task.number == i for task in tasks)
+            tasks.append(TaskPartition(edge.Task(i, ordinal, (), tuple(of_input))))
+        return list(tasks)
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         assert isinstance(partition, TaskPartition)
@@ -164,7 +174,7 @@ def _starved(job: Job) -> int | None:
 
 
 def _cursors(offset: Offset) -> dict[int, Cursor]:
-    return {int(i): Cursor.from_json(values) for i, values in offset.items()}
+    return {int(i): Cursor.from_json(values) for i, values in offset.items() if i != SAID}
 
 
 def _distance(job: Job, number: int, start: Cursor, end: Cursor) -> int:

@@ -9,14 +9,11 @@ from operator import or_
 import numpy as np
 import polars as pl
 
-from xmlpunct.operators.arrangement import UNINDEXED_ROWS, Arrangement
+from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import ascending
-from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_by
+from xmlpunct.operators.relations.slots import Numbers
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
-
-SORTED_ROWS = UNINDEXED_ROWS
-"""So many rows are summed by sorting places: several times as fast."""
 
 
 class Partials(Arrangement):
@@ -50,26 +47,12 @@ class Partials(Arrangement):
         """The rows with a sum that is not 0."""
         return rows.filter(self._is_some)
 
-    def _summed(self, tuples: pl.DataFrame, ordered: bool = True) -> pl.DataFrame:
-        """The sums by key, in the order of the last column of the key if ``ordered``."""
+    def _summed(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        """The sums by key."""
         tuples = tuples[:, self.empty.columns]
         if not self.key:
             return tuples.select(self._totals)
-        *rest, last = self.key
-        if not rest or tuples[last].dtype != pl.Int64() or tuples.height < SORTED_ROWS:
-            return tuples.group_by(self.key, maintain_order=True).agg(self._totals)
-        number, _ = numbered(tuples.select(rest))
-        minor = tuples[last].to_numpy()
-        order = order_by(minor, number)
-        new = begins(minor[order], number[order])
-        ends = np.append(np.flatnonzero(new)[1:], len(new)) - 1
-        if len(ends) == len(new):
-            return tuples[order] if ordered else tuples
-        tuples, sums = tuples[order], []
-        for name in self.sums:
-            totals = tuples[name].cum_sum()[ends]  # what overflows comes back
-            sums.append(totals - totals.shift(1, fill_value=0))
-        return tuples.select(self.key)[ends].hstack(sums)
+        return tuples.group_by(self.key, maintain_order=True).agg(self._totals)  # what overflows comes back
 
     def move(self, fresh: pl.DataFrame, closed: PunctuationSet) -> pl.DataFrame:
         """Add what came, and let the rows go that some punctuations match; return them, summed by key.
@@ -97,7 +80,7 @@ class Partials(Arrangement):
         else:
             self.add(fresh[np.flatnonzero(~is_closed)])
             passing = fresh[np.flatnonzero(is_closed)].select(self.empty.columns)
-        return self._some(self._summed(pl.concat([gone, passing]) if gone.height else passing, ordered=False))
+        return self._some(self._summed(pl.concat([gone, passing]) if gone.height else passing))
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the rows go that some punctuations match; return them."""

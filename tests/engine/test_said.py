@@ -1,0 +1,96 @@
+"""What is said to a run in a stream's place: it releases what waits, and a replay says it again where it was said."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from xmlpunct.engine.inputs.said import Sayings, read_said
+from xmlpunct.engine.local.ledger import GROUP_SECONDS
+from xmlpunct.engine.local.run import run
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import PatternError, UsageError
+from xmlpunct.firehose import PUNCT_NAMESPACE
+
+COUNT = """CREATE STREAM a (hour INT NOT NULL, x INT) WITH (source = '{}', element = 't');
+           SELECT hour, COUNT(*) AS n FROM a GROUP BY hour"""
+
+
+def t(hour: int, x: int) -> str:
+    return f"<t><hour>{hour}</hour><x>{x}</x></t>"
+
+
+class Killed(BaseException):
+    """Nothing catches it, so a run ends as if it had been killed."""
+
+
+class Talk:
+    """Says one punctuation once a run has read two tuples, which may die when a result can be seen in ``out``."""
+
+    def __init__(self, query: Query, out: Path, *, dies: bool = False, says: bool = True) -> None:
+        self.sayings, self._query, self._out, self._dies, self._says = Sayings(), query, out, dies, says
+
+    def __call__(self, stats: RunStats) -> None:
+        if self._says and stats.inputs["a"].tuples > 1:
+            self.sayings.put(*read_said(self._query, "a", {"hour": "17"}))
+            self._says = False
+        if self._dies and stats.tuples_out:
+            if "<result>" in self._out.read_text():
+                raise Killed
+            time.sleep(GROUP_SECONDS)  # then the next slice makes visible what was held back
+
+
+def feed(path: Path) -> Query:
+    """A stream without punctuations, whose hour 17 comes first, and once more at the end."""
+    parts = [f"<s xmlns:p='{PUNCT_NAMESPACE}'>", t(17, 1), *(t(18, n) for n in range(40)), t(17, 2), "</s>"]
+    path.write_text("".join(parts))
+    return plan(COUNT.format(path))
+
+
+def running(query: Query, folder: Path, rejects: bool, *, dies: bool = False, says: bool = True) -> RunStats:
+    options = RunOptions(
+        output=str(folder / "out.xml"),
+        checkpoint=str(folder / "cp"),
+        slice_bytes=64,
+        rejects=str(folder / "rejects.jsonl") if rejects else None,
+    )
+    folder.mkdir(exist_ok=True)
+    stats, talk = RunStats("local"), Talk(query, folder / "out.xml", dies=dies, says=says)
+    run(query, options, stats, talk, sayings=talk.sayings)
+    return stats
+
+
+@pytest.mark.parametrize("rejects", [False, True])
+def test_it_releases_what_waits_and_a_replay_repeats_it(tmp_path: Path, rejects: bool) -> None:
+    query = feed(tmp_path / "a.xml")
+    running(query, tmp_path / "whole", rejects)
+    whole = (tmp_path / "whole" / "out.xml").read_text()
+    results = [line for line in whole.splitlines() if line.startswith("<result>")]
+    assert results == [
+        "<result><hour>17</hour><n>1</n></result>",
+        "<result><hour>18</hour><n>40</n></result>",
+    ]
+    assert whole.index("<punct:result><hour>17</hour>") < whole.index("<hour>18</hour>")
+    with pytest.raises(Killed):
+        running(query, tmp_path / "killed", rejects, dies=True)
+    assert whole.startswith((tmp_path / "killed" / "out.xml").read_text())
+    stats = running(query, tmp_path / "killed", rejects, says=False)
+    assert (tmp_path / "killed" / "out.xml").read_text() == whole
+    assert (stats.rejected, stats.late) == ((1, 0) if rejects else (0, 1)), "what contradicts it is late"
+
+
+def test_what_cannot_be_said() -> None:
+    query = plan(COUNT.format("a.xml"))
+    with pytest.raises(UsageError, match="reads no stream b: it reads a"):
+        read_said(query, "b", {"hour": "17"})
+    with pytest.raises(UsageError, match="no column hur: it has hour, x"):
+        read_said(query, "a", {"hur": "17"})
+    with pytest.raises(PatternError):
+        read_said(query, "a", {"hour": "[17"})
+    with pytest.raises(UsageError, match="not one punctuation"):
+        read_said(query, "a", t(17, 1))

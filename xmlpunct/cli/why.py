@@ -1,0 +1,58 @@
+"""``xmlpunct why``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import click
+
+from xmlpunct.cli.options import read_patterns
+from xmlpunct.cli.terminal import PLACE, TEXT, put_line
+from xmlpunct.errors import UsageError
+
+
+@click.command("why")
+@click.argument("patterns", type=TEXT, nargs=-1, metavar="[COLUMN=PATTERN]...")
+@click.option("--checkpoint", type=PLACE, metavar="DIR", help="Of the run that this checkpoint belongs to.")
+@click.option("--http", "url", type=TEXT, metavar="URL", help="Of the run whose live view is there.")
+@click.option("--json", "as_json", is_flag=True, help="Write a list of objects, with XML that can be sent.")
+@click.pass_context
+def why_command(
+    context: click.Context, patterns: tuple[str, ...], checkpoint: str | None, url: str | None, as_json: bool
+) -> None:
+    """Say what results wait for: what each input has still to promise, since when, and for which operator.
+
+    Patterns tell which results: hour=17, 'hour=[17,20)'; without any, all. The exit code is 0 where something is
+    held, 1 where nothing is.
+    """
+    from xmlpunct.engine.why.remote import ask
+    from xmlpunct.engine.why.stopped import why_stopped
+
+    if (checkpoint is None) == (url is None):
+        raise UsageError("say which run: --checkpoint DIR, or --http URL")
+    wanted = read_patterns(patterns)
+    if url is not None:
+        waits = ask(url, wanted)
+        lines = [told(wait) for wait in waits]
+    else:
+        found = why_stopped(Path(str(checkpoint)), wanted)
+        waits, lines = [wait.as_dict() for wait in found], [str(wait) for wait in found]
+    if as_json:
+        put_line(json.dumps(waits, indent=2, ensure_ascii=False))
+    else:
+        for line in lines:
+            put_line(line)
+    context.exit(0 if waits else 1)
+
+
+def told(wait: dict[str, Any]) -> str:
+    """A wait as a line."""
+    element = ElementTree.fromstring(wait["punctuation"])
+    patterns = [
+        text for e in element.iter() for text in (*e.attrib.values(), *([] if len(e) else [e.text or ""]))
+    ]
+    what = f"{wait['input']}: <{', '.join(patterns)}>"
+    return f"waits for {what}, since {wait['since']:,.0f} s ({wait['operator']})"

@@ -1,0 +1,185 @@
+"""What a run has been promised, and what it retains of that which came: enough to say what a result waits for.
+
+It travels with the statistics, and into the checkpoint, so it is bounded: see `MOST_SAID` and
+`xmlpunct.operators.outline`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from xmlpunct.engine.plan.node import EVERYTHING
+from xmlpunct.frames import Snapshot, grouped
+from xmlpunct.operators.outline import HIGH, NULL, Outline
+from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.cuts import hull
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
+from xmlpunct.punctuations.promised import Promised
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Schema
+from xmlpunct.types import Type
+
+MOST_SAID = 1_000
+"""So many intervals and punctuations, fused, are remembered of a stream. What is forgotten counts as not said."""
+LISTED = 100
+"""So many values of an attribute are listed in what is waited for; where there are more, it is a range of them."""
+SINCE = "$since"
+"""The column of an outline that says since when, in seconds since 1970, a box has been there."""
+_SAID, _KEPT, _TOLD, _STARTED = "said", "kept", "told", "started"
+
+
+class Holding:
+    """What the streams, of these schemas, have said, and what the operators retain, by where they run.
+
+    >>> from xmlpunct.operators.outline import boxes
+    >>> s = Schema.parse("sid STRING, hour INT")
+    >>> holding = Holding({"sensor": s})
+    >>> holding.say("sensor", [Punctuation.of(s, hour=5)])
+    >>> holding.keep("", {4: {"groups": boxes(s.frame([("S1", 6), ("S2", 7)]), ["hour"])}}, now=100)
+    >>> again = Holding({"sensor": s})
+    >>> again.restore(holding.snapshot())
+    >>> str(again.said["sensor"].missing(Punctuation.of(s, hour="[5,6]"))), again.kept(4, "groups").since
+    ('<*, 6>', 100.0)
+    """
+
+    def __init__(self, schemas: Mapping[str, Schema] | None = None) -> None:
+        self.said = {name: Promised(schema, MOST_SAID) for name, schema in (schemas or {}).items()}
+        self.told: dict[str, float] = {}
+        """When each stream that has said something said its last."""
+        self._changes = 0
+        self.looked = 0
+        """How often anything had changed when somebody last looked at what is retained."""
+        self.started = time.time()
+        """Since when there is anything to be held."""
+        self._kept: dict[str, pl.DataFrame] = {}
+
+    def say(self, stream: str, punctuations: Iterable[Punctuation], now: float | None = None) -> None:
+        """Remember what a stream says."""
+        self.said[stream].add(punctuations)
+        self.told[stream] = time.time() if now is None else now
+        self._changes += 1
+
+    def keep(self, where: str, outlines: Mapping[int, Outline], now: float | None = None) -> None:
+        """Put what the operators of one place retain, by their numbers, in the place of what they retained.
+
+        A box that was there before keeps its time.
+        """
+        now = time.time() if now is None else now
+        before = {key: f for key, f in self._kept.items() if key.split("/")[0] == where}
+        fresh = {
+            f"{where}/{number}/{part}": frame
+            for number, outline in outlines.items()
+            for part, frame in outline.items()
+        }
+        dated = {key: _dated(frame, before.get(key), now) for key, frame in fresh.items()}
+        if dated.keys() != before.keys() or any(not f.equals(before[key]) for key, f in dated.items()):
+            self._kept = {key: f for key, f in self._kept.items() if key not in before} | dated
+            self._changes += 1
+        self.looked = self._changes
+
+    def missing(self, stream: str, p: Punctuation) -> Punctuation | None:
+        """What of a punctuation a stream has not said yet; None if nothing. It may be more, and is never less."""
+        return self.said[stream].missing(p)
+
+    def kept(self, number: int, part: str) -> Boxes:
+        """What an operator retains in a part of its state (`EVERYTHING`: in any), wherever it runs."""
+        keys = (key.split("/") for key in self._kept)
+        own = [key for key in keys if key[1] == str(number) and part in (key[2], EVERYTHING)]
+        return Boxes([self._kept["/".join(key)] for key in own])
+
+    def snapshot(self) -> dict[str, pl.DataFrame]:
+        """All of it, for a checkpoint."""
+        frames = {f"{_KEPT}/{key}": frame for key, frame in self._kept.items()}
+        for name, said in self.said.items():
+            if name in self.told:
+                frames |= {f"{_SAID}/{name}/{key}": frame for key, frame in said.snapshot().items()}
+        told = {"stream": list(self.told), SINCE: list(self.told.values())}
+        frames[_TOLD] = pl.DataFrame(told, schema={"stream": pl.String(), SINCE: pl.Float64()})
+        return frames | {_STARTED: pl.DataFrame({SINCE: [self.started]})}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take what a snapshot has."""
+        parts = grouped(snapshot)
+        self._kept = parts.get(_KEPT, {})
+        if _TOLD in snapshot:
+            self.told, self.started = dict(snapshot[_TOLD].rows()), snapshot[_STARTED].item()
+        for name, frames in grouped(parts.get(_SAID, {})).items():
+            self.said[name].restore(frames)
+
+
+class Boxes:
+    """Boxes around retained tuples."""
+
+    def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
+        self._frames = [frame for frame in frames if frame.height]
+
+    @classmethod
+    def together(cls, some: Iterable[Boxes]) -> Boxes:
+        """All of several."""
+        return cls(frame for boxes in some for frame in boxes._frames)
+
+    def __bool__(self) -> bool:
+        return bool(self._frames)
+
+    @property
+    def since(self) -> float:
+        """Since when the oldest has been there."""
+        return float(min(frame[SINCE].min() for frame in self._frames))  # type: ignore[type-var, arg-type]
+
+    def meeting(self, p: Punctuation, names: Mapping[str, str] | None = None) -> Boxes:
+        """Those in which a tuple may match a punctuation, whose attributes may have other ``names`` here."""
+        frames = self._frames
+        for place in p.constrained:
+            attribute, pattern = p.schema.attributes[place], p.patterns[place]
+            name = (names or {}).get(attribute.name, attribute.name)
+            frames = [
+                frame.filter(pl.Series([_meets(pattern, q) for q in _patterns(attribute.type, frame, name)]))
+                if name in frame.columns
+                else frame
+                for frame in frames
+                if frame.height
+            ]
+        return Boxes(frames)
+
+    def pattern(self, type_: Type, name: str) -> Pattern:
+        """What covers all values of a column: a list or a range of them, ``*`` with nulls."""
+        found: list[Pattern] = []
+        for frame in self._frames:
+            if name not in frame.columns or frame[name + NULL].any():
+                return WILDCARD
+            found += dict.fromkeys(_patterns(type_, frame, name))
+        constants = [q for q in found if isinstance(q, pt.Constant)]
+        if len(constants) == len(found) and len(set(found)) <= LISTED:
+            return pt.values(type_, [q.value for q in constants])
+        return hull(type_, found)
+
+
+def _patterns(type_: Type, frame: pl.DataFrame, name: str) -> list[Pattern]:
+    """For each box the values of a column, null left out."""
+    return [
+        EMPTY if low is None else pt.interval(type_, low, high, True, True)
+        for low, high in zip(frame[name], frame[name + HIGH], strict=True)
+    ]
+
+
+def _meets(p: Pattern, q: Pattern) -> bool:
+    return pt.intersect(p, q) is not EMPTY
+
+
+def _dated(boxes: pl.DataFrame, before: pl.DataFrame | None, now: float) -> pl.DataFrame:
+    """Boxes, each with the time since when it has been there."""
+    fresh = boxes.with_columns(pl.lit(now).alias(SINCE))
+    if before is None or not before.height:
+        return fresh
+    names = [name for name in boxes.columns if not name.startswith("$")]
+    is_whole = boxes.height == 1 and any(
+        boxes[n][0] != boxes[n + HIGH][0] for n in names if n + HIGH in names
+    )
+    if is_whole or not names:
+        return boxes.with_columns(pl.lit(before[SINCE].min()).alias(SINCE))
+    known = before.select(*names, pl.col(SINCE).alias(f"{SINCE}$"))
+    joined = boxes.join(known, on=names, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(pl.col(f"{SINCE}$").fill_null(now).alias(SINCE)).drop(f"{SINCE}$")
