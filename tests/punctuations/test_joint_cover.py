@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
+from random import Random
+from typing import Any
+
 import pytest
 
 from xmlpunct import Punctuation, Schema
+from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.intervals import IntervalSet
-from xmlpunct.punctuations.joint_cover import jointly_cover
+from xmlpunct.punctuations.joint_cover import JointCover, jointly_cover
 
 
 def test_pieces_are_fused_before_the_question_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,3 +31,44 @@ def test_pieces_are_fused_before_the_question_is_asked(monkeypatch: pytest.Monke
     assert not jointly_cover(pieces, Punctuation.of(schema, ts="(,5]"))
     assert jointly_cover([*pieces, Punctuation.of(schema, id="(,)")], Punctuation.of(schema, id="[0,399]"))
     assert asked <= 4
+
+
+def costs_of(monkeypatch: pytest.MonkeyPatch, steps: Iterable[Callable[[], object]]) -> list[int]:
+    """How many punctuations each step makes."""
+    made, make = 0, Punctuation.__init__
+
+    def counted(*arguments: Any) -> None:
+        nonlocal made
+        made += 1
+        make(*arguments)
+
+    monkeypatch.setattr(Punctuation, "__init__", counted)
+    costs = []
+    for step in steps:
+        before = made
+        step()
+        costs.append(made - before)
+    return costs
+
+
+def test_a_closing_out_of_order_costs_the_same_however_many_there_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = Schema.parse("id INT NOT NULL, ts INT NOT NULL")
+    joint = JointCover(schema, [1])
+    joint.add([Punctuation.of(schema, ts="(,5]")])
+    closings = [Punctuation.of(schema, id=2 * n) for n in Random(1).sample(range(200), 200)]
+    costs = costs_of(monkeypatch, (partial(joint.add, [p]) for p in closings))
+    assert max(costs[100:]) <= max(costs[:10])
+
+
+def test_inputs_that_promise_in_order_meet_at_the_same_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = Schema.parse("id INT NOT NULL, ts INT NOT NULL")
+    alignment = Alignment(schema, 2)
+    promises = [
+        (port, [Punctuation.of(schema, id=f"(,{n}]"), Punctuation.of(schema, ts=f"(,{n + 10 * port}]")])
+        for n in range(100)
+        for port in (0, 1)
+    ]
+    costs = costs_of(monkeypatch, (partial(alignment.update, port, said) for port, said in promises))
+    assert max(costs[100:]) <= max(costs[:50])

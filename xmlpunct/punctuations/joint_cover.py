@@ -33,8 +33,9 @@ class Closed(Fused):
     def _is_within(self, row: Row, p: Punctuation) -> bool:
         """Whether ``p`` covers a row."""
         place, patterns = row[0], list(row[1])
-        if place >= 0:
-            patterns[place] = between(self.schema.attributes[place].type, *self.values(row).ends)
+        ends = self.values(row).ends if place >= 0 else None
+        if ends is not None:
+            patterns[place] = between(self.schema.attributes[place].type, *ends)
         return covers(p, Punctuation(self.schema, patterns))
 
     def cover(self, p: Punctuation) -> bool:
