@@ -36,13 +36,21 @@ class ToRelation(Unary):
         return names
 
     def carries(self, name: str) -> list[tuple[int, str]]:
-        return [(0, self.timestamp if name == AT else name)] if name != DIFF else []
+        return [(0, name)] if name not in (AT, DIFF) else []
+
+    def follows(self, name: str) -> list[tuple[int, str]]:
+        return [(0, self.timestamp)] if name == AT else self.carries(name)  # a tuple goes at another instant
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [None if wanted is None else [self.timestamp if name == AT else name for name in wanted]]
 
     def partition_choices(self) -> list[Choice]:
-        return [Choice((name,), name) for name in attributes(self)]
+        return self._choices(attributes(self))
+
+    def _choices(self, names: Collection[str]) -> list[Choice]:
+        """Those that are no copies of the timestamp: each shard has to hear which instants are closed."""
+        instants = self.input.places(self.timestamp)
+        return [Choice((name,), name) for name in names if self.input.places(name) != instants]
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ class RowsWindow(ToRelation):
         return [self._with_one({*used, *self.by, self.timestamp})]
 
     def partition_choices(self) -> list[Choice]:
-        return [Choice((name,), name) for name in self.by]
+        return self._choices(self.by)
 
 
 @dataclass(frozen=True)
