@@ -10,17 +10,22 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from tests.operators.harness import assert_proper
+from tests.oracle import cql
+from tests.oracle.cql.query import Column, IStream, Project, Stamped, Window
+from tests.oracle.cql.query import Stream as NamedStream
 from tests.oracle.values import Row, bag
 from tests.plans.duck import answer
 from tests.plans.engines import Engine, Local, engine, watch
 from tests.plans.feeds import NAMES, STREAMS, VALUES, cuts, feed, parts, rows_of
 from tests.plans.random_plans import Grower
+from tests.plans.relations import Planned
 from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of, tuples_of
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Limit, Query, Scan, Stream
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.sql import plan
 from xmlpunct.errors import Reject
 from xmlpunct.firehose import writer_for
 from xmlpunct.operators import Operator, Pipeline
@@ -30,6 +35,7 @@ from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.slice import Slice
 
 SEEDS = range(4000 if os.environ.get("XMLPUNCT_LONG") == "1" else 12)
+LATE = "closed before it"
 
 
 def spoiled(rng: random.Random, stream: Stream, elements: Sequence[Element]) -> list[Element]:
@@ -147,7 +153,7 @@ def test_late_tuples_are_rejected_and_make_no_difference(seed: int) -> None:
     for shards in (0, case.rng.choice([1, 2, 3])):
         found, rejects = case.guarded(shards)
         told.append(rejects)
-        late = {(r.source, r.line or 0): r.reason for r in rejects if r.reason.endswith("closed before it")}
+        late = {(r.source, r.line or 0): r.reason for r in rejects if r.reason.endswith(LATE)}
         assert late == case.late
         assert len({(r.source, r.line) for r in rejects}) == len(rejects), "a tuple is told twice"
         wanted = case.wanted()
@@ -184,3 +190,58 @@ def test_without_guards_what_was_given_stays_true(seed: int) -> None:
             ready = output.prepare(given)
             assert_proper(ready.tuples.rows(), written)
             written += ready.punctuations
+
+
+# Queries over windows and relations
+
+
+class Tardy(Guarded):
+    """Behind each slice, a tuple that was there before comes again, if its stream has closed it meanwhile."""
+
+    def __init__(self, running: Engine, streams: Sequence[Stream], rng: random.Random) -> None:
+        super().__init__(running, streams)
+        self.rng, self.late = rng, 0
+        self.given: list[list[Element]] = [[] for _ in streams]
+
+    def push(self, stream: int, given: Slice) -> Iterator[Slice]:
+        yield from super().push(stream, given)
+        elements = self.given[stream]
+        elements += [*given.tuples.rows(), *given.punctuations]
+        said = [p for p in elements if isinstance(p, Punctuation)]
+        again = [t for t in tuples_of(elements) if any(match(t, p) for p in said)]
+        if again and not any(p.is_everything for p in said):
+            self.late += 1
+            yield from super().push(stream, slice_of(self.streams[stream].schema, [self.rng.choice(again)]))
+
+
+def guard(planned: Planned, shards: int) -> tuple[Guarded, Tardy]:
+    """A query with guards, on feeds that are grammatical, and on others."""
+    query = with_guards(plan(planned.sql))
+    streams = sorted(query.streams, key=lambda s: planned.names.index(s.name))
+    made = engine(query.root, planned.names, shards)
+    return Guarded(made, streams), Tardy(made.fresh(), streams, planned.rng)
+
+
+def judge(planned: Planned, shards: int) -> int:
+    """What comes out is what M says, with late tuples or without; only these are rejected, and how many they are."""
+    guarded, tardy = guard(planned, shards)
+    runs = [planned.run(running, planned.case.slices()) for running in (guarded, tardy)]
+    assert planned.checker.check(*runs) is None, f"seed {planned.case.seed}: {planned.sql}"
+    assert not [r for r in guarded.rejects if r.reason.endswith(LATE)]
+    assert len({(r.source, r.line) for r in tardy.rejects if r.reason.endswith(LATE)}) == tardy.late
+    return tardy.late
+
+
+def test_guards_of_relation_queries_find_what_is_late_and_nothing_else() -> None:
+    late = 0
+    for seed in SEEDS:
+        planned = Planned(cql.Case(seed))
+        late += 0 if planned.is_wide else judge(planned, planned.rng.choice([0, 1, 2, 3]))
+    assert late
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_window_over_copied_timestamps_is_not_sharded_by_its_instants(seed: int) -> None:
+    """A tuple goes at another instant than it came at."""
+    copied = Project(Window(Stamped(NamedStream("s0")), "RANGE", 2), (Column(2),))
+    judge(Planned(cql.Case(seed, query=IStream(copied))), 2)

@@ -42,7 +42,10 @@ class ToRelation(Unary):
         return names
 
     def carries(self, name: str) -> list[tuple[int, str]]:
-        return [(0, self.timestamp if name == AT else name)] if name != DIFF else []
+        return [(0, name)] if name not in (AT, DIFF) else []
+
+    def follows(self, name: str) -> list[tuple[int, str]]:
+        return [(0, self.timestamp)] if name == AT else self.carries(name)  # a tuple goes at another instant
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         """Only what closes instants from the first on is of use: a prefix, or one for each value of other columns."""
@@ -56,7 +59,12 @@ class ToRelation(Unary):
         return [None if wanted is None else [self.timestamp if name == AT else name for name in wanted]]
 
     def partition_choices(self) -> list[Choice]:
-        return [Choice((name,), name) for name in attributes(self)]
+        return self._choices(attributes(self))
+
+    def _choices(self, names: Collection[str]) -> list[Choice]:
+        """Those that are no copies of the timestamp: each shard has to hear which instants are closed."""
+        instants = self.input.places(self.timestamp)
+        return [Choice((name,), name) for name in names if self.input.places(name) != instants]
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ class RowsWindow(ToRelation):
         return super().sources(wanted.rebase(self.schema, known))
 
     def partition_choices(self) -> list[Choice]:
-        return [Choice((name,), name) for name in self.by]
+        return self._choices(self.by)
 
 
 @dataclass(frozen=True)
