@@ -71,15 +71,15 @@ class Partials(Arrangement):
         gone = self.close(closed)
         if not fresh.height:
             return gone
-        is_closed = closed.mask(fresh).to_numpy()
+        is_closed = closed.mask(fresh)
         if not is_closed.any():
             self.add(fresh)
             return gone
         if is_closed.all():
             passing = fresh.select(self.empty.columns)
         else:
-            self.add(fresh[np.flatnonzero(~is_closed)])
-            passing = fresh[np.flatnonzero(is_closed)].select(self.empty.columns)
+            self.add(fresh.filter(~is_closed))
+            passing = fresh.filter(is_closed).select(self.empty.columns)
         return self._some(self._summed(pl.concat([gone, passing]) if gone.height else passing))
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:

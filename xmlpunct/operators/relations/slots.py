@@ -30,10 +30,10 @@ def numbered(keys: pl.DataFrame) -> tuple[Numbers, Rows]:
     """
     places = np.arange(keys.height)
     first = firsts(keys.hash_rows(_SEED).to_numpy()) if keys.height else places
-    again = np.flatnonzero(first != places)
-    if len(again) and not keys[again].equals(keys[first[again]]):  # not the same hash, or NaN
-        first = _firsts_exactly(keys)
     is_first = first == places
+    if not is_first.all() and not keys.equals(keys[first]):  # not the same hash, or NaN
+        first = _firsts_exactly(keys)
+        is_first = first == places
     return (np.cumsum(is_first) - 1)[first], np.flatnonzero(is_first)
 
 
