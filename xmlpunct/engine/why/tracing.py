@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xmlpunct.engine.plan import (
+    ChangeGroupBy,
     Compared,
     Difference,
     GroupBy,
@@ -71,7 +72,7 @@ class Tracing:
         kept = self._holding.kept(node.number, node.waiting).meeting(wanted)
         if kept and first is None:
             asks = node.asks(_within(wanted, kept))
-        if kept or (isinstance(node, GroupBy) and not node.keys):  # one group is there from the start
+        if kept or (isinstance(node, GroupBy | ChangeGroupBy) and not node.keys):  # a group from the start
             first = self._held(node, kept)
         return [] if first is None else _still(self._of_all(node, asks, first))
 
