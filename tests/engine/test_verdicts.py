@@ -91,7 +91,7 @@ IN_ORDER = "PUNCTUATE ORDER BY {}"
         ("", "PUNCTUATED BY (ts, sid)", SESSION, ""),
         ("", BY_HOUR, OVER, "over blocks for ever"),
         ("", IN_ORDER.format("ts"), OVER, ""),
-        ("", "", WINDOW, "group-by blocks for ever; pointwise blocks for ever"),
+        ("", "", WINDOW, "group-by blocks for ever"),
         ("", IN_ORDER.format("ts"), WINDOW, ""),
         ("", "PUNCTUATED BY (sid, ts)", WINDOW, ""),
         ("", IN_ORDER.format("ts"), PAIRS, ""),

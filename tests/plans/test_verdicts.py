@@ -43,9 +43,7 @@ class Writer:
     def query(self, depth: int) -> str:
         if depth == 0 or self.rng.random() < 0.1:
             return f"SELECT a, b, c FROM s{self.rng.randrange(3)}"
-        form = self.rng.choice(
-            ["unary", "unary", "group", "group", "set", "set", "join", "join", "join"]
-        )
+        form = self.rng.choice(["unary", "unary", "group", "group", "set", "set", "join", "join", "join"])
         return getattr(self, form)(depth)
 
     def table(self, depth: int) -> str:
@@ -77,7 +75,9 @@ class Writer:
 
     def set(self, depth: int) -> str:
         word = self.rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT"])
-        return f"SELECT a, b, c FROM {self.table(depth - 1)} {word} SELECT a, b, c FROM {self.table(depth - 1)}"
+        return (
+            f"SELECT a, b, c FROM {self.table(depth - 1)} {word} SELECT a, b, c FROM {self.table(depth - 1)}"
+        )
 
     def join(self, depth: int) -> str:
         left, right = self.table(depth - 1), self.table(depth - 1)

@@ -47,6 +47,12 @@ class ToRelation(Unary):
     def follows(self, name: str) -> list[tuple[int, str]]:
         return [(0, self.timestamp)] if name == AT else self.carries(name)  # a tuple goes at another instant
 
+    def carriers(self, port: int) -> dict[str, list[str]]:
+        found = super().carriers(port)
+        return found | {
+            self.timestamp: [*found.get(self.timestamp, ()), AT]
+        }  # which tells of the same instants
+
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         """Only what closes instants from the first on is of use: a prefix, or one for each value of other columns."""
         (given,) = below
