@@ -29,11 +29,12 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
 LONG = bool(os.environ.get("XMLPUNCT_LONG"))
-SEEDS = range(1_000 if LONG else 17)
-"""In the short form as many as take a few seconds."""
+SLOW = {14, 17, 18, 21}
+"""Plans whose set operations combine so many punctuations that they take seconds each."""
+SEEDS = range(1_000) if LONG else sorted({*range(30)} - SLOW)
 STEPS, TIMES, PER_SLICE, AHEAD = 16, 6, 16, 4
 """The short length, how many times that the long one is, the steps of a slice, and how far values run ahead of them."""
-SCHEMES = ("", "a", "b", "c", "a b", "b c", "a b c", "a|b", "a|b c", "b|c")
+SCHEMES = ("", "a", "b", "c", "a b", "a b c", "a|b", "a|b", "a|b", "a|b c", "a|b|c")
 COLUMNS = "a INT NOT NULL, b INT NOT NULL, c INT NOT NULL"
 DOMAIN = "a INT NOT NULL, b INT NOT NULL, c INT NOT NULL CHECK (c BETWEEN 0 AND 2)"
 
