@@ -62,8 +62,9 @@ def test_a_broken_stream(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_it_says_what_a_stream_offered(cli: Cli, tmp_path: Path) -> None:
-    """A set of attributes by which the first half is closed; nulls there do not count, a larger set says nothing more."""
-    body = """<t><hour>1</hour><min>1</min></t><t><hour>1</hour></t><p:t><hour>1</hour></p:t><p:t><hour>2</hour><min>1</min></p:t>
+    """A set of attributes by which the first half is closed, but for nulls there; a larger set says nothing more."""
+    body = """<t><hour>1</hour><min>1</min></t><t><hour>1</hour></t><p:t><hour>1</hour></p:t>
+              <p:t><hour>2</hour><min>1</min></p:t>
               <t><hour>2</hour><min>2</min></t><t><hour>3</hour><min>3</min></t><p:t><min>(,1]</min></p:t>"""
     given = write(tmp_path / "t.xml", body)
     ran = cli("check", given, "--element", "t", "--schema", COLUMNS)

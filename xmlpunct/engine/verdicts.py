@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, islice
 
 from xmlpunct.engine.plan import Node, Query, Scan
-from xmlpunct.engine.plan.schemes import THE_END, Need, Outlook, Scheme, either, reduced, smallest
+from xmlpunct.engine.plan.join_trees import join_trees
+from xmlpunct.engine.plan.outlooks import outlooks
+from xmlpunct.engine.plan.schemes import THE_END, Need, Outlook, Scheme, either, smallest
 from xmlpunct.engine.sql.declaration import clause, identifier
 from xmlpunct.errors import UsageError
 
-Assumed = Mapping[str, Outlook]
-"""What streams promise beside what they declare, by their declared names."""
 MOST_TRIALS = 20_000
 """So many assignments of promises are tried for the fewest; this bounds time."""
 WIDEST = 3
 """A promise that is tried constrains at most so many attributes."""
-
-
-def outlooks(root: Node, assumed: Assumed | None = None) -> dict[int, Outlook]:
-    """The outlook of each node of a plan, by its number."""
-    found: dict[int, Outlook] = {}
-    for node in root.walk():
-        told = node.outlook([found[below.number] for below in node.inputs])
-        if isinstance(node, Scan) and not told.ends and assumed and node.stream.declared in assumed:
-            told = either([told, node.read(assumed[node.stream.declared])])
-        offers, closes = (reduced(schemes, node.schema) for schemes in (told.offers, told.closes))
-        found[node.number] = replace(told, offers=offers, closes=smallest([*closes, *offers]))
-    return found
 
 
 def verdicts(query: Query) -> Iterator[tuple[Node, str]]:
@@ -43,7 +31,7 @@ def verdicts(query: Query) -> Iterator[tuple[Node, str]]:
     """
     found = outlooks(query.root)
     for node in query.root.walk():
-        yield node, verdict(node, found[node.number])
+        yield node, verdict(node, found[id(node)])
 
 
 def verdict(node: Node, outlook: Outlook) -> str:
@@ -77,7 +65,7 @@ def _attributes(node: Node, outlook: Outlook) -> set[str]:
 def faults(query: Query) -> list[str]:
     """The operators that block or grow for ever, in words."""
     found = outlooks(query.root)
-    bad = [(node, found[node.number].fate) for node in query.root.walk()]
+    bad = [(node, found[id(node)].fate) for node in query.root.walk()]
     return [f"#{node.number} {node.name} {fate}" for node, fate in bad if fate is not None]
 
 
@@ -116,6 +104,8 @@ class Mending:
 
     promises: tuple[Promise, ...]
     hopeless: tuple[Node, ...]
+    at_once: tuple[Node, ...] = ()
+    """Joins that no order of two-way joins keeps bounded, though one join of all their inputs would be."""
 
     def lines(self) -> Iterator[str]:
         """A line for each stream that would have to promise something, and for each node that no promise helps."""
@@ -126,6 +116,8 @@ class Mending:
             for promise in own:
                 if promise.ordered:
                     yield f"{stream}: PUNCTUATE ORDER BY {', '.join(map(identifier, promise.scheme))}"
+        for node in self.at_once:
+            yield f"#{node.number} {node.name}: no order of its joins stays bounded, but one join of all inputs would"
         for node in self.hopeless:
             yield f"no scheme does for #{node.number} {node.name}: only the end of what it reads helps"
 
@@ -143,17 +135,23 @@ def mending(query: Query) -> Mending:
     root, now = query.root, outlooks(query.root)
     choices = list(_candidates(root, now))
     best = outlooks(root, _assumed(choices))
-    hopeless = tuple(node for node in root.walk() if best[node.number].fate is not None)
-    mended = {node.number for node in root.walk()} - {node.number for node in hopeless}
+    hopeless = tuple(node for node in root.walk() if best[id(node)].fate is not None)
+    mended = {id(node) for node in root.walk()} - {id(node) for node in hopeless}
 
     def worst(chosen: Sequence[Promise]) -> int:
         """0: all that can be is fine; 1: but for nulls; 2: something is not."""
         found = outlooks(root, _assumed(chosen))
-        if any(found[number].fate is not None for number in mended):
+        if any(found[it].fate is not None for it in mended):
             return 2
-        return int(any(found[number].nulls - best[number].nulls for number in mended))
+        return int(any(found[it].nulls - best[it].nulls for it in mended))
 
-    return Mending(_fewest(choices, worst), hopeless)
+    at_once = tuple(
+        tree.root
+        for tree in join_trees(root)
+        if any(now[id(n)].fate is not None for n in tree.joins)
+        and tree.is_safe_at_once([now[id(n)] for n in tree.inputs])
+    )
+    return Mending(_fewest(choices, worst), hopeless, at_once)
 
 
 def _fewest(choices: Sequence[Promise], worst: Callable[[Sequence[Promise]], int]) -> tuple[Promise, ...]:
@@ -201,7 +199,7 @@ def _candidates(root: Node, found: Mapping[int, Outlook]) -> Iterator[Promise]:
     streams = {scan.stream.declared: scan.stream for scan in root.find(Scan) if not scan.stream.ends}
     seen: dict[Promise, None] = {}
     for node in root.walk():
-        for need in found[node.number].needs:
+        for need in found[id(node)].needs:
             below = node.inputs[need.port]
             traced: dict[str, dict[str, bool]] = {}
             for name in (*need.within, *filter(None, [need.prefix])):

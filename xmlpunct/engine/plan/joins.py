@@ -87,13 +87,16 @@ class Keyed(Binary):
 class Join(Keyed):
     """Pairs that agree on ``keys`` and satisfy ``residual``. ``kind`` is inner, left, right or full.
 
-    Attribute names of the two sides differ. An inner join's output has each key once, under its left name. With
+    ``reordered``: it is the last of several joins in another order than the query's, which stays bounded. With
     ``combines`` it says what both inputs have promised together.
+
+    Attribute names of the two sides differ. An inner join's output has each key once, under its left name.
     """
 
     kind: str = "inner"
     residual: Expression | None = None
     combines: bool = False
+    reordered: bool = False
 
     @property
     def inner(self) -> bool:
@@ -150,7 +153,8 @@ class Join(Keyed):
             else given
             for side, given in enumerate(alone)
         ]
-        return replace(either([combined(sides), *alone]), needs=needs)
+        told = "the joins below it are in another order than the query's, in which all stay bounded"
+        return replace(either([combined(sides), *alone]), needs=needs, told=told if self.reordered else "")
 
     def carriers(self, port: int) -> dict[str, list[str]]:
         shared = {right: [left] for right, left in self._shared.items()} if port == RIGHT else {}

@@ -20,6 +20,7 @@ from xmlpunct.engine.rules.flatten_merges import flatten_merges
 from xmlpunct.engine.rules.hush import hush
 from xmlpunct.engine.rules.merge_projects import merge_projects
 from xmlpunct.engine.rules.merge_selects import merge_selects
+from xmlpunct.engine.rules.order_joins import order_joins
 from xmlpunct.engine.rules.prune_columns import prune_columns
 from xmlpunct.engine.rules.push_projects import push_projects
 from xmlpunct.engine.rules.push_residuals import push_residuals
@@ -56,5 +57,5 @@ def optimize(root: Node, on: Rules = USUAL) -> Node:
         for rule in rules:
             rewritten = rule(rewritten)
         if rewritten == root:
-            return combine_sides(split_projects(hush(settle_failing(root))))
+            return combine_sides(split_projects(order_joins(hush(settle_failing(root)))))
         root = rewritten
