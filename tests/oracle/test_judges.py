@@ -143,6 +143,8 @@ CASES: dict[str, Case] = {
     **dict(joins()),
     "not in": NOT_IN,
     "count": group_by(TALL, 1, ("COUNT*", False)),
+    "max": group_by(TALL, 1, ("MAX", False)),
+    "min, sum": group_by(TALL, 1, ("MIN", False), ("SUM", False)),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.frames import Part
-from xmlpunct.operators.aggregate import Accumulator
+from xmlpunct.operators.aggregate import Accumulator, Aggregate
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -20,6 +20,13 @@ from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.punctuations.spans import Spans, inside, unbounded
 from xmlpunct.schema import Attribute, Schema
+
+
+def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str]:
+    """The attributes on which punctuations may make a group final; none if it never is before it is closed."""
+    names = [a.argument for a in aggregates if a.argument is not None and not a.needs_values]
+    able = keys and len(names) == len(aggregates) and not set(names).intersection(keys)
+    return list(dict.fromkeys(names)) if able else []
 
 
 class Test:
@@ -94,9 +101,8 @@ class Finality:
     @staticmethod
     def of(schema: Schema, keys: Schema, accumulators: Sequence[Accumulator]) -> Finality | None:
         """The finality of groups with these aggregates over tuples of a schema; None if there is none."""
-        known = [a.aggregate.argument for a in accumulators if not a.aggregate.needs_values]
-        able = len(known) == len(accumulators) > 0
-        if not (able and len(keys)) or any(n is None or n not in schema or n in keys for n in known):
+        names = asked([a.aggregate for a in accumulators], keys.names)
+        if not names or any(name not in schema for name in names):
             return None
         return Finality(schema, keys, accumulators)
 
