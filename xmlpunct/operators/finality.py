@@ -8,6 +8,7 @@ from operator import and_
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from xmlpunct.frames import Part
 from xmlpunct.operators.aggregate import Accumulator, Aggregate
@@ -43,7 +44,9 @@ class Test:
         self.final = PunctuationSet(self.schema)
         last = self._type.highest if self._is_max else self._type.lowest
         self._last = last if self._is_extreme else None
-        self._column = column if column in given else str(accumulator.aggregate.argument)
+        self._column = (
+            column if column is not None and column in given else str(accumulator.aggregate.argument)
+        )
         self._at_last: Punctuation | None = None
         if self._last is not None:  # beyond it there is nothing
             self._at_last = Punctuation(
@@ -151,7 +154,9 @@ class Finality:
             return rows
         some = groups.take(rows)
         is_final: pl.Series = reduce(and_, (test.final.mask(some) for _, test in self._tests))
-        return rows[is_final.to_numpy()]
+        hit: NDArray[np.bool_] = is_final.to_numpy()
+        final: Rows = rows[hit]
+        return final
 
 
 _NONE = np.empty(0, np.int64)

@@ -55,7 +55,10 @@ def _aggregated(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) 
     below, whole = node.input, node.input.schema
     # Joint covers are possible over these alone: only * closes null.
     joint = [a.name for a in whole if not a.nullable and a.name not in node.keys]
-    kept = list(dict.fromkeys((*joint, *asked(node.aggregates, node.keys))))
+    extremes = all(
+        a.function in ("MIN", "MAX") for a in node.aggregates
+    )  # of others few streams close a value
+    kept = list(dict.fromkeys((*joint, *(asked(node.aggregates, node.keys) if extremes else ()))))
     parts = []
     for side in sides:
         its = dict(zip(whole.names, side.schema.names, strict=True))
