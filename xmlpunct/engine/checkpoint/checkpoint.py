@@ -33,7 +33,7 @@ from xmlpunct.engine.plan import Node, Query
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
-VERSION = 5
+VERSION = 6
 """Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
