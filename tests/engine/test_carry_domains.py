@@ -60,7 +60,7 @@ def test_a_joint_cover_closes_an_hour(name: str, shards: int) -> None:
     [
         ("SELECT DISTINCT hour FROM a", ["hour", "part"]),
         ("SELECT DISTINCT hour AS h, part AS p FROM a", ["h", "p"]),
-        ("SELECT part, MAX(x) FROM a GROUP BY part", ["a.part", "$0.value"]),
+        ("SELECT part, MAX(x) FROM a GROUP BY part", ["a.part", "a.x", "$0.value"]),
         ("SELECT COUNT(*) FROM a", ["a.sid", "$0.count"]),
         ("SELECT v, COUNT(*) FROM (SELECT x * x AS v FROM a) GROUP BY v", ["v", "$0.count"]),
         ("SELECT y FROM b WHERE y NOT IN (SELECT x FROM a)", ["b.y"]),

@@ -186,13 +186,44 @@ def group_by(
 ) -> Oracle:
     """group-by: an aggregate is (function, argument or None for COUNT(*), distinct), XMLAGG with one of ``orders``.
 
-    groupPs are the punctuations that close every attribute which is not a key; they alone close groups, and
-    they alone are promised. A null key matches ``*`` alone, so that the null group ends last. A group whose
-    result does not fit is rejected, and is no part of cpass. Without keys there is one group even if no
-    tuple came. With all ``conceivable`` tuples given, several punctuations may close a group together.
+    groupPs are the punctuations that close every attribute which is not a key; they alone close groups, and they
+    alone are promised, beside groups that no tuple can change any more. A null key matches ``*`` alone, so that the
+    null group ends last. A group whose result does not fit is rejected, and is no part of cpass. Without keys there
+    is one group even if no tuple came. With all ``conceivable`` tuples given, several punctuations may close a
+    group together.
     """
     places = [schema.index(k) for k in keys]
     arguments = [None if a is None else schema.index(a) for _, a, _ in aggregates]
+    early = bool(keys) and all(
+        i is not None and i not in places and (f in ("MIN", "MAX") or (f != "XMLAGG" and not d))
+        for (f, _, d), i in zip(aggregates, arguments, strict=True)
+    )
+
+    def is_final(ts: list[Row], may_come: Sequence[Row]) -> bool:
+        """Whether no tuple of the group that may come changes any aggregate."""
+        for (f, _, _), i in zip(aggregates, arguments, strict=True):
+            assert i is not None
+            type_, known = schema.attributes[i].type, [t[i] for t in ts if t[i] is not None]
+            for v in (u[i] for u in may_come if u[i] is not None):
+                if f not in ("MIN", "MAX") or not known:
+                    return False
+                if same(aggregate(f, False, type_, [*known, v])) != same(aggregate(f, False, type_, known)):
+                    return False
+        return True
+
+    def leaving(port: Port) -> Callable[[Row], bool]:
+        """Whether the group of a key is closed, or has a tuple and is final."""
+        closes = closer(port)
+        groups: dict[tuple[Hashable, ...], list[Row]] = {}
+        may_come: dict[tuple[Hashable, ...], list[Row]] = {}
+        if early and conceivable is not None:
+            for t in port.ts:
+                groups.setdefault(tuple(same(t[i]) for i in places), []).append(t)
+            for u in conceivable:
+                if not set_match(u, port.ps):
+                    may_come.setdefault(tuple(same(u[i]) for i in places), []).append(u)
+        left = {k for k, ts in groups.items() if is_final(ts, may_come.get(k, []))}
+        return lambda key: tuple(map(same, key)) in left or closes(key)
 
     def group_ps(port: Port) -> list[list[Pattern]]:
         return [
@@ -228,7 +259,7 @@ def group_by(
         groups: dict[tuple[Hashable, ...], list[Row]] = {} if keys else {(): []}
         for t in ports[0].ts:
             groups.setdefault(tuple(same(t[i]) for i in places), []).append(t)
-        is_closed, found = closer(ports[0]), []
+        is_closed, found = leaving(ports[0]), []
         for ts in groups.values():
             key = tuple(ts[0][i] for i in places) if ts else ()
             if is_closed(key):
@@ -239,8 +270,9 @@ def group_by(
         return found
 
     def cprop(ports: Ports) -> Promise:
-        is_closed = closer(ports[0])
-        return lambda u: is_closed(u[: len(places)])
+        """Of null nothing can be said before it is closed."""
+        closes, leaves = closer(ports[0]), leaving(ports[0])
+        return lambda u: (leaves if None not in u[: len(places)] else closes)(u[: len(places)])
 
     def ckeep(ports: Ports) -> list[list[Row]]:
         is_closed = closer(ports[0])

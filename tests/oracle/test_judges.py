@@ -54,7 +54,6 @@ class Case:
 
     - ``whole``: it says an input's punctuation as it came, once no retained tuple matches it, and no part of it before.
       For each port it has the places of the output's attributes there.
-    - ``spoken``: of so many first columns alone, for about aggregates only punctuations on groups say anything.
     """
 
     make: Callable[[], Operator]
@@ -62,7 +61,6 @@ class Case:
     spaces: Sequence[Space]
     closing: Sequence[Sequence[str]] = ()
     whole: Sequence[Sequence[int | None]] | None = None
-    spoken: int | None = None
 
 
 def grouped(keys: int, *functions: tuple[str, bool]) -> Relational:
@@ -98,7 +96,6 @@ def group_by(space: Space, keys: int, *functions: tuple[str, bool]) -> Case:
         grouped(keys, *functions),
         [space],
         [names[:keys]],
-        spoken=keys,
     )
 
 
@@ -143,6 +140,8 @@ CASES: dict[str, Case] = {
     **dict(joins()),
     "not in": NOT_IN,
     "count": group_by(TALL, 1, ("COUNT*", False)),
+    "max": group_by(TALL, 1, ("MAX", False)),
+    "min, sum": group_by(TALL, 1, ("MIN", False), ("SUM", False)),
 }
 
 

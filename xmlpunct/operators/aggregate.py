@@ -99,6 +99,11 @@ class Accumulator:
     type: Type
     prefix: str
 
+    @property
+    def extreme(self) -> str | None:
+        """The partial column of MIN or MAX."""
+        return self._name("value") if self.aggregate.function in ("MIN", "MAX") else None
+
     def partials(self) -> list[pl.Expr]:
         """Expressions over the tuples of a group, for XMLAGG in its order."""
         function, argument = self.aggregate.function, self.aggregate.argument

@@ -7,12 +7,17 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.operators.aggregate import Aggregate, accumulators
+from xmlpunct.operators.arrangement import Arrangement, distinct
+from xmlpunct.operators.finality import Finality
 from xmlpunct.operators.groups import Groups
+from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import Cell, State
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.ownership import Ownership, Ways
+from xmlpunct.punctuations.pattern import constant
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
@@ -29,6 +34,9 @@ class GroupBy(Operator):
     it for all other values of sid. Only ``*`` closes the null group. Without grouping attributes there is one group
     from the start, which is released once. It retains `Groups`, not tuples.
 
+    A group that no tuple can change any more leaves before it is closed: ``<hour=5, temp=(80,)>`` after a maximum of 80
+    (`Finality`). Tuples of it that still come change nothing.
+
     With ``whole``, a `PartialGroupBy` below has aggregated tuples of that schema already.
 
     >>> from xmlpunct.operators.notation import show
@@ -38,6 +46,10 @@ class GroupBy(Operator):
     S1 5 70; S2 5 80; S1 6 60 ->
     P(S1, 5, *)               ->
     P(*, 5, *)                -> 5 80; P(5, *)
+    >>> show(it, "P(*, 6, (60,))", "S2 6 50", "P(*, 6, *)")
+    P(*, 6, (60,)) -> 6 60; P(6, *)
+    S2 6 50        ->
+    P(*, 6, *)     ->
     """
 
     name = "group-by"
@@ -58,15 +70,37 @@ class GroupBy(Operator):
         self._places = [schema.index(key) for key in keys]
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in self._places])
         self._over = Cell(False)  # whether the one group has been released
-        self.state = State(groups=self._groups, joint=self._joint, over=self._over)
+        self._finality = Finality.of(schema, self._keys, self._accumulators)
+        self._left = Arrangement(self._keys.empty(), self._keys.names)
+        """The keys of groups that have left before they were closed."""
+        self._unsaid = [self._keys.empty()]
+        early = {} if self._finality is None else {"left": self._left, **self._finality.parts}
+        self.speaks = self._finality is not None  # a tuple may make its group final
+        self.state = State(groups=self._groups, joint=self._joint, over=self._over, **early)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
-        self._joint.spread(Ownership(self.inputs[0], ways, self.sifted))
+        ownership = Ownership(self.inputs[0], ways, self.sifted)
+        self._joint.spread(ownership)
+        if self._finality is not None:
+            self._finality.spread(ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        if len(self._left):
+            tuples = without(tuples, self._left.has(tuples))
         self._groups.add(tuples)
-        return self.schema.empty()
+        if self._finality is None or not self._finality.may_hold(tuples):
+            return self.schema.empty()
+        _, touched = self._groups.probe(distinct(tuples.select(self._keys.names)))
+        return self._leave(self._finality.among(self._groups, ascending(touched)))
+
+    def _leave(self, rows: Rows) -> pl.DataFrame:
+        """The results of final groups, which go; their keys stay until they are closed."""
+        groups = self._groups.remove(rows)
+        keys = groups.select(self._keys.names)
+        self._left.append(keys)
+        self._unsaid.append(keys)
+        return self._results(groups)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         closed = PunctuationSet(self._keys, self._joint.add(batch).rebase(self._keys, self._places))
@@ -74,8 +108,33 @@ class GroupBy(Operator):
         if len(closed) and not self._over.value:
             passed = self._results(self._groups.release(closed))  # pass, keep
             self._over.value = not len(self._keys)
+        said = closed.all()
+        if self._finality is not None:
+            passed, said = self._early(self._finality, batch, passed, closed)
         places = [i if i < len(self._keys) else None for i in range(len(self.schema))]
-        return passed, closed.all().rebase(self.schema, places)  # prop
+        return passed, said.rebase(self.schema, places)  # prop
+
+    def _early(
+        self, finality: Finality, batch: PunctuationBatch, passed: pl.DataFrame, closed: PunctuationSet
+    ) -> tuple[pl.DataFrame, PunctuationBatch]:
+        """What passes and is said, with the groups that are final and not closed."""
+        finality.hear(batch)
+        if len(closed):
+            finality.forget(closed.all())
+            gone = self._left.remove(self._left.matching(closed))
+            closed.discard(self._punctuations(gone))  # said when they left
+        rows = finality.touched(self._groups)
+        if len(rows):
+            passed = pl.concat([passed, self._leave(rows)])
+        keys, self._unsaid = pl.concat(self._unsaid), [self._keys.empty()]
+        return passed, PunctuationBatch.union([closed.all(), self._punctuations(keys)])
+
+    def _punctuations(self, keys: pl.DataFrame) -> PunctuationBatch:
+        """That no tuple of these groups comes; of a null in a key nothing can be said."""
+        return PunctuationBatch(
+            Punctuation(self._keys, [constant(a.type, v) for a, v in zip(self._keys, key, strict=True)])
+            for key in keys.drop_nulls().iter_rows()
+        )
 
     def _results(self, groups: pl.DataFrame) -> pl.DataFrame:
         """Results from partial columns; a group with a result that does not fit its type is rejected."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -13,16 +12,13 @@ from xmlpunct.expressions.functions.arithmetic import MINUS, PLUS
 from xmlpunct.expressions.functions.conditions import AND, AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
 from xmlpunct.expressions.program import can_fail, compiled
 from xmlpunct.frames import Part, any_of
-from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.cuts import cuts, value_at
 from xmlpunct.punctuations.ownership import Ownership
-from xmlpunct.punctuations.pattern import Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.set import PunctuationSet
-from xmlpunct.punctuations.spans import Spans
+from xmlpunct.punctuations.spans import Spans, inside, unbounded
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import INT, Value
+from xmlpunct.types import INT
 
 _COMPARISONS = (EQUAL, LESS, AT_MOST, GREATER, AT_LEAST)
 
@@ -167,33 +163,15 @@ class Box:
         fresh = []
         for span in spans:
             *keys, pattern = span.patterns
-            ends = [self._end(pattern, is_low, strict) for is_low, strict in self._strict.items()]
-            missing = [is_low for is_low in (True, False) if is_low not in self._strict]
-            known = cuts(pattern)[0]
-            whole = cuts(pt.interval(self._type, None, None, False, False))[0]
-            if any(known[not is_low] != whole[not is_low] for is_low in missing):
+            ends = [inside(self._type, pattern, is_low, strict) for is_low, strict in self._strict.items()]
+            free = [is_low for is_low in (True, False) if is_low not in self._strict]
+            if not all(unbounded(self._type, pattern, is_low) for is_low in free):
                 continue  # the box has no bound there
             box = Punctuation(self._schema, [*keys, *ends])
             self._closed.discard([q for q in self._closed.overlapping(box) if covers(box, q)])
             self._closed.add(box)
             fresh.append(box)
         return fresh
-
-    def _end(self, span: Pattern, is_low: bool, strict: bool) -> Pattern:
-        """The bounds of the boxes that a span has: not null, and not beyond its end."""
-        low, high = cuts(span)[0]
-        type_, cut = self._type, low if is_low else high
-        every = pt.interval(type_, None, None, False, False)
-        if cut == cuts(every)[0][not is_low]:
-            return every
-        if type_.discrete:  # what is just outside belongs to no box of a strict bound
-            at = cut[1] - (not is_low) + (strict if not is_low else -strict)
-            if not type_.ordinal(type_.lowest) <= at <= type_.ordinal(type_.highest):
-                return every
-            value, closed = type_.at(at), True
-        else:
-            value, closed = value_at(type_, cut), strict or bool(cut[2]) != is_low
-        return _beyond(type_, value, closed, is_low)
 
     def forget(self, closed: PunctuationBatch) -> None:
         """Forget what is closed for k for which no tuple of this side comes any more; ``closed`` is over k."""
@@ -205,14 +183,6 @@ class Box:
     def mask(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple with its bounds, whether its box is closed."""
         return self._closed.mask(tuples)
-
-
-def _beyond(type_: Any, value: Value, closed: bool, is_low: bool) -> Pattern:
-    return (
-        pt.interval(type_, value, None, closed, False)
-        if is_low
-        else pt.interval(type_, None, value, False, closed)
-    )
 
 
 def _extreme(values: Sequence[pl.Series], greatest: bool) -> pl.Series:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xmlpunct import frames
 from xmlpunct.frames import Snapshot
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.cuts import between
+from xmlpunct.punctuations.cuts import between, cuts, ends, value_at
 from xmlpunct.punctuations.fused import Fused
 from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.joint_cover import JointCover
@@ -16,6 +16,7 @@ from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
+from xmlpunct.types import Type
 
 MANY = 64
 """Of so many overlapping sets of keys at most the spans are united. Giving up loses a promise, never the truth."""
@@ -53,6 +54,10 @@ class Spans:
     def spread(self, ownership: Ownership) -> None:
         """As `JointCover.spread`."""
         self._joint.spread(ownership)
+
+    def place_of(self, name: str) -> int:
+        """Where an attribute of the spans stands in the punctuations that come."""
+        return self._places[self.schema.index(name)]
 
     def opening(self) -> list[Punctuation]:
         """What is closed from the start."""
@@ -114,3 +119,31 @@ class Spans:
 def _united(some: IntervalSet, others: IntervalSet) -> IntervalSet:
     """The values of either."""
     return ~(~some & ~others)
+
+
+def unbounded(type_: Type, span: Pattern, below: bool) -> bool:
+    """Whether nothing lies below, or above, a span."""
+    end = int(not below)
+    return cuts(span)[0][end] == ends(type_)[end]
+
+
+def inside(type_: Type, span: Pattern, is_low: bool, strict: bool) -> Pattern:
+    """The values x, none of them null, for which a span has all that is at least x, or at most x, up to its other end.
+
+    ``strict``: all that is above x, or below it.
+
+    >>> from xmlpunct.types import INT
+    >>> span = pt.interval(INT, 5, 9, True, True)
+    >>> [str(inside(INT, span, is_low, strict)) for is_low in (True, False) for strict in (False, True)]
+    ['[5,)', '[4,)', '(,9]', '(,10]']
+    """
+    cut = cuts(span)[0][int(not is_low)]
+    if unbounded(type_, span, is_low):
+        return pt.interval(type_, None, None, False, False)
+    if type_.discrete:
+        at = cut[1] - strict if is_low else cut[1] - 1 + strict
+        value, closed = type_.at(at), True
+    else:
+        value, closed = value_at(type_, cut), strict or bool(cut[2]) != is_low
+    bounds = (value, None, closed, False) if is_low else (None, value, False, closed)
+    return pt.interval(type_, *bounds)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from xmlpunct.engine.plan import GroupBy, Merge, Node, PartialDupElim, PartialGroupBy, Project, plain
 from xmlpunct.engine.rule_options import EDGE_AGGREGATION, EDGE_DUPELIM, Rules
 from xmlpunct.operators import Aggregate
+from xmlpunct.operators.finality import asked
 
 
 def with_partial_aggregation(root: Node, numbers: Iterator[int], on: Rules) -> Node:
@@ -53,7 +54,11 @@ def _edge(side: Node) -> Node:
 def _aggregated(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) -> Node:
     below, whole = node.input, node.input.schema
     # Joint covers are possible over these alone: only * closes null.
-    kept = [a.name for a in whole if not a.nullable and a.name not in node.keys]
+    joint = [a.name for a in whole if not a.nullable and a.name not in node.keys]
+    extremes = all(
+        a.function in ("MIN", "MAX") for a in node.aggregates
+    )  # of others few streams close a value
+    kept = list(dict.fromkeys((*joint, *(asked(node.aggregates, node.keys) if extremes else ()))))
     parts = []
     for side in sides:
         its = dict(zip(whole.names, side.schema.names, strict=True))
