@@ -19,6 +19,9 @@ HIGH, NULL, COUNT = "$high", "$null", "$count"
 """A box has, for each column, the least value under its own name, the greatest with `HIGH` behind that, and whether
 null is there with `NULL`; and how many rows are in it."""
 
+EVERYTHING = "*"
+"""All parts of a state."""
+
 Outline = dict[str, pl.DataFrame]
 """For each part of a state that holds tuples the boxes around them."""
 

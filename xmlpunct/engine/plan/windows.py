@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
-from xmlpunct.engine.plan.node import EVERYTHING, Choice, Constraint, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.node import Choice, Constraint, Lasting, Node, Unary, attributes
 from xmlpunct.engine.plan.streams import Scan
 from xmlpunct.engine.plan.words import complete
 from xmlpunct.firehose.sources import is_endless
+from xmlpunct.operators.outline import EVERYTHING
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.punctuations.punctuation import Punctuation
 

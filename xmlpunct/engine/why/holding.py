@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from xmlpunct.engine.plan.node import EVERYTHING
 from xmlpunct.frames import Snapshot, grouped
-from xmlpunct.operators.outline import HIGH, NULL, Outline
+from xmlpunct.operators.outline import EVERYTHING, HIGH, NULL, Outline
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.cuts import hull
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
