@@ -20,6 +20,7 @@ README = (ROOT / "README.md").read_text()
 OUTPUT = (ROOT / "docs" / "output.md").read_text()
 PROMISES = (ROOT / "docs" / "promises.md").read_text()
 WINDOWS = (ROOT / "docs" / "windows.md").read_text()
+WHY = (ROOT / "docs" / "why.md").read_text()
 OF_FEEDS = (SAMPLES / "feeds" / "README.md").read_text()
 OF_WINDOWS = (SAMPLES / "windows" / "README.md").read_text()
 TEXTS = [
@@ -27,6 +28,7 @@ TEXTS = [
     (ROOT / "docs", OUTPUT),
     (ROOT / "docs", PROMISES),
     (ROOT / "docs", WINDOWS),
+    (ROOT / "docs", WHY),
     (SAMPLES / "feeds", OF_FEEDS),
     (SAMPLES / "windows", OF_WINDOWS),
 ]
@@ -77,6 +79,22 @@ def test_the_commands_print_what_is_shown(
             out = capfd.readouterr().out.replace(web, WEB)
             assert out.startswith(first)
             assert all(piece in out for piece in rest)
+
+
+@pytest.mark.parametrize("text", [README, WHY], ids=["README", "why"])
+def test_the_session_of_a_cut_feed_is_what_is_shown(
+    text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (session,) = blocks("shell-session", text)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "samples").symlink_to(SAMPLES)
+    cut, *commands = [part.split("\n", 1) for part in session.split("$ ")[1:]]
+    size, source, target = re.fullmatch(r"head -c (\d+) (\S+) > (\S+)", cut[0]).groups()  # type: ignore[union-attr]
+    Path(target).write_bytes(Path(source).read_bytes()[: int(size)])
+    for command, shown in commands:
+        invoke(shlex.split(command)[1:])
+        printed = capfd.readouterr()
+        assert re.sub(r"\d+ s ", "5 s ", printed.out + printed.err) == shown
 
 
 def test_the_sample_is_what_is_shown() -> None:

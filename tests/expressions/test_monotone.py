@@ -310,3 +310,19 @@ def test_state_is_what_has_gaps() -> None:
     for second in range(300):
         give(operator, 0, [(second, 0), Punctuation.of(AB, a=second)])
         assert operator.state.held <= 2
+
+
+@pytest.mark.parametrize("text", ["a / 60", "a * 2 - 7", "-a / 3", "5 - a"])
+@given(data=st.data())
+def test_a_preimage_is_all_that_gives_a_pattern(text: str, data: st.DataObject) -> None:
+    two = {"a / 60": fn.call("/", A, n("60")), "a * 2 - 7": fn.call("-", fn.call("*", A, n("2")), n("7"))}
+    falling = {"-a / 3": fn.call("/", fn.call("-", n("0"), A), n("3")), "5 - a": fn.call("-", n("5"), A)}
+    e = (two | falling)[text]
+    monotone = Monotone.of(e)
+    assert monotone is not None
+    low, width = data.draw(st.integers(-500, 500)), data.draw(st.integers(0, 9))
+    pattern = pt.ordinals(INT, low, low + width)
+    found = monotone.preimage(Attribute("a", INT), pattern)
+    window = list(range(-31000, 31000))
+    giving = {a for a, v in zip(window, values(e, window), strict=True) if pattern.matches(v)}
+    assert {a for a in window if found.matches(a)} == giving or (not giving and found in (pt.WILDCARD, EMPTY))

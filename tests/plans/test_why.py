@@ -19,7 +19,7 @@ from tests.plans.text import Printer
 from tests.strategies import Element, slice_of
 from xmlpunct.engine.plan import Limit, Query, Scan
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.why import Wait, why
+from xmlpunct.engine.why.answer import Wait, why
 from xmlpunct.engine.why.holding import Holding
 from xmlpunct.operators.outline import outline
 from xmlpunct.punctuations.punctuation import Punctuation

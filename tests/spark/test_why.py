@@ -16,7 +16,7 @@ from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.job import Job, Row
 from xmlpunct.engine.spark.source import QueryReader
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.why import why
+from xmlpunct.engine.why.answer import why
 from xmlpunct.engine.why.holding import Holding
 
 UNION = """CREATE STREAM a (hour INT NOT NULL, x INT) WITH (source = '{0}/a.xml', element = 't');

@@ -332,10 +332,13 @@ class Arrangement:
                         break
         return blocked
 
+    def pages(self) -> Iterator[pl.DataFrame]:
+        """All tuples, page by page."""
+        return (page.alive for page in self._pages)
+
     def blocks(self) -> Iterator[pl.DataFrame]:
         """All tuples, in pieces that cost little."""
-        for page in self._pages:
-            frame = page.alive
+        for frame in self.pages():
             for at in range(0, frame.height, BLOCK_ROWS):
                 yield frame[at : at + BLOCK_ROWS]
 

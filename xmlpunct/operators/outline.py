@@ -19,6 +19,9 @@ HIGH, NULL, COUNT = "$high", "$null", "$count"
 """A box has, for each column, the least value under its own name, the greatest with `HIGH` behind that, and whether
 null is there with `NULL`; and how many rows are in it."""
 
+EVERYTHING = "*"
+"""All parts of a state."""
+
 Outline = dict[str, pl.DataFrame]
 """For each part of a state that holds tuples the boxes around them."""
 
@@ -34,7 +37,14 @@ def outline(state: State) -> Outline:
     [('S1', 5, 5, False), ('S2', None, None, True)]
     """
     arrangements = {name: part for name, part in state.parts.items() if isinstance(part, Arrangement)}
-    return {name: boxes(a.frame, columns_of(a)) for name, a in arrangements.items() if a.height}
+    return {name: _of_arrangement(a) for name, a in arrangements.items() if a.height}
+
+
+def _of_arrangement(arrangement: Arrangement) -> pl.DataFrame:
+    columns = columns_of(arrangement)
+    if arrangement.height <= _LOOKED_AT:
+        return boxes(arrangement.frame, columns)
+    return around(pl.concat([around_all(page, columns) for page in arrangement.pages()]), columns)
 
 
 def columns_of(arrangement: Arrangement) -> list[str]:
@@ -50,13 +60,23 @@ def columns_of(arrangement: Arrangement) -> list[str]:
 
 def boxes(tuples: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Boxes around tuples: one for each distinct one, or if these are too many, one for all."""
-    tuples = tuples.select(columns) if columns else tuples.select(pl.lit(0).alias(COUNT))
-    if columns and tuples.height <= _LOOKED_AT:
+    if columns:
         distinct = tuples.group_by(columns, maintain_order=True).agg(pl.len().cast(pl.Int64()).alias(COUNT))
         if distinct.height <= MOST:
-            return distinct.select(*(e for c in columns for e in _of_each(c)), COUNT)
-    whole = [e for c in columns for e in _of_all(c, tuples.schema[c])]
+            return distinct.select(*(e for name in columns for e in _of_each(name)), COUNT)
+    return around_all(tuples, columns)
+
+
+def around_all(tuples: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """One box around tuples."""
+    whole = [e for c in columns for e in _of_all(c, c, pl.col(c).is_null().any(), tuples.schema[c])]
     return tuples.select(*whole, pl.len().cast(pl.Int64()).alias(COUNT))
+
+
+def around(some: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """One box around boxes."""
+    whole = [e for c in columns for e in _of_all(c, c + HIGH, pl.col(c + NULL).any(), some.schema[c])]
+    return some.select(*whole, pl.col(COUNT).sum())
 
 
 def _of_each(name: str) -> list[pl.Expr]:
@@ -64,9 +84,8 @@ def _of_each(name: str) -> list[pl.Expr]:
     return [column, column.alias(name + HIGH), column.is_null().alias(name + NULL)]
 
 
-def _of_all(name: str, type_: pl.DataType) -> list[pl.Expr]:
-    column = pl.col(name)
-    highest = column.max()
+def _of_all(name: str, high: str, null: pl.Expr, type_: pl.DataType) -> list[pl.Expr]:
+    highest = pl.col(high).max()
     if type_ == pl.Float64():  # NaN is the greatest, and polars leaves it out
-        highest = pl.when(column.is_nan().any()).then(float("nan")).otherwise(highest)
-    return [column.min(), highest.alias(name + HIGH), column.is_null().any().alias(name + NULL)]
+        highest = pl.when(pl.col(high).is_nan().any()).then(float("nan")).otherwise(highest)
+    return [pl.col(name).min(), highest.alias(name + HIGH), null.alias(name + NULL)]

@@ -27,7 +27,7 @@ class Commit:
     bytes of the output and of the rejects file up to there. ``closed``: the output is complete; ``ended``: and
     no input is left to be judged; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far,
     ``cursors`` where each feed stands, of which Spark keeps account by itself; ``operators`` and ``output`` are
-    the state of those that run beside it, ``held`` is what `xmlpunct.engine.why.Holding` gave.
+    the state of those that run beside it, ``held`` is what `xmlpunct.engine.why.holding.Holding` gave.
     """
 
     batch: int = -1

@@ -33,9 +33,6 @@ class Lasting(IntEnum):
     FOR_EVER = 2
 
 
-EVERYTHING = "*"
-"""All parts of a state."""
-
 Place = tuple[str, str]
 """A stream and one of its attributes."""
 

@@ -10,12 +10,13 @@ from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.engine.plan.groups import GroupBy
 from xmlpunct.engine.plan.joins import Join, SemiJoin
-from xmlpunct.engine.plan.node import EVERYTHING, Choice, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.node import Choice, Lasting, Node, Unary, attributes
 from xmlpunct.engine.plan.schemes import Fate, Outlook, within
 from xmlpunct.engine.plan.sets import Matched
 from xmlpunct.engine.plan.windows import Declared, ToRelation
 from xmlpunct.engine.plan.words import complete
 from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.outline import EVERYTHING
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.schema import Schema
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
-from xmlpunct.engine.plan.node import EVERYTHING, Choice, Constraint, Lasting, Node, Unary, attributes
+from xmlpunct.engine.plan.node import Choice, Constraint, Lasting, Node, Unary, attributes
 from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest
 from xmlpunct.engine.plan.streams import Scan
 from xmlpunct.engine.plan.words import complete
 from xmlpunct.firehose.sources import is_endless
+from xmlpunct.operators.outline import EVERYTHING
 from xmlpunct.operators.relations.instants import Instants
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import Type

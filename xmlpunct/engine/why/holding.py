@@ -6,14 +6,14 @@ It travels with the statistics, and into the checkpoint, so it is bounded: see `
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from xmlpunct.engine.plan.node import EVERYTHING
 from xmlpunct.frames import Snapshot, grouped
-from xmlpunct.operators.outline import HIGH, NULL, Outline
+from xmlpunct.operators.outline import EVERYTHING, HIGH, NULL, Outline
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.cuts import hull
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
@@ -34,6 +34,8 @@ _SAID, _KEPT, _TOLD, _STARTED = "said", "kept", "told", "started"
 class Holding:
     """What the streams, of these schemas, have said, and what the operators retain, by where they run.
 
+    The run adds to it; any other thread asks a `still` one.
+
     >>> from xmlpunct.operators.outline import boxes
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> holding = Holding({"sensor": s})
@@ -49,6 +51,7 @@ class Holding:
         self.said = {name: Promised(schema, MOST_SAID) for name, schema in (schemas or {}).items()}
         self.told: dict[str, float] = {}
         """When each stream that has said something said its last."""
+        self._lock = threading.RLock()
         self._changes = 0
         self.looked = 0
         """How often anything had changed when somebody last looked at what is retained."""
@@ -58,9 +61,10 @@ class Holding:
 
     def say(self, stream: str, punctuations: Iterable[Punctuation], now: float | None = None) -> None:
         """Remember what a stream says."""
-        self.said[stream].add(punctuations)
-        self.told[stream] = time.time() if now is None else now
-        self._changes += 1
+        with self._lock:
+            self.said[stream].add(punctuations)
+            self.told[stream] = time.time() if now is None else now
+            self._changes += 1
 
     def keep(self, where: str, outlines: Mapping[int, Outline], now: float | None = None) -> None:
         """Put what the operators of one place retain, by their numbers, in the place of what they retained.
@@ -75,8 +79,12 @@ class Holding:
             for part, frame in outline.items()
         }
         dated = {key: _dated(frame, before.get(key), now) for key, frame in fresh.items()}
+        with self._lock:
+            self._replace(before, dated)
+
+    def _replace(self, before: Mapping[str, pl.DataFrame], dated: Mapping[str, pl.DataFrame]) -> None:
         if dated.keys() != before.keys() or any(not f.equals(before[key]) for key, f in dated.items()):
-            self._kept = {key: f for key, f in self._kept.items() if key not in before} | dated
+            self._kept = {key: f for key, f in self._kept.items() if key not in before} | dict(dated)
             self._changes += 1
         self.looked = self._changes
 
@@ -89,6 +97,13 @@ class Holding:
         keys = (key.split("/") for key in self._kept)
         own = [key for key in keys if key[1] == str(number) and part in (key[2], EVERYTHING)]
         return Boxes([self._kept["/".join(key)] for key in own])
+
+    def still(self) -> Holding:
+        """What it holds now, to be looked at while it changes."""
+        with self._lock:
+            copy = Holding({name: said.schema for name, said in self.said.items()})
+            copy.restore(self.snapshot())
+            return copy
 
     def snapshot(self) -> dict[str, pl.DataFrame]:
         """All of it, for a checkpoint."""

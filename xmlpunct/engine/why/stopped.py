@@ -12,7 +12,7 @@ from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sql import plan
-from xmlpunct.engine.why import Wait, why
+from xmlpunct.engine.why.answer import Wait, why
 from xmlpunct.engine.why.holding import Holding
 
 

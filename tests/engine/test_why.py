@@ -1,0 +1,124 @@
+"""What is told of some queries that wait: who has still to say what, since when, and which operator waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from xmlpunct.engine.build import build
+from xmlpunct.engine.plan import Query, Scan
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.why.answer import why
+from xmlpunct.engine.why.holding import Holding
+from xmlpunct.errors import UsageError
+from xmlpunct.operators.outline import outline
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.slice import Slice
+
+STREAMS = """
+CREATE STREAM a (sid STRING, hour INT NOT NULL, ts INT NOT NULL) WITH (source = 'a.xml', element = 't');
+CREATE STREAM b (sid STRING, hour INT NOT NULL, ts INT NOT NULL) WITH (source = 'b.xml', element = 't');
+"""
+
+
+class Waiting:
+    """A query that some elements were given to, at one second each."""
+
+    def __init__(self, select: str) -> None:
+        self.query: Query = plan(STREAMS + select)
+        self.schemas = {scan.stream.name: scan.stream.sent for scan in self.query.root.find(Scan)}
+        self.pipeline = build(self.query.root, list(self.schemas))
+        self.holding, self.now = Holding(self.schemas), 0
+        self.pipeline.open()
+
+    def give(self, name: str, *elements: tuple[object, ...] | str) -> Waiting:
+        schema = self.schemas[name]
+        said = [Punctuation.parse(schema, e) for e in elements if isinstance(e, str)]
+        tuples = schema.frame([e for e in elements if not isinstance(e, str)])
+        self.pipeline.push(list(self.schemas).index(name), Slice(tuples, said))
+        self.now += 1
+        if said:
+            self.holding.say(name, said, self.now)
+        self.holding.keep("", {o.number: outline(o.state) for o in self.pipeline.operators}, self.now)
+        return self
+
+    def why(self, wanted: Mapping[str, str] | None = None, now: float = 10) -> list[str]:
+        return [str(wait) for wait in why(self.query, self.holding.still(), wanted or {}, now=now)]
+
+
+def test_since_when_is_that_of_the_oldest() -> None:
+    waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
+    waiting.give("a", ("S", 17, 0)).give("a", ("S", 18, 0)).give("a", ("S", 17, 1), ("S", 19, 1))
+    assert waiting.why({"hour": "17"}) == ["waits for a: <*, 17, *>, since 9 s (group-by #2)"]
+    assert waiting.why({"hour": "18"}) == ["waits for a: <*, 18, *>, since 8 s (group-by #2)"]
+    assert waiting.why({"hour": "[18,)"}) == ["waits for a: <*, [18,19], *>, since 8 s (group-by #2)"]
+    waiting.give("a", "<*, [17,18], *>")
+    assert waiting.why({"hour": "18"}) == []
+    assert waiting.why() == ["waits for a: <*, 19, *>, since 7 s (group-by #2)"]
+
+
+def test_a_join_waits_for_the_keys_that_it_retains() -> None:
+    waiting = Waiting("SELECT a.hour, COUNT(*) AS n FROM a JOIN b ON a.sid = b.sid GROUP BY a.hour")
+    waiting.give("a", ("S1", 17, 0), ("S2", 17, 0), ("S3", 18, 0)).give("b", ("S1", 0, 0), ("S3", 0, 0))
+    told = [line.partition(", since")[0] for line in waiting.why({"hour": "17"})]
+    assert told == ["waits for a: <*, 17, *>", "waits for b: <{S1,S2}, *, *>"]
+    waiting.give("b", "<S2, *, *>").give("a", "<*, 17, *>")
+    assert waiting.why({"hour": "17"}) == ["waits for b: <S1, *, *>, since 9 s (join #3)"]
+
+
+def test_a_left_tuple_waits_for_the_right_side_alone() -> None:
+    waiting = Waiting("SELECT a.hour, b.ts FROM a LEFT JOIN b ON a.sid = b.sid")
+    waiting.give("a", ("S1", 17, 0), ("S2", 18, 0))
+    assert waiting.why({"hour": "17"}) == ["waits for b: <S1, *, *>, since 9 s (join #3)"]
+    assert waiting.why({"hour": "17", "ts": "5"}) == [], "what has no partner has nulls there"
+
+
+def test_a_computed_value_waits_for_the_range_it_is_computed_from() -> None:
+    waiting = Waiting("SELECT ts / 3600 AS h, COUNT(*) AS n FROM a GROUP BY ts / 3600")
+    waiting.give("a", ("S", 0, 3700)).give("a", "<*, *, (,5000]>")
+    assert [line.partition(", since")[0] for line in waiting.why({"h": "1"})] == [
+        "waits for a: <*, *, [5001,7199]>"
+    ]
+
+
+def test_a_window_waits_for_its_instants() -> None:
+    select = (
+        "SELECT window_start, COUNT(*) AS n FROM TUMBLE(TABLE a, DESCRIPTOR(ts), 10) GROUP BY window_start"
+    )
+    waiting = Waiting(select).give("a", ("S", 0, 12), ("S", 0, 25))
+    assert [line.partition(", since")[0] for line in waiting.why({"window_start": "10"})] == [
+        "waits for a: <*, *, [10,19]>"
+    ]
+
+
+def test_order_waits_for_all_values_up_to_one() -> None:
+    waiting = Waiting("SELECT hour, ts FROM a ORDER BY hour").give("a", ("S", 17, 0), ("S", 18, 0))
+    told = [line.partition(", since")[0] for line in waiting.why({"hour": "18"})]
+    assert told == ["waits for a: <*, (,18], *>"]
+
+
+def test_a_punctuation_may_wait_where_no_result_does() -> None:
+    waiting = Waiting("SELECT hour FROM a UNION ALL SELECT hour FROM b")
+    waiting.give("a", ("S", 17, 0))
+    assert waiting.why({"hour": "17"}) == []
+    waiting.give("a", "<*, 17, *>")
+    assert waiting.why({"hour": "17"}) == ["waits for b: <*, 17, *>, since 8 s (merge #3)"]
+    waiting.give("b", "<*, (,20], *>")
+    assert waiting.why({"hour": "17"}) == []
+
+
+def test_what_many_groups_wait_for_is_a_range() -> None:
+    waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
+    waiting.give("a", *(("S", 2 * hour, 0) for hour in range(5000)))
+    assert waiting.why({"hour": "77"}) == ["waits for a: <*, 77, *>, since 9 s (group-by #2)"]
+    assert waiting.why() == ["waits for a: <*, [0,9998], *>, since 9 s (group-by #2)"]
+    waiting.give("a", ("S", 1, 0))
+    assert waiting.why({"hour": "1"}) == ["waits for a: <*, 1, *>, since 9 s (group-by #2)"]
+
+
+def test_unknown_columns_and_wrong_patterns_are_refused() -> None:
+    waiting = Waiting("SELECT hour, COUNT(*) AS n FROM a GROUP BY hour")
+    for wanted in ({"hur": "17"}, {"hour": "x"}):
+        with pytest.raises(UsageError):
+            waiting.why(wanted)

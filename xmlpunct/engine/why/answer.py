@@ -1,0 +1,115 @@
+"""What results wait for: which punctuation each input has still to say, since when, and for which operator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from xmlpunct.engine.plan import Query, Stream
+from xmlpunct.engine.why.holding import LISTED, Holding
+from xmlpunct.engine.why.tracing import Held, Missing, Tracing
+from xmlpunct.errors import PatternError, UsageError
+from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.firehose.writer import punctuation_xml
+from xmlpunct.punctuations.cuts import hull
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern, enumerate_values, values
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.text import parse_pattern
+from xmlpunct.schema import Schema
+from xmlpunct.types import Type
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What is waited for: a punctuation of a stream, by an operator, for so many seconds."""
+
+    stream: Stream
+    punctuation: Punctuation
+    operator: str
+    seconds: float
+    punct_namespace: str = PUNCT_NAMESPACE
+
+    def __str__(self) -> str:
+        what = f"{self.stream.name}: {self.punctuation}"
+        return f"waits for {what}, since {self.seconds:,.0f} s ({self.operator})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for programs: the punctuation is XML that can be sent."""
+        return {
+            "input": self.stream.name,
+            "operator": self.operator,
+            "since": round(self.seconds, 3),
+            "punctuation": punctuation_xml(self.punctuation, self.stream.element, self.punct_namespace),
+        }
+
+
+def why(
+    query: Query,
+    holding: Holding,
+    wanted: Mapping[str, str],
+    punct_namespace: str = PUNCT_NAMESPACE,
+    now: float | None = None,
+) -> list[Wait]:
+    """What the results of a running or stopped query that match these patterns wait for; nothing if none is held.
+
+    ``wanted`` maps columns of the result to patterns. Where no result is held, a punctuation of the result may be:
+    some streams have said their part of it. Raises `UsageError` for an unknown column or a wrong pattern.
+    """
+    asked = _asked(query.root.schema, wanted)
+    tracing = Tracing(holding)
+    missing = tracing.release(query.root, asked)
+    if not missing:
+        missing = tracing.promise(query.root, asked, Held(_top(query), 0))
+        said = [holding.told.get(m.stream.name, holding.started) for m in missing if m.punctuation is None]
+        held = Held(_top(query), min(said, default=0.0))
+        missing = [Missing(m.stream, m.punctuation, held) for m in missing if said]
+    return _by_stream(missing, time.time() if now is None else now, punct_namespace)
+
+
+def _by_stream(missing: list[Missing], now: float, punct_namespace: str) -> list[Wait]:
+    """One answer for each stream: a punctuation that covers all that is missing of it."""
+    by_stream: dict[str, list[tuple[Missing, Punctuation]]] = {}
+    for m in missing:
+        if m.punctuation is not None:
+            by_stream.setdefault(m.stream.name, []).append((m, m.punctuation))
+    waits = []
+    for found in by_stream.values():
+        stream, oldest = found[0][0].stream, min((m.held for m, _ in found), key=lambda held: held.since)
+        patterns = [
+            _covering(a.type, [p.patterns[i] for _, p in found]) for i, a in enumerate(found[0][1].schema)
+        ]
+        p = Punctuation(found[0][1].schema, patterns)
+        waits.append(Wait(stream, p, oldest.operator, max(now - oldest.since, 0.0), punct_namespace))
+    return waits
+
+
+def _covering(type_: Type, patterns: list[Pattern]) -> Pattern:
+    """All that several patterns describe, and what is between if they cannot be listed."""
+    if len(set(patterns)) == 1:
+        return patterns[0]
+    listed = [enumerate_values(p, LISTED) for p in patterns]
+    if any(members is None for members in listed):
+        return hull(type_, patterns)
+    return values(type_, [v for members in listed for v in members or ()])
+
+
+def _asked(schema: Schema, wanted: Mapping[str, str]) -> Punctuation:
+    patterns: list[Pattern] = [WILDCARD] * len(schema)
+    for name, text in wanted.items():
+        if name not in schema:
+            raise UsageError(f"the result has no column {name}: it has {', '.join(schema.names)}")
+        try:
+            patterns[schema.index(name)] = parse_pattern(schema[name].type, text, name)
+        except PatternError as error:
+            raise UsageError(str(error)) from None
+    return Punctuation(schema, patterns)
+
+
+def _top(query: Query) -> str:
+    """The operator that the result comes from: the last one that retains anything."""
+    node = query.root
+    while node.partition_choices() is None and node.inputs:
+        node = node.inputs[0]
+    return f"{node.name} #{node.number}"
