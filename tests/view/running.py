@@ -37,6 +37,7 @@ def view_of_a_run() -> Iterator[tuple[View, RunStats]]:
             assert parsed is not None
             run._count(a, parsed)
             run._push(a, parsed.slices)
+        run.look()
         stats.idle = [Idle("b", 2.5, 2)]
         view.show(stats)
         yield view, stats

@@ -15,11 +15,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.view.running import view_of_a_run
+from tests.view.running import SQL, view_of_a_run
+from xmlpunct.engine.inputs.said import Sayings
+from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.view.server import ViewServer, read_address
+from xmlpunct.engine.view.talk import Talk
 from xmlpunct.engine.view.view import View
 from xmlpunct.errors import UsageError
+from xmlpunct.firehose import PUNCT_NAMESPACE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIETLY = [
@@ -39,8 +43,10 @@ Served = tuple[View, RunStats, str]
 
 @pytest.fixture
 def served() -> Iterator[Served]:
-    with view_of_a_run() as (view, stats), ViewServer(view, ("127.0.0.1", 0)) as server:
-        yield view, stats, server.url
+    with view_of_a_run() as (view, stats):
+        talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE)
+        with ViewServer(view, ("127.0.0.1", 0), talk) as server:
+            yield view, stats, server.url
 
 
 def ask(url: str, path: str, method: str = "GET", **headers: str) -> tuple[int, str, bytes]:
@@ -60,7 +66,7 @@ def test_pages(served: Served) -> None:
     assert b'xmlpunct_input_tuples_total{input="a"} 2.0' in ask(url, "/metrics")[2]
     assert ask(url, "/nothing")[0] == 404
     assert ask(url, "/", "HEAD") == (200, kind, b"")
-    assert ask(url, "/state", "POST")[0] in (404, 405, 501)
+    assert ask(url, "/state", "POST", **{"Content-Type": "application/json"})[0] == 404
 
 
 def test_health(served: Served) -> None:
@@ -94,6 +100,44 @@ def test_who_looks_sees_the_end() -> None:
             view.finish(stats, "stopped")
         with closing(connection):
             assert b'"state": "stopped"' in answer.read()
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+def test_why(served: Served) -> None:
+    url = served[2]
+    status, _, answer = ask(url, "/why?hour=1")
+    (wait,) = json.loads(answer)
+    assert (status, wait["input"], wait["operator"]) == (200, "b", "group-by #4")
+    assert "<hour>1</hour>" in wait["punctuation"]
+    assert json.loads(ask(url, "/why?hour=7")[2]) == []
+    assert ask(url, "/why?day=7")[::2] == (400, b"the result has no column day: it has hour, top\n")
+
+
+def test_say(served: Served) -> None:
+    _, stats, url = served
+    talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, Sayings())
+    said = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
+    assert post(url, said)[0] == 403  # it was not allowed
+    with ViewServer(served[0], ("127.0.0.1", 0), talk) as server:
+        assert post(server.url, said)[0] == 200
+        assert talk.sayings is not None
+        assert talk.sayings.take() == (1, ["1", "*"])
+        assert post(server.url, '{"input": "c", "punctuation": {}}')[2].startswith(
+            b"the query reads no stream c"
+        )
+        assert post(server.url, "nonsense")[0] == 400
+        assert post(server.url, said, Origin="http://evil.example")[0] == 403
+        assert post(server.url, said, **{"Content-Type": "text/plain"})[0] == 403
+        assert post(server.url, said, Origin=server.url.rstrip("/"))[0] == 200
+
+
+def post(url: str, body: str, **headers: str) -> tuple[int, str, bytes]:
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)) as connection:
+        connection.request("POST", "/say", body, {**JSON, **headers})
+        answer = connection.getresponse()
+        return answer.status, answer.headers["Content-Type"], answer.read()
 
 
 def test_a_question_is_answered_by_the_run(served: Served) -> None:

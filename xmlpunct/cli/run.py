@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from xmlpunct.cli.live import Live
 from xmlpunct.cli.options import (
     format_option,
     namespace_option,
@@ -21,13 +21,10 @@ from xmlpunct.cli.options import (
     rule_option,
     sql_option,
 )
-from xmlpunct.cli.progress import Progress
 from xmlpunct.cli.terminal import PLACE, TEXT, say
 from xmlpunct.engine.options import RunOptions, XmlForm, parse_size, parse_time
-from xmlpunct.engine.plan import Query
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
-from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import StrictError, UsageError
@@ -93,6 +90,9 @@ from xmlpunct.firehose.outline import read_namespaces
     help="Serve a live page of the run there, and /metrics and /healthz (port 0: any).",
 )
 @click.option(
+    "--allow-say", is_flag=True, help="Let `xmlpunct say` and the live page say punctuations to it."
+)
+@click.option(
     "--partial",
     metavar="TIME",
     help="Every 10s, say, write what the query would still answer if all inputs ended now, marked as provisional.",
@@ -122,6 +122,7 @@ def run_command(
     stats: str | None,
     watch: bool,
     http: str | None,
+    allow_say: bool,
     partial: str | None,
     strict: bool,
     safe: bool,
@@ -158,24 +159,20 @@ def run_command(
         partial=None if partial is None else parse_time(partial),
     )
     refuse_overlaps(planned, options)
-    if watch and output is None and sys.stdout.isatty():
-        raise UsageError("--watch needs the terminal for itself: write the results to a file, with -o")
-    counted, stop, told = (
-        RunStats(engine, watched=watch or http is not None or partial is not None),
-        Stop(),
-        True,
-    )
-    with asked_by_signals(stop), shown(planned, options, counted, watch, http) as show:
+    live = Live(watch, http, allow_say)
+    live.check(options)
+    counted, stop, told = RunStats(engine, watched=live.wanted or partial is not None), Stop(), True
+    with asked_by_signals(stop), live.shown(planned, options, counted) as show:
         try:
             if engine == "local":
                 from xmlpunct.engine.local.run import run as run_local
 
                 with undisturbed():
-                    run_local(planned, options, counted, show, stop)
+                    run_local(planned, options, counted, show, stop, live.sayings)
             else:
                 from xmlpunct.engine.spark import run as run_spark
 
-                run_spark(planned, options, counted, show)
+                run_spark(planned, options, counted, show, sayings=live.sayings)
         except KeyboardInterrupt:
             report_stop(counted, checkpoint)
             raise
@@ -234,39 +231,6 @@ def asked_by_signals(stop: Stop) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def shown(
-    query: Query, options: RunOptions, stats: RunStats, watch: bool, http: str | None
-) -> Iterator[Callable[[RunStats], None]]:
-    """Show a run while it lives: as a line of progress, or as was asked for. Raises `UsageError`."""
-    if not watch and http is None:
-        with Progress() as progress:
-            yield progress.show
-        return
-    from xmlpunct.cli.watch import Watch
-    from xmlpunct.engine.view.server import ViewServer, read_address
-    from xmlpunct.engine.view.view import View
-
-    view = View(with_guards(query) if options.guarded else query, stats.engine)
-    with ExitStack() as opened:
-        if http is not None:
-            server = opened.enter_context(ViewServer(view, read_address(http)))
-            say(f"live view: {server.url}")
-        watcher: Watch | Progress = Watch(view) if watch else Progress()
-        opened.enter_context(watcher)
-
-        def show(stats: RunStats) -> None:
-            if view.show(stats):
-                watcher.show(stats)
-
-        try:
-            yield show
-        except BaseException as error:
-            view.finish(stats, "stopped" if isinstance(error, KeyboardInterrupt) else "failed")
-            raise
-        view.finish(stats, "ended")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,7 +19,8 @@ RATE_SECONDS = 5.0
 class Box:
     """An operator of the plan: what it did and retains, the numbers of those it reads from, and what waits for each.
 
-    ``stream`` is the declared stream that it reads, if it is a scan. ``rate`` is in tuples a second, of those it gave.
+    ``stream`` is the declared stream that it reads, if it is a scan; ``part`` the part of its state with what waits.
+    ``rate`` is in tuples a second, of those it gave.
     """
 
     id: int
@@ -27,6 +28,7 @@ class Box:
     what: str
     inputs: tuple[int, ...] = ()
     stream: str | None = None
+    part: str = ""
     tuples_in: int = 0
     tuples_out: int = 0
     punctuations_in: int = 0
@@ -91,7 +93,7 @@ def plan_of(query: Query) -> tuple[Box, ...]:
     for node in query.root.walk():
         stream = node.stream.declared if isinstance(node, Scan) else None
         below = tuple(other.number for other in node.inputs)
-        boxes.append(Box(node.number, node.name, node.parameters, below, stream))
+        boxes.append(Box(node.number, node.name, node.parameters, below, stream, node.waiting))
     return tuple(boxes)
 
 
@@ -132,7 +134,7 @@ def moment_of(plan: tuple[Box, ...], stats: RunStats, state: str, rates: Rates) 
         state,
         stats.engine,
         round(now - stats.started, 3),
-        tuple(_box(box, counters.get(box.id, idle), waits.get(box.id, ()), rates) for box in plan),
+        tuple(_box(box, counters.get(box.id, idle), _waits(box, stats, waits), rates) for box in plan),
         tuple(
             InputMoment(
                 name,
@@ -167,20 +169,28 @@ def _counts(stats: RunStats) -> dict[object, int]:
     return counts
 
 
-def _box(plain: Box, counted: OperatorStats, waits: Any, rates: Rates) -> Box:
+def _waits(box: Box, stats: RunStats, waits: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+    """How much waits for each input: if there is one only, all that the operator has not released."""
+    if box.part and len(box.inputs) == 1:
+        return (stats.holding.kept(box.id, box.part).count,)
+    return tuple(waits.get(box.id, ()))
+
+
+def _box(plain: Box, counted: OperatorStats, waits: tuple[int, ...], rates: Rates) -> Box:
     return Box(
         plain.id,
         plain.name,
         plain.what,
         plain.inputs,
         plain.stream,
+        plain.part,
         counted.tuples_in,
         counted.tuples_out,
         counted.punctuations_in,
         counted.punctuations_out,
         counted.state_rows,
         counted.held_punctuations,
-        tuple(waits),
+        waits,
         rates[plain.id],
     )
 

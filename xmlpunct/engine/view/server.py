@@ -5,12 +5,14 @@
 ``/events``         each new moment, as server-sent events
 ``/state``          the latest moment, as JSON
 ``/metrics``        the same numbers for Prometheus
+``/why?hour=17``    what the results that match wait for, as JSON
+``/say``            POST: say a punctuation in a stream's place, ``{"input": ..., "punctuation": ...}``
 ``/partial``        what the query would still answer if all inputs ended now, as JSON
 ``/healthz``        200 while the run goes on or has ended well, 503 once it has failed
 ==================  =====================================================================
 
-Nothing can be changed from here. Browsers are asked by a Host header whom they mean: a page of somebody else's, whose
-name was made to lead here, gets nothing.
+Nothing can be changed from here but by ``/say``, which a run has to allow. Browsers are asked by a Host header whom
+they mean: a page of somebody else's, whose name was made to lead here, gets nothing.
 """
 
 from __future__ import annotations
@@ -26,13 +28,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from types import TracebackType
 from typing import Any
+from urllib.parse import parse_qsl
 
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.view.drawing import draw
 from xmlpunct.engine.view.moment import Moment, waiting
+from xmlpunct.engine.view.talk import Talk
 from xmlpunct.engine.view.view import View
 from xmlpunct.errors import UsageError, XmlPunctError
 
+MOST_SAID = 2**20
+"""So many bytes a punctuation may take that is said."""
 MOST_SHOWN = 1000
 """So many tuples of a provisional answer the page is sent."""
 LOOPBACK = "127.0.0.1"
@@ -71,10 +77,12 @@ def _partial_of(stats: RunStats) -> dict[str, Any]:
 class ViewServer:
     """Serves a view from when it is made until it is closed. Raises `UsageError` where it cannot listen."""
 
-    def __init__(self, view: View, address: tuple[str, int]) -> None:
+    def __init__(self, view: View, address: tuple[str, int], talk: Talk | None = None) -> None:
         self._over = threading.Event()
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        handler = type("Handler", (_Handler,), {"view": view, "over": self._over, "host": address[0]})
+        handler = type(
+            "Handler", (_Handler,), {"view": view, "over": self._over, "host": address[0], "talk": talk}
+        )
         server = type("Server", (_Server,), {"address_family": family})
         try:
             self._server = server(address, handler)
@@ -136,6 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
     view: View
     over: threading.Event
     host: str
+    talk: Talk | None
     timeout = 30
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "xmlpunct", ""
@@ -152,12 +161,23 @@ class _Handler(BaseHTTPRequestHandler):
             "/metrics": self._metrics,
             "/healthz": self._health,
             "/partial": self._partial,
+            "/why": self._why,
         }
         if path in pages:
             with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
                 pages[path]()
         else:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"nothing is here\n")
+
+    def do_POST(self) -> None:
+        if not (self._is_meant() and self._is_ours()):
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain", b"other pages cannot say anything here\n")
+        elif self.path != "/say":
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"nothing is here\n")
+        elif self.talk is None or not self.talk.may_say:
+            self._told(HTTPStatus.FORBIDDEN, "the run does not allow that: start it with --allow-say")
+        else:
+            self._say(self.talk)
 
     do_HEAD = do_GET  # noqa: N815 - the base class's name
 
@@ -171,6 +191,36 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(ValueError):
             return bool(ipaddress.ip_address(name))
         return False
+
+    def _is_ours(self) -> bool:
+        """Whether a request to change something comes from our page, or from no page."""
+        origin = self.headers.get("Origin")
+        of_page = origin is None or origin.partition("://")[2] == self.headers.get("Host")
+        return of_page and self.headers.get("Content-Type", "").partition(";")[0] == "application/json"
+
+    def _say(self, talk: Talk) -> None:
+        try:
+            asked = json.loads(self.rfile.read(min(int(self.headers.get("Content-Length", 0)), MOST_SAID)))
+            talk.say(asked["input"], asked["punctuation"])
+        except XmlPunctError as error:
+            self._told(HTTPStatus.BAD_REQUEST, str(error))
+        except (ValueError, TypeError, KeyError):
+            self._told(HTTPStatus.BAD_REQUEST, 'send {"input": NAME, "punctuation": PATTERNS}')
+        else:
+            self._json(HTTPStatus.OK, {"said": True})
+
+    def _why(self) -> None:
+        if self.talk is None:
+            self._told(HTTPStatus.NOT_FOUND, "nothing is here")
+            return
+        wanted = dict(parse_qsl(self.path.partition("?")[2], keep_blank_values=True))
+        try:
+            self._json(HTTPStatus.OK, self.talk.why(wanted))
+        except XmlPunctError as error:
+            self._told(HTTPStatus.BAD_REQUEST, str(error))
+
+    def _told(self, status: HTTPStatus, text: str) -> None:
+        self._answer(status, "text/plain; charset=utf-8", f"{text}\n".encode())
 
     def _page(self) -> None:
         page = files("xmlpunct.engine.view").joinpath("page.html").read_bytes()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import polars as pl
 
 from xmlpunct.frames import Snapshot, grouped
-from xmlpunct.operators.outline import EVERYTHING, HIGH, NULL, Outline
+from xmlpunct.operators.outline import COUNT, EVERYTHING, HIGH, NULL, Outline
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.cuts import hull
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
@@ -138,6 +138,11 @@ class Boxes:
 
     def __bool__(self) -> bool:
         return bool(self._frames)
+
+    @property
+    def count(self) -> int:
+        """How many tuples are in them."""
+        return sum(int(frame[COUNT].sum()) for frame in self._frames)
 
     @property
     def since(self) -> float:

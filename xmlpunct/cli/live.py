@@ -1,0 +1,79 @@
+"""How a run is shown while it lives: a line of progress, a frame on the terminal, a page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from xmlpunct.cli.progress import Progress
+from xmlpunct.cli.terminal import say
+from xmlpunct.engine.inputs.said import Sayings
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Live:
+    """What was asked for: ``--watch``, ``--http`` and ``--allow-say``."""
+
+    watch: bool = False
+    http: str | None = None
+    allow_say: bool = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether more is to be shown than a line of progress."""
+        return self.watch or self.http is not None
+
+    @cached_property
+    def sayings(self) -> Sayings | None:
+        """What is said to the run, if that is allowed."""
+        return Sayings() if self.allow_say else None
+
+    def check(self, options: RunOptions) -> None:
+        """Raises `UsageError` for what does not go together."""
+        if self.watch and options.output is None and sys.stdout.isatty():
+            raise UsageError("--watch needs the terminal for itself: write the results to a file, with -o")
+        if self.allow_say and self.http is None:
+            raise UsageError("--allow-say lets the live view take what is said: add --http HOST:PORT")
+
+    @contextmanager
+    def shown(
+        self, query: Query, options: RunOptions, stats: RunStats
+    ) -> Iterator[Callable[[RunStats], None]]:
+        """Show a run; gives what it is to call for every slice. Raises `UsageError`."""
+        if not self.wanted:
+            with Progress() as progress:
+                yield progress.show
+            return
+        from xmlpunct.cli.watch import Watch
+        from xmlpunct.engine.view.server import ViewServer, read_address
+        from xmlpunct.engine.view.talk import Talk
+        from xmlpunct.engine.view.view import View
+
+        query = with_guards(query) if options.guarded else query
+        view = View(query, stats.engine)
+        with ExitStack() as opened:
+            if self.http is not None:
+                talk = Talk(query, stats, options.punct_namespace, self.sayings)
+                server = opened.enter_context(ViewServer(view, read_address(self.http), talk))
+                say(f"live view: {server.url}")
+            watcher: Watch | Progress = Watch(view) if self.watch else Progress()
+            opened.enter_context(watcher)
+
+            def show(stats: RunStats) -> None:
+                if view.show(stats):
+                    watcher.show(stats)
+
+            try:
+                yield show
+            except BaseException as error:
+                view.finish(stats, "stopped" if isinstance(error, KeyboardInterrupt) else "failed")
+                raise
+            view.finish(stats, "ended")

@@ -1,0 +1,40 @@
+"""What a run can be asked, and told, while it lives: what results wait for, and a punctuation in a stream's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from xmlpunct.engine.inputs.said import Sayings, read_said
+from xmlpunct.engine.plan import Query
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.why.answer import why
+from xmlpunct.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Talk:
+    """Talk with the run of a query, whose numbers are ``stats``. It can be told something if it has ``sayings``."""
+
+    query: Query
+    stats: RunStats
+    punct_namespace: str
+    sayings: Sayings | None = None
+
+    @property
+    def may_say(self) -> bool:
+        """Whether the run takes what is said to it."""
+        return self.sayings is not None
+
+    def why(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+        """What the results wait for that match patterns, by column. Raises `UsageError`."""
+        if self.stats.gauges is None:
+            raise UsageError("the run has not begun")
+        found = why(self.query, self.stats.holding.still(), wanted, self.punct_namespace)
+        return [wait.as_dict() for wait in found]
+
+    def say(self, stream: str, punctuation: str | Mapping[str, str]) -> None:
+        """Say a punctuation of a stream. Raises `UsageError`, or another `XmlPunctError`, for what is none."""
+        assert self.sayings is not None
+        self.sayings.put(*read_said(self.query, stream, punctuation, self.punct_namespace))
