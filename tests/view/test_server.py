@@ -35,7 +35,7 @@ QUIETLY = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--window-size=1300,620",
+    "--window-size=1300,860",
 ]
 
 Served = tuple[View, RunStats, str]
