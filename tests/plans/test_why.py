@@ -13,6 +13,7 @@ from tests.oracle.values import Row, bag
 from tests.plans.engines import Local, engine
 from tests.plans.feeds import DDL, NAMES, STREAMS, cuts, feed
 from tests.plans.random_plans import Grower
+from tests.plans.sharded import Sharded
 from tests.plans.test_relations import Planned
 from tests.plans.text import Printer
 from tests.strategies import Element, slice_of
@@ -57,6 +58,7 @@ class Stopped:
             list(self.running.push(port, given))
             if self.names[port] in self.holding.said:
                 self.holding.say(self.names[port], given.punctuations)
+        assert isinstance(self.running, Local | Sharded)
         parts = [self.running.pipeline] if isinstance(self.running, Local) else self.running.pipelines
         for where, pipeline in enumerate(parts):
             self.holding.keep(str(where), {o.number: outline(o.state) for o in pipeline.operators})
