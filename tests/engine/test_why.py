@@ -67,6 +67,25 @@ def test_a_join_waits_for_the_keys_that_it_retains() -> None:
     assert waiting.why({"hour": "17"}) == ["waits for b: <S1, *, *>, since 9 s (join #3)"]
 
 
+def test_of_many_joins_each_question_is_asked_once() -> None:
+    """There are two ways down from each, which are a thousand million in all."""
+    names = [f"s{i}" for i in range(30)]
+    streams = [
+        f"CREATE STREAM {s} (k INT NOT NULL, v INT) WITH (source = 'x.xml', element = 't');" for s in names
+    ]
+    joins = [f"JOIN {name} ON {name}.k = s0.k" for name in names[1:]]
+    query = plan("".join(streams) + f"SELECT s0.k, COUNT(*) AS n FROM s0 {' '.join(joins)} GROUP BY s0.k")
+    schemas = {stream.name: stream.sent for stream in query.streams}
+    pipeline, holding = build(query.root, names), Holding(schemas)
+    pipeline.open()
+    for port, name in enumerate(names):
+        pipeline.push(port, Slice(schemas[name].frame([(1, 0), (2, 0)])))
+    holding.keep("", {o.number: outline(o.state) for o in pipeline.operators})
+    assert [str(wait).partition(", since")[0] for wait in why(query, holding, {"k": "1"})] == [
+        f"waits for {name}: <1, *>" for name in names
+    ]
+
+
 def test_a_left_tuple_waits_for_the_right_side_alone() -> None:
     waiting = Waiting("SELECT a.hour, b.ts FROM a LEFT JOIN b ON a.sid = b.sid")
     waiting.give("a", ("S1", 17, 0), ("S2", 18, 0))

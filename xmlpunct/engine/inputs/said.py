@@ -84,7 +84,7 @@ class Sayings:
 
     def __init__(self) -> None:
         self.bell = threading.Condition()
-        """Rung when something is said. A run may put its own in its place, before anything is."""
+        """Rung when something is said; the run waits for it with all else that it waits for."""
         self._waiting: deque[Plain] = deque()
 
     def __bool__(self) -> bool:

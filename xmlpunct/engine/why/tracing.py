@@ -52,15 +52,30 @@ class Missing:
 
 
 class Tracing:
-    """Asks a plan, of which ``holding`` says what was said to it and what it retains."""
+    """Asks a plan, of which ``holding`` says what was said to it and what it retains.
+
+    Each question is asked once: there are two ways down from a join, and from that below it two more.
+    """
 
     def __init__(self, holding: Holding) -> None:
         self._holding = holding
+        self._known: dict[tuple[int, Punctuation, Held | None], list[Missing]] = {}
 
     def release(self, node: Node, wanted: Punctuation) -> list[Missing]:
         """What is missing until the retained results of a node, and of all below it, that match are out."""
-        if wanted.is_empty:
-            return []
+        key = node.number, wanted, None
+        if key not in self._known:
+            self._known[key] = [] if wanted.is_empty else self._release(node, wanted)
+        return self._known[key]
+
+    def promise(self, node: Node, wanted: Punctuation, held: Held) -> list[Missing]:
+        """What is missing until a node promises ``wanted``, for what is held above it, and what is not any more."""
+        key = node.number, wanted, held
+        if key not in self._known:
+            self._known[key] = [] if wanted.is_empty else self._promise(node, wanted, held)
+        return self._known[key]
+
+    def _release(self, node: Node, wanted: Punctuation) -> list[Missing]:
         asks = node.asks(wanted)
         below = [self.release(child, ask) for child, ask in zip(node.inputs, asks, strict=True)]
         if isinstance(node, TwoSided) and not is_changing(node):
@@ -76,10 +91,7 @@ class Tracing:
             first = self._held(node, kept)
         return [] if first is None else _still(self._of_all(node, asks, first))
 
-    def promise(self, node: Node, wanted: Punctuation, held: Held) -> list[Missing]:
-        """What is missing until a node promises ``wanted``, for what is held above it, and what is not any more."""
-        if wanted.is_empty:
-            return []
+    def _promise(self, node: Node, wanted: Punctuation, held: Held) -> list[Missing]:
         if isinstance(node, Scan):
             stream, origins = node.stream, dict(zip(node.columns, node.names, strict=True))
             names = [origins.get(name) for name in stream.sent.names]
