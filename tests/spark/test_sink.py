@@ -161,7 +161,7 @@ def test_the_end_needs_every_shard(tmp_path: Path, warehouse: Warehouse) -> None
     bench = Bench(tmp_path, job_of(warehouse.hottest(), tmp_path))
     sink = bench.sink()
     state = {"id": 4, "operator": "group-by", "tuples_in": 2, "tuples_out": 1, "punctuations_in": 0}
-    state |= {"punctuations_out": 0, "state_rows": 3, "held_punctuations": 0, "forgotten": 0}
+    state |= {"punctuations_out": 0, "state_rows": 3, "held_punctuations": 0, "forgotten": 0, "waits": [0]}
     both = [Row(0, 1, OPERATORS, shard, json.dumps([state]).encode()) for shard in (0, 1)]
     sink.take([bench.result(0, 3, end=True), *both], 0)
     assert not sink.done.is_set()
