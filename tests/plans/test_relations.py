@@ -50,3 +50,9 @@ def test_plans_are_sharded_by_several_columns_and_by_doubles() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_queries_that_once_failed(name: str, seed: int) -> None:
     assert Planned(Case(seed, query=ONCE_FAILED[name])).judge() is None
+
+
+@pytest.mark.parametrize("seed", [700055])
+def test_seeds_that_once_failed(seed: int) -> None:
+    """700055: what is said of partition values one by one, and a column drops (`tests.plans.test_shards`)."""
+    assert Planned(Case(seed)).judge() is None
