@@ -108,3 +108,17 @@ def test_an_attribute_may_be_a_partition_key_twice() -> None:
         sum(len(list(enumerate_values(p.patterns[0]) or ())) for s in routed.values() for p in s.punctuations)
         == 7
     )
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [("k INT", False), ("k INT NOT NULL", False), ("k INT CHECK (k BETWEEN 0 AND 5)", True)],
+)
+def test_every_shard_hears_all_punctuations_where_they_may_add_up(column: str, expected: bool) -> None:
+    """Ids that nobody can name one by one never close together: each goes to its shard alone."""
+    query = plan(
+        f"CREATE STREAM a ({column}, v INT) WITH (source = 'a'); CREATE STREAM b (k INT) WITH (source = 'b');"
+        "SELECT v FROM a JOIN b ON a.k = b.k"
+    )
+    (fragment,) = cut(query.root, [s.name for s in query.streams]).fragments
+    assert {feed.whole for feed in fragment.feeds} == {expected}

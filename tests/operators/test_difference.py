@@ -7,6 +7,7 @@ from xmlpunct.operators import Difference
 from xmlpunct.schema import Schema
 
 X = Schema.parse("x INT")
+DIGIT = Schema.parse("y INT NOT NULL CHECK (y BETWEEN 0 AND 3)")
 
 
 def test_table() -> None:
@@ -34,3 +35,23 @@ def test_a_duplicate_after_a_purge_is_not_given_again() -> None:
 
 def test_only_left_punctuations_count_by_themselves() -> None:
     check_table(Difference(X, X), "2: P(5) ->\n 1: P([5,6]) -> P(5); P([5,6])")
+
+
+def test_a_right_input_that_has_closed_its_domain_has_closed_null_and_what_is_outside() -> None:
+    operator = Difference(X, DIGIT)
+    check_table(
+        operator,
+        """
+        1: null; 1; 3; 7        ->
+        2: 3; P([0,1])          -> 1
+        2: P({2,3})             -> null; 7
+        1: null; 2; 8           -> 2; 8
+        """,
+    )
+    assert [len(stored) for stored in operator.stored] == [0, 1]
+
+
+def test_a_left_input_that_has_closed_its_domain_has_closed_all() -> None:
+    operator = Difference(DIGIT, X)
+    check_table(operator, "2: null; 2; 7 -> \n 1: P([0,1]) -> P([0,1]) \n 1: P({2,3}) -> P([2,3]); P(*)")
+    assert operator.state.rows == 0

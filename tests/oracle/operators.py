@@ -161,9 +161,14 @@ def has_closed(ps: Sequence[Punctuation], u: Row, conceivable: Sequence[Row]) ->
     """Whether an input has promised ``u``, or all that it can have in the place of values that it never has."""
     if set_match(u, ps):
         return True
+    instead = in_place_of(u, conceivable)
+    return u not in instead and bool(conceivable) and all(set_match(r, ps) for r in instead)
+
+
+def in_place_of(u: Row, conceivable: Sequence[Row]) -> list[Row]:
+    """The tuples that an input can have with the values of ``u``, and any in the place of those that it never has."""
     never = {i for i, v in enumerate(u) if all(same(r[i]) != same(v) for r in conceivable)}
-    alike = [r for r in conceivable if all(same(r[i]) == same(v) for i, v in enumerate(u) if i not in never)]
-    return bool(conceivable and never) and all(set_match(r, ps) for r in alike)
+    return [r for r in conceivable if all(same(r[i]) == same(v) for i, v in enumerate(u) if i not in never)]
 
 
 def union() -> Oracle:

@@ -1,9 +1,15 @@
-"""The cumulative invariants of intersect and difference: Tables 2 to 4, then dupelim. Nulls are equal here."""
+"""The cumulative invariants of intersect and difference: Tables 2 to 4, then dupelim. Nulls are equal here.
+
+What Table 4 asks of an input's punctuations is asked of what they close: of values that the input never has, too, once
+it has closed all that it can have in their place (`has_closed`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.oracle import relational
-from tests.oracle.operators import Oracle, Port, Ports, Promise, match, set_match
+from tests.oracle.operators import Oracle, Port, Ports, Promise, has_closed, in_place_of, match
 from tests.oracle.relational import among, distinct
 from tests.oracle.values import Row
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -14,40 +20,63 @@ def free(port: Port, retained: list[Row]) -> list[Punctuation]:
     return [p for p in port.ps if not any(match(t, p) for t in retained)]
 
 
-def _oracle(difference: bool) -> Oracle:
+def _oracle(difference: bool, conceivable: Sequence[Sequence[Row]]) -> Oracle:
+    rows = conceivable or ((), ())
+    alone = (0,) if difference else (0, 1)
+
+    def has(ports: Ports, side: int, u: Row) -> bool:
+        return has_closed(ports[side].ps, u, rows[side])
+
     def cpass(ports: Ports) -> list[Row]:
         if not difference:
             return relational.intersect(ports[0].ts, ports[1].ts)
-        return [t for t in relational.difference(ports[0].ts, ports[1].ts) if set_match(t, ports[1].ps)]
+        return [t for t in relational.difference(ports[0].ts, ports[1].ts) if has(ports, 1, t)]
 
     def stored(ports: Ports) -> list[list[Row]]:
         """Table 4."""
         ts1, ts2 = (distinct(port.ts) for port in ports)
         return [
-            [t for t in ts1 if not set_match(t, ports[1].ps) and not (difference and among(t, ports[1].ts))],
-            [t for t in ts2 if not set_match(t, ports[0].ps)],
+            [t for t in ts1 if not has(ports, 1, t) and not (difference and among(t, ports[1].ts))],
+            [t for t in ts2 if not has(ports, 0, t)],
         ]
 
-    def cprop(ports: Ports) -> Promise:
+    def both(ports: Ports, u: Row) -> bool:
+        return all(has(ports, side, u) for side in (0, 1))
+
+    def owes(ports: Ports) -> Promise:
         retained = stored(ports)
-        alone = free(ports[0], retained[0])
-        if not difference:
-            alone += free(ports[1], retained[1])
-        return lambda u: all(set_match(u, port.ps) for port in ports) or set_match(u, alone)
+        freed = {side: free(ports[side], retained[side]) for side in alone}
+        return lambda u: both(ports, u) or any(has_closed(ps, u, rows[side]) for side, ps in freed.items())
+
+    def cprop(ports: Ports) -> Promise:
+        """What is owed; where the inputs differ, also what an input closes jointly and stands for no retained tuple."""
+        retained, owed = stored(ports), owes(ports)
+
+        def stands_alone(side: int, u: Row) -> bool:
+            instead = in_place_of(u, rows[side])
+            return has(ports, side, u) and not any(among(t, instead) for t in retained[side])
+
+        return lambda u: owed(u) or any(stands_alone(side, u) for side in alone if rows[side])
 
     def ckeep(ports: Ports) -> list[list[Row]]:
         """What Table 4 has, and of what was output all that is not promised away (dupelim)."""
-        promised = cprop(ports)
+        promised = owes(ports)
         return [*stored(ports), [t for t in cpass(ports) if not promised(t)]]
 
-    return Oracle(cpass, cprop, ckeep)
+    return Oracle(cpass, cprop, ckeep, owes=owes)
 
 
-def intersect() -> Oracle:
-    """intersect: a left or a right punctuation that none of that side's retained tuples matches counts too."""
-    return _oracle(difference=False)
+def intersect(conceivable: Sequence[Sequence[Row]] = ()) -> Oracle:
+    """intersect: a left or a right punctuation that none of that side's retained tuples matches counts too.
+
+    ``conceivable`` has the tuples that each input can have, where these differ.
+    """
+    return _oracle(False, conceivable)
 
 
-def difference() -> Oracle:
-    """difference: what the right has not and has closed; only left punctuations count by themselves."""
-    return _oracle(difference=True)
+def difference(conceivable: Sequence[Sequence[Row]] = ()) -> Oracle:
+    """difference: what the right has not and has closed; only left punctuations count by themselves.
+
+    ``conceivable`` as of `intersect`.
+    """
+    return _oracle(True, conceivable)

@@ -85,7 +85,7 @@ class Sharded:
         for number, stage in enumerate(self.stages):
             for port, feed in enumerate(stage.fragment.feeds):
                 if (feed.from_edge, feed.source) == (from_edge, source):
-                    routed = route(output, feed.schema, feed.keys, stage.shards)
+                    routed = route(output, feed.schema, feed.keys, stage.shards, feed.whole)
                     for to, part in sorted(routed.items()):
                         yield from self._receive(number, to, port, shard, part)
 

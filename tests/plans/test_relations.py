@@ -50,3 +50,9 @@ def test_plans_are_sharded_by_several_columns_and_by_doubles() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_queries_that_once_failed(name: str, seed: int) -> None:
     assert Planned(Case(seed, query=ONCE_FAILED[name])).judge() is None
+
+
+@pytest.mark.parametrize("seed", [700055, 2000648])
+def test_seeds_that_once_failed(seed: int) -> None:
+    """A column drops values that were told to one shard alone; a column is in two equalities of a NOT IN."""
+    assert Planned(Case(seed)).judge() is None

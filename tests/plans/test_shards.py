@@ -31,6 +31,7 @@ from xmlpunct.engine.plan import (
     numbered,
 )
 from xmlpunct.engine.rules import optimize
+from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Aggregate, SortKey
 from xmlpunct.punctuations.punctuation import Punctuation, match
@@ -211,3 +212,42 @@ def test_a_promise_is_not_late_for_being_sharded(name: str, shards: int) -> None
     first, second = ({row for row in rows if any(match(row, p) for p in ps)} for ps in promised)
     assert first == second
     assert first.issuperset(zero), "0 is closed"
+
+
+SEVERAL = """
+CREATE STREAM a (k INT CHECK (k BETWEEN 0 AND 5), v INT) WITH (source = '-');
+CREATE STREAM b (k INT CHECK (k BETWEEN 0 AND 5), w INT) WITH (source = '-');
+CREATE STREAM c (k INT) WITH (source = '-');
+"""
+ADDED_UP = {
+    "dropped": ("SELECT v, w FROM a JOIN b ON a.k = b.k", (7, 7)),
+    "dropped by a group above": ("SELECT v, COUNT(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY v", (7, 1)),
+    "followed": ("SELECT a.k, a.k / 3 AS h FROM a JOIN b ON a.k = b.k", (9, 1)),
+    "null in another input of a union": ("SELECT k FROM a UNION SELECT k FROM c", (None,)),
+    "null in another input of a merge": (
+        "SELECT k FROM (SELECT DISTINCT k FROM a) AS x UNION ALL SELECT k FROM (SELECT DISTINCT k FROM c) AS y",
+        (None,),
+    ),
+}
+
+
+@pytest.mark.parametrize("shards", [2, 3, 4])
+@pytest.mark.parametrize("name", ADDED_UP)
+def test_what_is_said_of_partition_values_one_by_one_adds_up_on_every_shard(name: str, shards: int) -> None:
+    """What all values of a partition attribute close together is closed though each is of one shard."""
+    sql, t = ADDED_UP[name]
+    root = plan(SEVERAL + sql).root
+    schemas = {node.stream.name: node.stream.schema for node in root.walk() if isinstance(node, Scan)}
+    names = sorted(schemas)
+    feed = [(0, Punctuation.of(schemas["a"], k=k)) for k in (3, 0, 5, 4, 1, 2)]
+    feed.append((1, Punctuation.everything(schemas[names[1]])))
+
+    def closed(shards: int) -> list[bool]:
+        """After each punctuation, whether it has closed ``t``."""
+        running = engine(root, names, shards)
+        list(running.open())
+        outputs = (list(running.push(port, slice_of(schemas[names[port]], [p]))) for port, p in feed)
+        return [any(match(t, p) for part in output for p in part.punctuations) for output in outputs]
+
+    assert closed(shards) == closed(0)
+    assert True in closed(0)

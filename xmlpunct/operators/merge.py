@@ -68,7 +68,7 @@ class MergedInputs:
             [
                 JointCover(schema, [place])
                 for place, (mine, whole) in enumerate(zip(schema, self.schema, strict=True))
-                if not mine.nullable and (whole.nullable or mine.domain != whole.domain)
+                if not mine.nullable and widens(mine, whole)
             ]
             for schema in inputs
         ]
@@ -94,6 +94,11 @@ class MergedInputs:
         for joint in self._joint[port]:
             batch = PunctuationBatch.union([batch, joint.add(batch)])
         return batch.rename(self.schema)
+
+
+def widens(mine: Attribute, whole: Attribute) -> bool:
+    """Whether the attribute that an input's is merged to allows null where that does not, or has another domain."""
+    return (whole.nullable and not mine.nullable) or mine.domain != whole.domain
 
 
 def named(tuples: pl.DataFrame, schema: Schema) -> pl.DataFrame:

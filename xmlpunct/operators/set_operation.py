@@ -10,7 +10,7 @@ from xmlpunct.operators.arrangement import Arrangement, distinct
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_keys import LEFT, RIGHT, SIDES
-from xmlpunct.operators.merge import merged, named
+from xmlpunct.operators.merge import MergedInputs, named
 from xmlpunct.operators.state import State
 from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.alignment import Alignment
@@ -24,13 +24,15 @@ class SetOperation(TwoInputs):
     """Keeps both inputs' distinct tuples until the other input has closed them, and gives each result once.
 
     ``pending_sides`` are the inputs whose punctuations are passed on by themselves, once no retained tuple of
-    that input matches them; the combinations of both inputs' punctuations are passed on always.
+    that input matches them; the combinations of both inputs' punctuations are passed on always. `MergedInputs` has what
+    an input's punctuations say of values that it never has.
     """
 
     pending_sides: tuple[int, ...] = (LEFT, RIGHT)
 
     def __init__(self, left: Schema, right: Schema) -> None:
-        schema = merged((left, right))
+        self._merged = MergedInputs((left, right))
+        schema = self._merged.schema
         self._output = DupElim(schema)
         self.stored = [Arrangement(schema.empty(), schema.names) for _ in SIDES]
         super().__init__(
@@ -40,10 +42,11 @@ class SetOperation(TwoInputs):
             (schema, schema),
             [[stored] for stored in self.stored],
         )
-        self.state = State(**self.sides, **self._output.state.parts)
+        self.state = State(**self.sides, **self._merged.parts, **self._output.state.parts)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
+        self._merged.spread(ways, self.sifted)
         self.alignment.spread(self.ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
@@ -67,7 +70,7 @@ class SetOperation(TwoInputs):
         self.stored[port].insert(without(tuples, self.closed_by(1 - port, tuples)))
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        batch = batch.rename(self.schema)
+        batch = self._merged.said(port, batch)
         (closed,) = self.close(1 - port, batch)  # keep
         passed = self.release(1 - port, closed)
         if passed.height:

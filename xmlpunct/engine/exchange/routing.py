@@ -24,11 +24,13 @@ def owners_of(schema: Schema, keys: Sequence[str], shards: int) -> Owners:
     return owners
 
 
-def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dict[int, Slice]:
+def route(
+    given: Slice, schema: Schema, keys: Sequence[str], shards: int, whole: bool = False
+) -> dict[int, Slice]:
     """Cut a slice into one for each shard that has to hear of it.
 
     Tuples go where their ``keys`` hash to. A punctuation goes to the shards that could hold tuples it matches: the
-    owners of its values if these can be listed, otherwise every shard.
+    owners of its values if these can be listed, otherwise every shard. ``whole``: every shard hears all of them.
     """
     if shards == 1 or not keys:
         return {0: given}
@@ -39,9 +41,11 @@ def route(given: Slice, schema: Schema, keys: Sequence[str], shards: int) -> dic
         named = values.alias(keys[0]).to_frame()
         return {shard: part.to_series() for shard, part in split_rows(named, keys, shards).items()}
 
-    said = given.punctuations.route(
-        places, range(shards), of_values, lambda p: split_by_owner(p, places, owners)
-    )
+    said = dict.fromkeys(range(shards), given.punctuations)
+    if not (whole and given.punctuations):
+        said = given.punctuations.route(
+            places, range(shards), of_values, lambda p: split_by_owner(p, places, owners)
+        )
     for shard, punctuations in said.items():
         by_shard.setdefault(shard, Slice(schema.empty())).punctuations = punctuations
     return by_shard

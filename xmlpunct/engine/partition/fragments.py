@@ -13,7 +13,7 @@ from itertools import count
 
 from xmlpunct.engine.partition.carry_domains import carry_domains
 from xmlpunct.engine.partition.partial_aggregation import with_partial_aggregation
-from xmlpunct.engine.partition.ways import with_ways
+from xmlpunct.engine.partition.ways import adds_up, with_ways
 from xmlpunct.engine.plan import Choice, Exchange, Guard, Merge, Node, Project, Receive, Scan, plain
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.punctuations.ownership import ONE_SHARD, Ways
@@ -30,12 +30,16 @@ class Edge:
 
 @dataclass(frozen=True)
 class Feed:
-    """What an input port of a fragment reads: the edge or fragment number ``source``, by ``keys``."""
+    """What an input port of a fragment reads: the edge or fragment number ``source``, by ``keys``.
+
+    ``whole``: each shard hears what is said of others' values too, since the fragment adds that up with its own.
+    """
 
     from_edge: bool
     source: int
     schema: Schema
     keys: tuple[str, ...]
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,10 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
 
         new = descend(top, None)
         single = not _chosen(_top_state(top))
-        ways = with_ways(new, [feed.keys for feed in feeds]).ways
-        fragments.append(Fragment(new, tuple(feeds), single, ways))
+        keys = [feed.keys for feed in feeds]
+        whole = adds_up(new, keys)
+        heard = tuple(replace(feed, whole=whole) for feed in feeds)
+        fragments.append(Fragment(new, heard, single, with_ways(new, keys).ways))
         return len(fragments) - 1
 
     planned = _place(with_partial_aggregation(root, numbers, on))

@@ -9,6 +9,18 @@ from itertools import product
 from xmlpunct.engine.plan import Holders, Node, Receive
 
 
+def adds_up(root: Node, feeds: Sequence[Sequence[str]]) -> bool:
+    """Whether a fragment adds up what is said of several partition values, given the keys of each feed."""
+
+    def look(node: Node) -> tuple[bool, Holders]:
+        if isinstance(node, Receive):
+            return False, [{key} for key in feeds[node.port]]
+        found, below = zip(*map(look, node.inputs), strict=True)
+        return any(found) or node.adds_up(below), node.holders(below)
+
+    return look(root)[0]
+
+
 def with_ways(root: Node, feeds: Sequence[Sequence[str]]) -> Node:
     """A fragment's part of the plan with the ``ways`` of each node, given the keys of each feed."""
 

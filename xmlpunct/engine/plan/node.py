@@ -264,6 +264,10 @@ class Node:
         sources = {name: {c for port, c in self.carries(name) if port == 0} for name in self.schema.names}
         return [{name for name, source in sources.items() if source & names} for names in below[0]]
 
+    def adds_up(self, below: Sequence[Holders]) -> bool:
+        """Whether it adds up what is said of several partition values, given the attributes that hold them below."""
+        return False
+
 
 @dataclass(frozen=True)
 class Unary(Node):

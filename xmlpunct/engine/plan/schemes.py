@@ -65,6 +65,11 @@ def is_finite(type_: Type, pattern: Pattern) -> bool:
     return type_ is BOOLEAN or isinstance(pattern, Constant | Values)
 
 
+def has_few_values(attribute: Attribute) -> bool:
+    """Whether punctuations can name all values of an attribute, and so close it jointly."""
+    return not attribute.nullable and is_finite(attribute.type, attribute.domain)
+
+
 def reduced(schemes: Schemes, schema: Schema, finite: Collection[str] = ()) -> Schemes:
     """The schemes without the attributes of which all values will be closed jointly: those with a finite domain.
 
@@ -74,8 +79,7 @@ def reduced(schemes: Schemes, schema: Schema, finite: Collection[str] = ()) -> S
     """
 
     def is_open(attribute: Attribute) -> bool:
-        known = attribute.name in finite or is_finite(attribute.type, attribute.domain)
-        return attribute.nullable or not known
+        return not has_few_values(attribute) and (attribute.nullable or attribute.name not in finite)
 
     return smallest([name for name in s if is_open(schema[name])] for s in schemes)
 

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Binary, Choice, Holders, Lasting, Node, attributes
-from xmlpunct.engine.plan.schemes import Fate, Need, Outlook, combined, either
+from xmlpunct.engine.plan.schemes import Fate, Need, Outlook, combined, either, has_few_values
 from xmlpunct.engine.plan.words import closes_tuple, which_side
+from xmlpunct.operators.merge import widens
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ class Matched(Node):
         ]
         meet = set.union if self.of_every else set.intersection
         return [{self.schema.names[i] for i in meet(*known)} for known in zip(*places, strict=True)]
+
+    def adds_up(self, below: Sequence[Holders]) -> bool:
+        """What an input has few values of is closed jointly where others may have null, or more values."""
+        return any(
+            has_few_values(mine) and widens(mine, self.schema.attributes[side.schema.index(name)])
+            for side, holders in zip(self.inputs, below, strict=True)
+            for names in holders
+            for name in names
+            for mine in [side.schema[name]]
+        )
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import (
     Choice,
     Constraint,
+    Holders,
     Lasting,
     Node,
     Unary,
@@ -17,7 +18,7 @@ from xmlpunct.engine.plan.node import (
     constraints,
     lost_domains,
 )
-from xmlpunct.engine.plan.schemes import Fate, Outlook, Scheme, either, is_finite, reduced
+from xmlpunct.engine.plan.schemes import Fate, Outlook, Scheme, either, has_few_values, is_finite, reduced
 from xmlpunct.engine.plan.words import closed, every_stream, places
 from xmlpunct.expressions.exclusions import never
 from xmlpunct.expressions.expression import Column, Expression
@@ -204,6 +205,21 @@ class Project(Unary):
 
     def carries(self, name: str) -> list[tuple[int, str]]:
         return [(0, self.copies[name])] if name in self.copies else []
+
+    def adds_up(self, below: Sequence[Holders]) -> bool:
+        """What is dropped is closed jointly, and what is said of what a column follows is fused."""
+        derived, carried = dict(self.derived), set(self.copies.values())
+        followed = {
+            known.source
+            for _, e in self.columns
+            for computed in [derived.get(e.name) if isinstance(e, Column) else e]
+            if computed is not None and (known := Monotone.of(computed)) is not None
+        }
+        return any(
+            name in followed or (name not in carried and has_few_values(self.input.schema[name]))
+            for names in below[0]
+            for name in names
+        )
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         """Columns carry what is said of what they copy, or follow without an end."""

@@ -106,7 +106,7 @@ def read(job: Job, task: Task) -> Iterator[Row]:
         for stage, fragment in enumerate(job.fragments.fragments):
             for port, feed in enumerate(fragment.feeds):
                 if feed.from_edge and feed.source == edge_number and output:
-                    routed = route(output, feed.schema, feed.keys, job.shards_of(stage))
+                    routed = route(output, feed.schema, feed.keys, job.shards_of(stage), feed.whole)
                     for to, part in sorted(routed.items()):
                         yield Row(keys[to], stage, port, seq, part.to_bytes())
     # What else there is to say goes by way of one shard only: waking another would cost more than it says.

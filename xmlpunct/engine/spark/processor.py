@@ -57,7 +57,7 @@ class Shard:
         for port, feed in enumerate(self.fragment.feeds):
             if feed.from_edge:
                 known = edge_pipeline(self.job, feed.source).open()
-                routed = route(known, feed.schema, feed.keys, self.job.shards_of(self.stage))
+                routed = route(known, feed.schema, feed.keys, self.job.shards_of(self.stage), feed.whole)
                 if self.shard in routed:
                     opened.append(self.pipeline.push(port, routed[self.shard]))
         return concat(self.fragment.root.schema, opened)
@@ -96,7 +96,7 @@ class Shard:
         for stage, fragment in enumerate(fragments):
             for port, feed in enumerate(fragment.feeds):
                 if not feed.from_edge and feed.source == self.stage:
-                    routed = route(result, feed.schema, feed.keys, self.job.shards_of(stage))
+                    routed = route(result, feed.schema, feed.keys, self.job.shards_of(stage), feed.whole)
                     for to, part in sorted(routed.items()):
                         yield Row(keys[to], stage, port, self.shard, part.to_bytes())
 

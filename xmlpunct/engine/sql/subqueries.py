@@ -72,7 +72,8 @@ def restrict(relation: Relation, node: exp.Expr, context: Context, plan: InnerPl
             outer = Sides(sides.node(LEFT), sides.node(RIGHT), more)
             return not_in(relation, (outer.node(LEFT), outer.node(RIGHT)), (left, right), outer.keys)
         return replace(relation, node=NotIn(sides.node(LEFT), sides.node(RIGHT), left, right))
-    return joined(relation, inner.relation, "anti" if negated else "semi", [*equalities, *more], others)
+    # correlations come first: where a column is in two equalities the first one is the key, as in `not_in`
+    return joined(relation, inner.relation, "anti" if negated else "semi", [*more, *equalities], others)
 
 
 def _positive(node: exp.Expr) -> tuple[bool, exp.Expr]:
