@@ -190,7 +190,10 @@ class Key(Unary):
 
 @dataclass(frozen=True)
 class Punctuate(Unary):
-    """Promises what a stream's access order allows, and drops what comes too late."""
+    """Promises what the access order of a source allows, and drops what comes too late.
+
+    It stands on a scan, or on selects and projects above one: what is below runs where it does, in the source's order.
+    """
 
     order: AccessOrder
     quiet: bool = False
@@ -201,8 +204,10 @@ class Punctuate(Unary):
         return punctuate
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """As where a stream says what it promises, its end does not count beside that."""
         ordered = smallest([[self.order.attribute]])
-        return either([below[0], Outlook(ordered, ordered, frozenset([self.order.attribute]))])
+        told = below[0].renamed(self.carriers(0)) if not below[0].ends else Outlook()
+        return either([told, Outlook(ordered, ordered, frozenset([self.order.attribute]))])
 
     @property
     def parameters(self) -> str:

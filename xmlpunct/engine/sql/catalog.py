@@ -10,6 +10,7 @@ from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.dialect import at, keys_of, namespaces_of, refuse, schema_of
 from xmlpunct.engine.sql.lengths import TIMES
+from xmlpunct.engine.sql.promise_syntax import OrderOf
 from xmlpunct.engine.sql.promises import access_order, promised_schemes
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import FOLLOW, paths_of
@@ -99,9 +100,9 @@ def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iter
         if stream.source is not None:
             yield f"the source of stream {stream.name}", stream.source
     for statement in statements:
-        order = statement.meta.get("order")
-        if order is not None and order["file"] is not None:
-            yield "a list of senders", order["file"].name
+        for order in statement.find_all(OrderOf):
+            if (file := order.args["file"]) is not None:
+                yield "a list of senders", file.name
         for option in statement.args["properties"].expressions if isinstance(statement, exp.Create) else ():
             if option.name == "xsd":
                 yield "an XML Schema", option.args["value"].name
