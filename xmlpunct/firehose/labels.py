@@ -15,10 +15,11 @@ from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose.cells import Cells
 from xmlpunct.firehose.columns import column, shown
 from xmlpunct.firehose.spec import StreamSpec
-from xmlpunct.punctuations.pattern import constant
+from xmlpunct.forks import polars_works
+from xmlpunct.punctuations.pattern import WILDCARD, constant
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute
-from xmlpunct.types import Value
+from xmlpunct.types import Type, Value
 
 Texts = tuple[tuple[str, str], ...]
 """The columns that the name of a part carries, each with its text; empty if it carries none."""
@@ -96,13 +97,19 @@ def labelled(attribute: Attribute, cells: Cells, value: Value) -> tuple[pl.Serie
     >>> values.to_list()[:2], wrong
     ([17, 17], {2: "attribute hour: '18', but the name of the file says 17"})
     """
-    values, wrong = column(replace(attribute, nullable=True), cells)
+    values, wrong = column(replace(attribute, nullable=True, domain=WILDCARD), cells)
     given = pl.Series(attribute.name, [value], dtype=values.dtype).new_from_index(0, len(values))
-    there = values.is_not_null()
-    if there.any():
-        other = (values != given) & there
-        for row in other.arg_true().to_list():
-            named = attribute.type.format(value)
+    if values.null_count() < len(values):
+        named = attribute.type.format(value)
+        for row in _others(attribute.type, values, given):
             told = f"{shown(cells.text(row))}, but the name of the file says {named}"
-            wrong.setdefault(row, f"attribute {attribute.name}: {told}")
+            wrong[row] = f"attribute {attribute.name}: {told}"
     return given, wrong
+
+
+def _others(type_: Type, values: pl.Series, given: pl.Series) -> list[int]:
+    """The rows whose values, if they have one, are others than those given."""
+    if polars_works():
+        return (values.is_not_null() & (values != given)).arg_true().to_list()
+    pairs = enumerate(zip(values, given, strict=True))
+    return [row for row, (v, wanted) in pairs if v is not None and type_.key(v) != type_.key(wanted)]

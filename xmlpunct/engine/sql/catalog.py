@@ -111,7 +111,11 @@ def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iter
 
 def _check_file_names(source: str | None, schema: Schema, statement: exp.Expr) -> None:
     """Refuse a source whose files' names carry what is no column, or no value."""
-    for name in columns_named(source):
+    try:
+        names = columns_named(source)
+    except UsageError as error:
+        refuse(str(error), statement)
+    for name in names:
         if name not in schema:
             there = ", ".join(schema.names)
             refuse(f"{{{name}}} in the source names no column: there are {there}", statement)
