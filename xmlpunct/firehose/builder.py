@@ -15,7 +15,7 @@ from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.columns import column
 from xmlpunct.firehose.faults import Places
 from xmlpunct.firehose.items import Items, array_column
-from xmlpunct.firehose.labels import labelled
+from xmlpunct.firehose.labels import Label, labelled
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
@@ -49,13 +49,15 @@ class Parsed:
     rejection: Callable[[int, int, str], Reject] | None = None
     """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason."""
 
-    def close(self, stream: int, closing: Punctuation) -> None:
-        """Add the punctuation that follows, behind all else, from the name of what was read."""
-        slice_ = self.slices[stream]
-        slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, [closing]])
-        slice_.before.append(slice_.tuples.height)
-        self.read[stream] += 1
-        add(self.overlooked[stream], {CLOSED: {"": 1}})
+    def close(self, labels: Sequence[Label]) -> None:
+        """Add, behind all else, the punctuations that follow from the name of what was read, now that it ends."""
+        for stream, label in enumerate(labels):
+            if label.closes:
+                slice_ = self.slices[stream]
+                slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, [label.closing]])
+                slice_.before.append(slice_.tuples.height)
+                self.read[stream] += 1
+                add(self.overlooked[stream], {CLOSED: {"": 1}})
 
 
 def together(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:

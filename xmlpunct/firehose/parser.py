@@ -121,9 +121,7 @@ class Parser:
         walked = self._walker.walk(split)
         parsed = (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
         if split.final and parsed.error is None:
-            for stream, label in enumerate(split.labels):
-                if label.closes:
-                    parsed.close(stream, label.closing)
+            parsed.close(split.labels)
         return parsed
 
     def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
