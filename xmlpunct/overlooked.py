@@ -21,6 +21,11 @@ ELEMENT, PATH = "element", "path"
 ABSENT = "absent"
 """In how many tuples nothing is at a path. Only at the end is it known whether that is all of them (`PATH`)."""
 
+CLOSED = "closed"
+"""How many punctuations follow from the names of files, and say nothing of what was found in these."""
+COUNTS = (ABSENT, CLOSED)
+"""The kinds that are counted for the end alone."""
+
 MOST = 20
 """How many undeclared names are counted apart, so that memory is bounded; the rest count together, as `OTHERS`."""
 OTHERS = "..."
@@ -82,6 +87,7 @@ def end(total: Overlooked, element: str, tuples: int, punctuations: int, in_orde
     ``tuples`` counts rejects too.
     """
     absent = total.pop(ABSENT, {})
+    punctuations -= sum(total.pop(CLOSED, {}).values())
     if not tuples:
         occurs = punctuations or DROPPED in total or ELEMENT in total
         return {} if occurs else add(total, {ELEMENT: {element: 1}})
@@ -92,7 +98,7 @@ def end(total: Overlooked, element: str, tuples: int, punctuations: int, in_orde
 
 def notices(input_: str, new: Overlooked) -> list[Notice]:
     """The notices about new counts."""
-    return [Notice(input_, kind, tuple(names)) for kind, names in new.items() if kind != ABSENT]
+    return [Notice(input_, kind, tuple(names)) for kind, names in new.items() if kind not in COUNTS]
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ import polars as pl
 
 from xmlpunct.engine.why.holding import Holding
 from xmlpunct.operators import Counters
-from xmlpunct.overlooked import ABSENT, Notice, Overlooked, add, end, notices
+from xmlpunct.overlooked import COUNTS, Notice, Overlooked, add, end, notices
 from xmlpunct.slice import Slice
 
 _IMPORTED = time.time()
@@ -228,5 +228,5 @@ class RunStats:
     def _shown(self, name: str) -> dict[str, Overlooked]:
         """What was overlooked of an input, if anything."""
         kinds = self.overlooked.get(name, {}).items()
-        shown = {kind: names for kind, names in kinds if kind != ABSENT and names}
+        shown = {kind: names for kind, names in kinds if kind not in COUNTS and names}
         return {"overlooked": shown} if shown else {}

@@ -15,11 +15,12 @@ from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.columns import column
 from xmlpunct.firehose.faults import Places
 from xmlpunct.firehose.items import Items, array_column
+from xmlpunct.firehose.labels import Label, labelled
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.firehose.validity import invalid
-from xmlpunct.overlooked import ABSENT, DROPPED, Overlooked, add
+from xmlpunct.overlooked import ABSENT, CLOSED, DROPPED, Overlooked, add
 from xmlpunct.provenance import placed
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -47,6 +48,16 @@ class Parsed:
     error: SourceError | None = None
     rejection: Callable[[int, int, str], Reject] | None = None
     """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason."""
+
+    def close(self, labels: Sequence[Label]) -> None:
+        """Add, behind all else, the punctuations that follow from the name of what was read, now that it ends."""
+        for stream, label in enumerate(labels):
+            if label.closes:
+                slice_ = self.slices[stream]
+                slice_.punctuations = PunctuationBatch.concat([slice_.punctuations, [label.closing]])
+                slice_.before.append(slice_.tuples.height)
+                self.read[stream] += 1
+                add(self.overlooked[stream], {CLOSED: {"": 1}})
 
 
 def together(specs: Sequence[StreamSpec], parts: Sequence[Parsed]) -> Parsed:
@@ -124,6 +135,8 @@ class SliceBuilder:
         """The next stream: its tuples, and its punctuations, with the number of rows ``before`` each."""
         schema, wrong, series = spec.schema, dict[int, str](), list[pl.Series]()
         absent: dict[str, int] = {}
+        labels = self._places.split.labels
+        label = labels[len(self.parsed.slices)].by_name if labels else {}
         for attribute, slot in zip(schema, shape.tables[0].slots, strict=True):
             if isinstance(attribute.type, ArrayType):
                 values, faulty = array_column(attribute.name, rows.items, shape.tables, slot, rows.count)
@@ -131,7 +144,10 @@ class SliceBuilder:
                 for row, reason in faulty.items():
                     wrong.setdefault(row, reason)
                 continue
-            values, faulty = column(attribute, rows.cells[slot], spec.wants(attribute.name))
+            if attribute.name in label:
+                values, faulty = labelled(attribute, rows.cells[slot], label[attribute.name])
+            else:
+                values, faulty = column(attribute, rows.cells[slot], spec.wants(attribute.name))
             series.append(values)
             if values.null_count() and spec.wants(attribute.name):
                 absent[attribute.path] = int(np.count_nonzero(rows.cells[slot].missing))

@@ -13,8 +13,9 @@ from lxml import etree
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose.faults import new_parser, pieces
 from xmlpunct.firehose.inferred import Inferred
+from xmlpunct.firehose.labels import Texts
 from xmlpunct.firehose.parser import Parser
-from xmlpunct.firehose.places import Places, Target
+from xmlpunct.firehose.places import Places, Target, type_of_texts
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.prologue import ready
 from xmlpunct.firehose.sniff import rereadable
@@ -38,12 +39,13 @@ _STEP = 2**16
 class Sample:
     """The beginning of a source: of each part that is in it the name, the bytes, and whether those are all.
 
-    ``is_whole`` says whether it is the whole source.
+    ``is_whole`` says whether it is the whole source. ``texts`` are what the names of all its parts carry.
     """
 
     source: str
     parts: tuple[tuple[str, bytes, bool], ...]
     is_whole: bool = False
+    texts: tuple[Texts, ...] = ()
 
     @property
     def size(self) -> int:
@@ -92,7 +94,7 @@ def take_sample(source: Source, size: int = SAMPLE_BYTES) -> tuple[Sample, Sourc
     for replay in replays:
         replay.remembers = False
     is_whole = len(parts) == len(source.parts) and all(is_whole for _, _, is_whole in parts)
-    return Sample(source.name, tuple(parts), is_whole), source
+    return Sample(source.name, tuple(parts), is_whole, source.texts), source
 
 
 def infer(
@@ -124,7 +126,23 @@ def infer(
     error = _feed(sample, places)
     if not places.tuples:
         raise error or SourceError(sample.source, f"no <{element}> ends in the first {sample.size:,} bytes")
-    return replace(places.inferred(), error=error)
+    inferred = places.inferred()
+    return replace(inferred, error=error, schema=_with_labels(inferred.schema, sample.texts))
+
+
+def _with_labels(schema: Schema, texts: tuple[Texts, ...]) -> Schema:
+    """A schema with the columns that the names of files carry, whether tuples have them too or not."""
+    known = {a.name: a for a in schema}
+    for name in {name: None for of_part in texts for name, _ in of_part}:
+        told = [text for of_part in texts for column, text in of_part if column == name]
+        found = known.get(name, Attribute(name, type_of_texts(told)))
+        try:
+            for text in told:
+                found.type.read(text)
+        except ValueError:
+            found = replace(found, type=STRING)
+        known[name] = replace(found, nullable=False)
+    return Schema.of(known.values())
 
 
 def _has_tuples(sample: Sample) -> bool:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from xmlpunct.errors import SourceError, UsageError
+
 T = TypeVar("T")
+
+_COLUMN = re.compile(r"\{([^\W\d][\w.-]*)\}")
+"""Where the name of a file has the value of a column."""
+_WILD = re.compile(r"(\*\*/?|\*|\?|\[!?\]?[^\]]*\])")
+"""What stands for other characters than itself."""
 
 
 def is_passed_over(name: str) -> bool:
@@ -29,13 +38,84 @@ def files_below(folder: str) -> Iterator[str]:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path stands for the files that match it: it has ``*``, ``?`` or ``[``, and no file has that name."""
-    return glob.has_magic(path) and not os.path.lexists(path)
+    """Whether a path stands for the files that match it.
+
+    It has ``*``, ``?``, ``[`` or ``{column}``, and no file has that name.
+    """
+    return bool(glob.has_magic(path) or _COLUMN.search(path)) and not os.path.lexists(path)
+
+
+def columns_in(path: str) -> tuple[str, ...]:
+    """The columns whose values a pattern's files have in their names, each once.
+
+    Raises `UsageError` for a pattern that does not say where a value ends.
+    """
+    if not is_pattern(path):
+        return ()
+    for place in _COLUMN.finditer(path):
+        before, behind = path[: place.start()][-1:], path[place.end() :][:1]
+        if before in ("*", "?", "]", "}") or behind in ("*", "?", "[", "{"):
+            raise UsageError(f"{path}: something fixed has to stand between {place[0]} and what is beside it")
+    return tuple(dict.fromkeys(_COLUMN.findall(path)))
+
+
+def texts_in(pattern: str, path: str) -> tuple[tuple[str, str], ...]:
+    """The texts of the columns that the name of a file, or of a directory it is in, has by a pattern.
+
+    Raises `SourceError` for a name that can be read in two ways.
+
+    >>> texts_in("feed/{sid}/hour={hour}", "feed/S1/hour=17/a.xml")
+    (('sid', 'S1'), ('hour', '17'))
+    """
+    columns = columns_in(pattern)
+    if not columns:
+        return ()
+    ways = [read.fullmatch(path) for read in _readers(pattern)]
+    texts = [tuple((c, way[f"c{i}"]) for i, c in enumerate(columns)) for way in ways if way is not None]
+    if len(set(texts)) != 1:
+        raise SourceError(path, f"it is not clear which part of its name is {' and which '.join(columns)}")
+    return texts[0]
+
+
+@lru_cache(maxsize=64)
+def _readers(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Two expressions that read the columns of a name: as long as they can be, and as short."""
+    columns = list(dict.fromkeys(_COLUMN.findall(pattern)))
+
+    def reader(shortest: str) -> re.Pattern[str]:
+        seen, text = set[str](), ""
+        for number, piece in enumerate(_COLUMN.split(pattern)):
+            if not number % 2:
+                wild = enumerate(_WILD.split(piece))
+                text += "".join(_wild(p, shortest) if i % 2 else re.escape(p) for i, p in wild)
+            elif piece in seen:
+                text += f"(?P=c{columns.index(piece)})"
+            else:
+                text += f"(?P<c{columns.index(piece)}>[^/]+{shortest})"
+                seen.add(piece)
+        return re.compile(f"{text.rstrip('/')}(?:/.*)?", re.DOTALL)
+
+    return reader(""), reader("?")
+
+
+def _wild(text: str, shortest: str) -> str:
+    """What stands for other characters, as a regular expression: ``shortest`` is ``?`` for as few as can be."""
+    if text[0] == "[":
+        return translate(text).removeprefix("(?s:").removesuffix(")\\Z")
+    known = {"?": "[^/]", "*": f"[^/]*{shortest}", "**/": f"(?:.*{shortest}/)?{shortest}"}
+    return known.get(text, f".*{shortest}")
+
+
+def _plain(pattern: str) -> str:
+    """A pattern that says nothing of columns."""
+    return _COLUMN.sub("*", pattern)
 
 
 def matches(pattern: str) -> list[str]:
     """The files and directories that match a pattern, in order of their names."""
-    found = sorted(set(glob.glob(pattern, recursive=True)), key=lambda path: Path(path).parts)
+    found = sorted(set(glob.glob(_plain(pattern), recursive=True)), key=lambda path: Path(path).parts)
+    if columns_in(pattern):
+        found = [path for path in found if _readers(pattern)[0].fullmatch(path)]
     # What begins with _ is meant where the pattern itself begins so.
     meant = os.path.basename(pattern).startswith("_")
     return [path for path in found if meant or not is_passed_over(os.path.basename(path))]
@@ -51,7 +131,7 @@ def files_matching(pattern: str) -> list[str]:
 
 def would_match(pattern: str, path: str) -> bool:
     """Whether a file at a path, if there were one, would match a pattern."""
-    wanted, given = os.path.abspath(pattern), os.path.abspath(path)
+    wanted, given = os.path.abspath(_plain(pattern)), os.path.abspath(path)
     if is_passed_over(os.path.basename(path)):
         return False
     if "**" in wanted:

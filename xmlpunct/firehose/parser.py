@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
 
@@ -119,7 +119,10 @@ class Parser:
     def parse(self, split: Split) -> Parsed:
         """Read a split. Never raises for bad data."""
         walked = self._walker.walk(split)
-        return (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
+        parsed = (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
+        if split.final and parsed.error is None:
+            parsed.close(split.labels)
+        return parsed
 
     def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
         """For a `Splitter`: reads what is to become the next split as far as it can, so that `parse` need not.
@@ -411,7 +414,7 @@ def _parse(split: Split, streams: _Streams, behind: _Fatal | None = None) -> _Pa
     """What is to be parsed of a split: no more than what comes before anything that nobody needs to parse."""
 
     def until(end: int) -> Split:
-        return Split(split.source, split.start, split.data[:end], False)
+        return replace(split, data=split.data[:end], final=False)
 
     found = ready(split)
     if found.refused is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from xmlpunct.arrays import array_of
@@ -89,6 +89,18 @@ class _Texts:
     @property
     def type(self) -> Type:
         return self.types[0][0] if self.types else STRING
+
+
+def type_of_texts(texts: Iterable[str]) -> Type:
+    """The type that some texts can be values of.
+
+    >>> type_of_texts(["17", "18"]), type_of_texts(["017", "18"])
+    (INT, STRING)
+    """
+    found = _Texts()
+    for text in texts:
+        found.take(text)
+    return found.type
 
 
 def _reads(text: str, type_: Type, form: re.Pattern[str]) -> bool:

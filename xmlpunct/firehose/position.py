@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xmlpunct.firehose import native
+from xmlpunct.firehose.labels import Label
 
 Said = tuple[tuple[tuple[int, int, tuple[str, ...], bool], ...], ...]
 """By open element what it has given: to which stream and slot, which texts, and whether tuples have read them."""
@@ -62,10 +63,12 @@ class Split:
     """A piece of a source that can be parsed by itself, anywhere.
 
     ``source`` is the source's name. It holds whole tuple and punctuation elements, of one document only.
-    ``final`` says that the source ends after it, in an orderly way as far as bytes go.
+    ``final`` says that the source ends after it, in an orderly way as far as bytes go. ``labels`` are what the source's
+    name says, for each stream; none if it says nothing.
     """
 
     source: str
     start: Position
     data: bytes
     final: bool
+    labels: tuple[Label, ...] = ()

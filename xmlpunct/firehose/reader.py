@@ -7,10 +7,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose.builder import Parsed, together
+from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.sources import PartReader, Source
@@ -85,6 +87,7 @@ class FirehoseReader:
         self.bytes_total: int | None = source.size
         self._elements = elements_of(specs, punct_namespace)
         self._parser = Parser(specs, punct_namespace, limits)
+        self._labels = labels_of(self.specs, source.labelled)
         self._part, self._position = 0, Position()  # what is read on from, where no file is open
         self._before = 0  # bytes of the parts already read
         self._bell = bell
@@ -180,7 +183,8 @@ class FirehoseReader:
         split, self._cut = self._cut, splitter.cut()
         if split is None:
             return together(self.specs, [])
-        parsed = self._parser.parse(split)
+        labels = self._labels[self._part] if self._labels else ()
+        parsed = self._parser.parse(replace(split, labels=labels) if labels else split)
         self.parsed_bytes += len(split.data)
         if splitter.finished and self._cut is None and not parsed.error:
             if not split.final:

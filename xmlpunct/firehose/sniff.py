@@ -25,6 +25,8 @@ MOST_BYTES = 2**26
 def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) -> tuple[Schema, Source]:
     """The children of the first tuple as STRING attributes, and the source to read from its beginning.
 
+    What the names of files carry are attributes too.
+
     (That is another source, since some can be read only once.) Raises `SourceError` if there is no tuple.
 
     >>> found, _ = sniff(Source.of(b"<s><t><sid>1</sid><hour>5</hour></t></s>"), "t")
@@ -52,14 +54,15 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
                     if parsed.slices[0].tuples.height:
                         for replay in replays:
                             replay.remembers = False
-                        return _children(split, element), source
+                        named = [name for name, _ in source.texts[part]] if source.texts else []
+                        return _children(split, element, named), source
                     if parsed.error:
                         raise parsed.error
     raise SourceError(source.name, f"no <{element}> element to take the columns from: declare them")
 
 
-def _children(split: Split, element: str) -> Schema:
-    """The schema of the first tuple of a split that has one."""
+def _children(split: Split, element: str, named: list[str]) -> Schema:
+    """The schema of the first tuple of a split that has one, and of what is ``named`` elsewhere."""
     *around, tag = read_element(element)
     parser = etree.XMLPullParser(events=("end",), tag=tag, resolve_entities=False, no_network=True)
     parser.feed(split.start.prologue + split.data)
@@ -72,7 +75,7 @@ def _children(split: Split, element: str) -> Schema:
         break
     space = expanded(tag)[0]
     names = [expanded(tag)[1] for tag in tags if expanded(tag)[0] in ("", space)]
-    return Schema.of(Attribute(name, STRING) for name in dict.fromkeys(names))
+    return Schema.of(Attribute(name, STRING) for name in dict.fromkeys([*names, *named]))
 
 
 def rereadable(source: Source) -> tuple[Source, list[_Replay]]:

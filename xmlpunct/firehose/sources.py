@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -21,12 +21,15 @@ from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose import remote, tcp
 from xmlpunct.firehose.archives import Reopen, members
 from xmlpunct.firehose.follow import GrowingFile
+from xmlpunct.firehose.labels import Texts
 from xmlpunct.firehose.listing import (
+    columns_in,
     files_below,
     files_matching,
     is_passed_over,
     is_pattern,
     matches,
+    texts_in,
     would_match,
 )
 from xmlpunct.firehose.part_reader import PartReader, why
@@ -38,6 +41,7 @@ __all__ = [
     "FOLLOW",
     "PartReader",
     "Source",
+    "columns_named",
     "is_passed_over",
     "open_source",
     "paths_of",
@@ -60,7 +64,8 @@ class Source:
 
     Each part holds documents of its own. Parts read from a stream can be opened once. ``senders`` are other
     sources that this one is the merge of: it has no bytes of its own, and each sender has an order of its own.
-    ``files`` are the paths of the parts, None of those that are no files by themselves.
+    ``files`` are the paths of the parts, None of those that are no files by themselves. ``texts`` are what the names of
+    the parts carry, if any do: see `labels`.
     """
 
     name: str
@@ -68,6 +73,7 @@ class Source:
     opener: Opener
     senders: tuple[Source, ...] = ()
     files: tuple[str | None, ...] = ()
+    texts: tuple[Texts, ...] = ()
 
     @classmethod
     def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
@@ -87,6 +93,11 @@ class Source:
         """The bytes of all parts as they are stored; None if unknown."""
         sizes = [size for _, size in self.parts if size is not None]
         return sum(sizes) if len(sizes) == len(self.parts) else None
+
+    @property
+    def labelled(self) -> tuple[tuple[str, Texts], ...]:
+        """The names of the parts, with what they carry; none if they carry nothing."""
+        return tuple((name, texts) for (name, _), texts in zip(self.parts, self.texts, strict=False))
 
     def sender(self, number: int) -> Source:
         """One of `senders`, counted from 1; by 0, the whole source."""
@@ -113,24 +124,29 @@ class Source:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part to be: its name, its size as it is stored, what opens it, and its path if it is a file by itself."""
+    """A part to be: its name, its size as it is stored, and what opens it.
+
+    ``path`` is its own, if it is a file by itself, and ``texts`` are what its name carries.
+    """
 
     name: str
     size: int | None
     open: Callable[[], BinaryIO]
     path: str | None = None
+    texts: Texts = ()
 
 
 def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source:
     """The source that a text names.
 
-    It is a path: of a file, of a directory (its files, listed now), or with ``*``, ``?`` or ``[`` (the files that
-    match, listed now); ``-``, standard input; ``tcp://host:port``, ``tls://host:port``, ``tcp-listen://host:port``
-    or ``unix:PATH`` (see `tcp`); ``follow:`` and the path of a file that grows (see `follow`); ``http://`` and
-    ``https://`` (see `web`); or any other URL that fsspec knows (see `remote`). Members of an archive are listed
-    now, too. In a directory or an archive, at any depth, names beginning with ``_`` or ``.`` and ending in ``.crc``
-    are passed over; the others come in the order of their names. Raises `SourceError` for what is missing, empty
-    (a directory, an archive, what matches) or unreadable and `UsageError` for what is no file, or no address.
+    It is a path: of a file, of a directory (its files, listed now), or with ``*``, ``?``, ``[`` or ``{column}`` (the
+    files that match, listed now; their names carry values of the columns); ``-``, standard input;
+    ``tcp://host:port``, ``tls://host:port``, ``tcp-listen://host:port`` or ``unix:PATH`` (see `tcp`); ``follow:`` and
+    the path of a file that grows (see `follow`); ``http://`` and ``https://`` (see `web`); or any other URL that
+    fsspec knows (see `remote`). Members of an archive are listed now, too. In a directory or an archive, at any
+    depth, names beginning with ``_`` or ``.`` and ending in ``.crc`` are passed over; the others come in the order of
+    their names. Raises `SourceError` for what is missing, empty (a directory, an archive, what matches) or unreadable
+    and `UsageError` for what is no file, or no address.
     """
     path = os.fspath(spec)
     if not path or "\0" in path:
@@ -161,7 +177,9 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
         if not files:
             what = "the directory has no files to read" if os.path.isdir(path) else "no file matches it"
             raise SourceError(path, what)
-        pieces = [piece for file in files for piece in _stored_here(file)]
+        pieces = [
+            replace(piece, texts=texts_in(path, file)) for file in files for piece in _stored_here(file)
+        ]
     except OSError as error:
         raise SourceError(str(error.filename or path), f"cannot be opened: {why(error)}") from None
     return _assembled(name or _shown(path), pieces)
@@ -180,6 +198,20 @@ def paths_of(spec: str) -> list[str]:
         return []
     path = spec.removeprefix(FOLLOW)
     return matches(path) if is_pattern(path) else [path]
+
+
+def columns_named(spec: str | None) -> tuple[str, ...]:
+    """The columns whose values the names of a source's files carry.
+
+    >>> columns_named("feed/{sid}/hour={hour}.xml"), columns_named("feed/"), columns_named("tcp://{host}:1")
+    (('sid', 'hour'), (), ())
+    """
+    path = spec or "-"
+    if _scheme(path) == "file":
+        path = url2pathname(urlsplit(path).path)
+    if path == "-" or "\0" in path or path.startswith((FOLLOW, _UNIX)) or _scheme(path) is not None:
+        return ()
+    return columns_in(path)
 
 
 def would_be_read(spec: str, path: str) -> bool:
@@ -233,7 +265,8 @@ def _bare(url: str) -> str:
 def _assembled(name: str, pieces: Sequence[Piece]) -> Source:
     parts = tuple((piece.name, piece.size) for piece in pieces)
     files = tuple(piece.path for piece in pieces)
-    return Source(name, parts, lambda part: (pieces[part].open(), True), files=files)
+    texts = tuple(piece.texts for piece in pieces) if any(piece.texts for piece in pieces) else ()
+    return Source(name, parts, lambda part: (pieces[part].open(), True), files=files, texts=texts)
 
 
 def _pieces(plain: Piece, reopen: Reopen) -> list[Piece]:

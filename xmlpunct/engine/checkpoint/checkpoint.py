@@ -246,5 +246,7 @@ def _brief(node: Node) -> str:
 
 
 def _input(values: dict[str, Any]) -> Input:
-    parts = tuple(Part(**part) for part in values["parts"])
+    parts = tuple(
+        Part(**part | {"texts": tuple(map(tuple, part.get("texts", ())))}) for part in values["parts"]
+    )
     return Input(values["source"], tuple(values["streams"]), parts, values["sender"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from xmlpunct.firehose import Source
+from xmlpunct.firehose.labels import Texts
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,8 @@ class Part:
 
     A ``spooled`` one stands in for something that cannot be read twice, or is not in UTF-8. It may still
     grow, so its size is None; other machines may not see it, so its bytes travel inside tasks. ``stored`` is the
-    size of a file as it is stored, which must stay what it is; None for what is no file, or may grow.
+    size of a file as it is stored, which must stay what it is; None for what is no file, or may grow. ``texts`` are
+    what its name carries: see `xmlpunct.firehose.labels`.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Part:
     size: int | None
     spooled: bool = False
     stored: int | None = None
+    texts: Texts = ()
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,13 @@ class Input:
 
     def as_source(self) -> Source:
         """The source as it is told of; its bytes are read by other means."""
-        return Source(self.source, tuple((part.name, part.size) for part in self.parts), _refuse)
+        parts = tuple((part.name, part.size) for part in self.parts)
+        return Source(self.source, parts, _refuse, texts=tuple(part.texts for part in self.parts))
+
+    @property
+    def labelled(self) -> tuple[tuple[str, Texts], ...]:
+        """The names of its parts, with what they carry."""
+        return tuple((part.name, part.texts) for part in self.parts)
 
 
 def _refuse(_: int) -> tuple[BinaryIO, bool]:

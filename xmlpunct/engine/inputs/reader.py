@@ -14,6 +14,7 @@ from xmlpunct.engine.inputs.streams import FileStream, SpoolStream
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose import FirehoseReader, Source, Split, StreamSpec
 from xmlpunct.firehose.builder import Parsed, together
+from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.reader import PartStream
 from xmlpunct.firehose.steady import ChangedError
@@ -145,7 +146,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple
     it raises `ChangedError` for data that is not what it was when the ranges were found.
     """
     parts: list[Parsed] = []
-    size = 0
+    size, labels = 0, labels_of(parser.specs, given.labelled)
     for r in ranges:
         part = given.parts[r.part]
         try:
@@ -156,7 +157,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple
             parts.append(together(parser.specs, []))
             parts[-1].error = error
             break
-        parsed = parser.parse(Split(part.name, r.start, data, r.final))
+        parsed = parser.parse(Split(part.name, r.start, data, r.final, labels[r.part] if labels else ()))
         if parsed.error is None and r.broken:
             parsed.error = SourceError(part.name, "malformed or too large", r.start.line, r.start.byte)
         size += len(data)

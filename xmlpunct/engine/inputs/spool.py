@@ -17,6 +17,7 @@ from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_of, finish
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose import PartReader, Source, open_source
+from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.steady import ChangedError, read_at
 
 _CHUNK = 2**20
@@ -164,15 +165,17 @@ def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
         parts = []
         for i, (part, size) in enumerate(source.parts):
             file = source.files[i] if source.files else None
+            texts = source.texts[i] if source.texts else ()
             if file is not None and size is not None and _plain(source, i):
-                parts.append(Part(part, os.path.abspath(file), size, stored=size))
+                parts.append(Part(part, os.path.abspath(file), size, stored=size, texts=texts))
                 continue
             with writing(folder):
                 make_folder(folder)
             path = (folder / f"{number}-{i}.xml").absolute()
             before = spools[-1] if spools and spools[-1].is_of(source) else None
             spools.append(Spool(source, i, path, before))
-            parts.append(Part(part, str(path), None, True, size))
+            parts.append(Part(part, str(path), None, True, size, texts))
+        labels_of(tuple(query.streams[i].spec(frozenset()) for i in carried), source.labelled)  # if they fit
         inputs.append(Input(name, tuple(carried), tuple(parts), sender))
     return inputs, spools
 

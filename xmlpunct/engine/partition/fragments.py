@@ -14,7 +14,18 @@ from itertools import count
 from xmlpunct.engine.partition.carry_domains import carry_domains
 from xmlpunct.engine.partition.partial_aggregation import with_partial_aggregation
 from xmlpunct.engine.partition.ways import adds_up, with_ways
-from xmlpunct.engine.plan import Choice, Exchange, Guard, Merge, Node, Project, Receive, Scan, plain
+from xmlpunct.engine.plan import (
+    Choice,
+    Exchange,
+    Guard,
+    Merge,
+    Node,
+    Project,
+    Punctuate,
+    Receive,
+    Scan,
+    plain,
+)
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.punctuations.ownership import ONE_SHARD, Ways
 from xmlpunct.schema import Schema
@@ -144,9 +155,13 @@ def _forgetful(node: Node) -> Node:
     return node.over([_forgetful(below) for below in node.inputs]).forgetful()
 
 
-def _place(node: Node) -> Node:
-    """Put an exchange between every edge and its fragment, and wherever partitionings do not agree."""
-    children = [_place(child) for child in node.inputs]
+def _place(node: Node, in_order: bool = False) -> Node:
+    """Put an exchange between every edge and its fragment, and wherever partitionings do not agree.
+
+    ``in_order``: what is above wants the order of the source, so all of the fragment runs on its one shard.
+    """
+    in_order = in_order or isinstance(node, Punctuate)
+    children = [_place(child, in_order) for child in node.inputs]
     wanted = _choices(node)
     if wanted is None:
         return node.over(children)
@@ -154,8 +169,8 @@ def _place(node: Node) -> Node:
     below = [_top_state(c) for c in children if _available(c) is not None]
     # a guard may be partitioned as what is above it
     spread = [bool(_chosen(top)) for top in below if not isinstance(top, Guard)]
-    if isinstance(node, Merge) and len(spread) == len(children) and not any(spread):
-        agree = True  # it holds no tuples, so a fragment for each input would gain nothing
+    if in_order or (isinstance(node, Merge) and len(spread) == len(children) and not any(spread)):
+        agree = True  # a merge holds no tuples, so a fragment for each input would gain nothing
     else:
         agree = bool(_chosen(kept)) if wanted else not any(spread)
     return kept if agree else node.over([Exchange(c) for c in children])

@@ -9,7 +9,7 @@ from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Place, Unary, lost_domains
 from xmlpunct.engine.plan.schemes import THE_END, Outlook, either, reduced, smallest
 from xmlpunct.firehose import StreamSpec
-from xmlpunct.firehose.sources import is_endless
+from xmlpunct.firehose.sources import columns_named, is_endless
 from xmlpunct.firehose.spec import Validity
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.late_filter import guarded, marked
@@ -57,7 +57,7 @@ class Stream:
             self.name,
             schema,
             self.element,
-            columns,
+            columns.union(columns_named(self.source)),
             placed,
             self.guessed,
             where=self.where,
@@ -77,8 +77,14 @@ class Stream:
     @property
     def ends(self) -> bool:
         """Whether its end is a promise: it comes from what is finite, and says nothing of what else it promises."""
-        told = self.promised is not None or self.order is not None or self.keys
+        told = self.promised is not None or self.order is not None or self.keys or columns_named(self.source)
         return not told and self.source is not None and not is_endless(self.source)
+
+    @property
+    def schemes(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns that will be closed: those promised, and what the end of a file closes by its name."""
+        named = columns_named(self.source)
+        return (*(self.promised or ()), *([named] if named else []))
 
     @property
     def sent(self) -> Schema:
@@ -130,7 +136,7 @@ class Scan(Node):
         return True
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        promised = reduced(smallest(self.stream.promised or ()), self.stream.schema)
+        promised = reduced(smallest(self.stream.schemes), self.stream.schema)
         offers = THE_END if self.stream.ends else promised
         return self.read(Outlook(offers, offers))
 
@@ -190,7 +196,10 @@ class Key(Unary):
 
 @dataclass(frozen=True)
 class Punctuate(Unary):
-    """Promises what a stream's access order allows, and drops what comes too late."""
+    """Promises what the access order of a source allows, and drops what comes too late.
+
+    It stands on a scan, or on selects and projects above one: what is below runs where it does, in the source's order.
+    """
 
     order: AccessOrder
     quiet: bool = False
@@ -201,8 +210,10 @@ class Punctuate(Unary):
         return punctuate
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
+        """As where a stream says what it promises, its end does not count beside that."""
         ordered = smallest([[self.order.attribute]])
-        return either([below[0], Outlook(ordered, ordered, frozenset([self.order.attribute]))])
+        told = below[0].renamed(self.carriers(0)) if not below[0].ends else Outlook()
+        return either([told, Outlook(ordered, ordered, frozenset([self.order.attribute]))])
 
     @property
     def parameters(self) -> str:

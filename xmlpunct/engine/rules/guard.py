@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from xmlpunct.engine.plan import Guard, Key, Node, Project, Punctuate, Query, Scan, plain
+from xmlpunct.engine.plan import Guard, Key, Node, Project, Punctuate, Query, Scan, Select, plain
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.access_order import AccessOrder
+from xmlpunct.provenance import ORIGIN
+from xmlpunct.schema import Schema
 
 
 def with_guards(query: Query) -> Query:
     """Scan(s) -> Project(Guard(Scan(s))): the guard sees all attributes, the project gives those that the scan gave.
 
     A key stands below the guard, which so hears what it says. A Punctuate stands right above the guard, so that it too
-    can tell where a rejected tuple stood. Of several guards over one stream the first one reports. Applied once and
-    last, for other rules would prune the columns that punctuations constrain.
+    can tell where a rejected tuple stood; selects and projects between the two hand that on. Of several guards over one
+    stream the first one reports. Applied once and last, for other rules would prune the columns that punctuations
+    constrain.
     """
     numbers, heard = count(1 + max(node.number for node in query.root.walk())), set[str]()
 
@@ -32,21 +35,40 @@ def with_guards(query: Query) -> Query:
             whole = replace(node, input=whole, keys=keys)
         return Guard(whole, stream, quiet, number=next(numbers))
 
-    def guarded(node: Node) -> Node:
+    def guarded(node: Node, placed: bool = False) -> Node:
+        """``placed``: the tuples that come out, of a part above one scan, say where they stood."""
         match node:
             case (Scan() as scan) | Key(Scan() as scan):
                 below: Node = judged(node)
             case Punctuate((Scan() as scan) | Key(Scan() as scan), order):
                 guard = judged(node.input)
                 below = replace(node, input=guard, order=_by_origin(order, _origins(scan)), quiet=guard.quiet)
+            case Punctuate(x):
+                below = node.over([guarded(x, placed=True)])
+                return (
+                    below if placed else Project(below, plain(below, node.schema.names), number=next(numbers))
+                )
+            case Select(x) if placed:
+                return node.over([guarded(x, placed)])
+            case Project(x, columns) if placed:
+                below = guarded(x, placed)
+                return replace(node, input=below, columns=(*columns, *_places(below, node.schema)))
             case Key(x):  # of several senders, of whom no guard knows all
                 return replace(node, input=guarded(x), remembers=True)
             case _:
                 return node.over([guarded(child) for child in node.inputs])
-        return Project(below, tuple(_columns(below, scan)), number=next(numbers))
+        columns = tuple(_columns(below, scan))
+        if placed:
+            columns += _places(below, scan.schema)
+        return Project(below, columns, number=next(numbers))
 
     streams = tuple(replace(stream, guarded=True) for stream in query.streams)
     return replace(query, root=guarded(query.root), streams=streams)
+
+
+def _places(node: Node, schema: Schema) -> tuple[tuple[str, Expression], ...]:
+    """The columns that say where a node's tuples stood, but for those that a schema has anyway."""
+    return plain(node, (a.name for a in ORIGIN if a.name not in schema))
 
 
 def _origins(scan: Scan) -> dict[str, str]:

@@ -33,6 +33,7 @@ _SPELLING = {
     "except_": "* EXCEPT",
     "replace": "* REPLACE",
     "rename": "* RENAME",
+    "punctuate": "PUNCTUATE",
     "query": "IN (subquery)",
     "operation_modifiers": "a modifier of SELECT",
     "kind": "a modifier of SELECT",

@@ -8,11 +8,12 @@ from sqlglot import exp
 
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.plan import Stream
-from xmlpunct.engine.sql.dialect import at, keys_of, namespaces_of, refuse, schema_of
+from xmlpunct.engine.sql.dialect import at, check_comparable, keys_of, namespaces_of, refuse, schema_of
 from xmlpunct.engine.sql.lengths import TIMES
+from xmlpunct.engine.sql.promise_syntax import OrderOf
 from xmlpunct.engine.sql.promises import access_order, promised_schemes
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.sources import FOLLOW, paths_of
+from xmlpunct.firehose.sources import FOLLOW, columns_named, paths_of
 from xmlpunct.firehose.tcp import Address
 from xmlpunct.firehose.validity import validity_of
 from xmlpunct.paths import read_condition, read_element
@@ -61,6 +62,7 @@ def declared(
             element, schema = inferred.element, inferred.schema
         if any(a.name in ORIGIN_NAMES for a in schema):
             refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
+        _check_file_names(source, schema, statement)
         order = access_order(statement, schema)
         timestamp, change = _time(statement, options, schema)
         keys = keys_of(statement, schema)
@@ -99,12 +101,25 @@ def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iter
         if stream.source is not None:
             yield f"the source of stream {stream.name}", stream.source
     for statement in statements:
-        order = statement.meta.get("order")
-        if order is not None and order["file"] is not None:
-            yield "a list of senders", order["file"].name
+        for order in statement.find_all(OrderOf):
+            if (file := order.args["file"]) is not None:
+                yield "a list of senders", file.name
         for option in statement.args["properties"].expressions if isinstance(statement, exp.Create) else ():
             if option.name == "xsd":
                 yield "an XML Schema", option.args["value"].name
+
+
+def _check_file_names(source: str | None, schema: Schema, statement: exp.Expr) -> None:
+    """Refuse a source whose files' names carry what is no column, or no value."""
+    try:
+        names = columns_named(source)
+    except UsageError as error:
+        refuse(str(error), statement)
+    for name in names:
+        if name not in schema:
+            there = ", ".join(schema.names)
+            refuse(f"{{{name}}} in the source names no column: there are {there}", statement)
+        check_comparable(schema[name].type, "the name of a file", statement)
 
 
 def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) -> str | None:

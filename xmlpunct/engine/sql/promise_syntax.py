@@ -16,6 +16,18 @@ class Key(exp.Expression):
     arg_types: ClassVar = {"expressions": True}
 
 
+class OrderOf(exp.Expression):
+    """PUNCTUATE ORDER BY ``attribute`` [SLACK ``slack``] [FROM ``file`` BY ``by``]."""
+
+    arg_types: ClassVar = {"attribute": True, "slack": False, "file": False, "by": False}
+
+
+SCHEMES = "schemes"
+"""The argument of a CREATE STREAM that has what PUNCTUATED BY says."""
+ORDER_OF = "punctuate"
+"""The argument of a CREATE STREAM, or of a subquery in FROM, that has its `OrderOf`."""
+
+
 class PromiseParser(WindowFunctionParser):
     """Reads them."""
 
@@ -47,21 +59,21 @@ class PromiseParser(WindowFunctionParser):
         return names
 
     def _parse_promises(self, create: exp.Create) -> None:
-        """PUNCTUATED BY (a), (b, c) and PUNCTUATE ORDER BY ..., in either order, into ``schemes`` and ``order``."""
+        """PUNCTUATED BY (a), (b, c) and PUNCTUATE ORDER BY ..., in either order, as arguments of its own."""
         while True:
             token = self._curr
             if self._match_text_seq("PUNCTUATED"):
-                part = "schemes"
+                part = SCHEMES
                 if not self._match_text_seq("BY"):
                     self._fail("PUNCTUATED BY (a), (b, c)")
                 found: object = self._parse_csv(self._parse_scheme)
-            elif self._match_text_seq("PUNCTUATE"):
-                part, found = "order", self._parse_access_order()
+            elif (found := self._parse_access_order()) is not None:
+                part = ORDER_OF
             else:
                 return
-            if part in create.meta:
+            if part in create.args:
                 self._fail(f"{token.text.upper()} is said once", token)
-            create.meta[part] = found
+            create.set(part, found)
 
     def _parse_scheme(self) -> exp.Tuple:
         start = self._curr
@@ -69,8 +81,20 @@ class PromiseParser(WindowFunctionParser):
         scheme.meta.update(start=start.start, end=self._prev.end)
         return scheme
 
-    def _parse_access_order(self) -> dict[str, exp.Expr | None]:
-        """ORDER BY a [SLACK s] [FROM 'file' BY b] as its parts, by the names attribute, slack, file, by."""
+    def _parse_subquery(self, this: exp.Expr | None, parse_alias: bool = True) -> exp.Subquery | None:
+        """As sqlglot does, with PUNCTUATE behind it, which is no alias."""
+        coming = [token.text.upper() for token in (self._curr, self._next) if token]
+        is_next = coming == ["PUNCTUATE", "ORDER BY"]
+        subquery: exp.Subquery | None = super()._parse_subquery(this, parse_alias and not is_next)
+        if subquery is not None and (order := self._parse_access_order()) is not None:
+            subquery.set(ORDER_OF, order)
+        return subquery
+
+    def _parse_access_order(self) -> OrderOf | None:
+        """PUNCTUATE ORDER BY a [SLACK s] [FROM 'file' BY b], if it comes next."""
+        start = self._curr
+        if not self._match_text_seq("PUNCTUATE"):
+            return None
         if not self._match(TokenType.ORDER_BY):
             self._fail("PUNCTUATE ORDER BY a [SLACK n] [FROM 'senders.txt' BY b]")
         attribute = self._parse_id_var() or self._fail("a column")
@@ -81,4 +105,6 @@ class PromiseParser(WindowFunctionParser):
             if not self._match_text_seq("BY"):
                 self._fail("BY and the column that names the sender")
             by = self._parse_id_var() or self._fail("a column")
-        return {"attribute": attribute, "slack": slack, "file": file, "by": by}
+        found = OrderOf(attribute=attribute, slack=slack, file=file, by=by)
+        found.meta.update(start=start.start, end=self._prev.end)
+        return found

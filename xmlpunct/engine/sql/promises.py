@@ -1,55 +1,89 @@
-"""What a stream promises, as CREATE STREAM declares it: PUNCTUATE, WATERMARK and PUNCTUATED BY."""
+"""What is promised of a stream: PUNCTUATE, WATERMARK and PUNCTUATED BY of CREATE STREAM, and PUNCTUATE in FROM."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from sqlglot import exp
 
+from xmlpunct.engine.plan import Key, Project, Punctuate, Scan, Select
 from xmlpunct.engine.sql.dialect import at, check_comparable, named_columns, refuse
 from xmlpunct.engine.sql.lengths import length_of
+from xmlpunct.engine.sql.promise_syntax import ORDER_OF, SCHEMES, OrderOf
+from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.engine.sql.window_functions import Watermark
 from xmlpunct.engine.sql.windowing import watermark_order
+from xmlpunct.firehose.sources import senders_of
 from xmlpunct.operators.access_order import AccessOrder, slack_of
-from xmlpunct.schema import Schema
+from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DATE, STRING, TIMESTAMP, Type
 
 
 def promised_schemes(statement: exp.Expr, schema: Schema) -> tuple[tuple[str, ...], ...] | None:
     """The sets of columns that PUNCTUATED BY names; None if it is not said."""
-    schemes = statement.meta.get("schemes")
+    schemes = statement.args.get(SCHEMES)
     if schemes is None:
         return None
     return tuple(dict.fromkeys(named_columns(scheme, schema, "PUNCTUATED BY") for scheme in schemes))
 
 
 def access_order(statement: exp.Expr, schema: Schema) -> AccessOrder | None:
-    """What PUNCTUATE or WATERMARK says. The file of senders, read now, has a value of its type on each line."""
-    parts = statement.meta.get("order")
+    """What PUNCTUATE or WATERMARK of a CREATE STREAM says."""
+    order = statement.args.get(ORDER_OF)
     watermarks = [item for item in statement.this.expressions if isinstance(item, Watermark)]
     if watermarks:
-        if parts is not None or len(watermarks) > 1:
+        if order is not None or len(watermarks) > 1:
             refuse("one order per stream: a second WATERMARK, or PUNCTUATE beside it", watermarks[-1])
         return watermark_order(watermarks[0], schema)
-    if parts is None:
-        return None
-    for part in ("attribute", "by"):
-        if parts[part] is not None and parts[part].name not in schema:
-            there = ", ".join(schema.names)
-            refuse(
-                f"no column {parts[part].name} in {statement.this.this.name}: there are {there}", parts[part]
-            )
-    for part in ("attribute", "by"):
-        if parts[part] is not None:
-            check_comparable(schema[parts[part].name].type, "PUNCTUATE", parts[part])
-    attribute = schema[parts["attribute"].name]
+    name = statement.this.this.name
+
+    def declared(column: exp.Expr) -> Attribute:
+        if column.name not in schema:
+            refuse(f"no column {column.name} in {name}: there are {', '.join(schema.names)}", column)
+        return schema[column.name]
+
+    return None if order is None else _order(order, declared)
+
+
+def punctuated(relation: Relation, order: OrderOf) -> Relation:
+    """A relation of FROM with the PUNCTUATE behind it, which wants the tuples of one source in their order."""
+    node = relation.node
+    while not isinstance(node, Scan):
+        if not isinstance(node, Select | Project | Key | Punctuate):
+            refuse(f"PUNCTUATE goes by the order of one source, which {node.name} does not keep", order)
+        (node,) = node.inputs
+    if node.stream.keys and senders_of(node.stream.source) > 1:
+        name = node.stream.name
+        refuse(
+            f"PUNCTUATE goes by the order of one sender, and a key of {name} is known behind its senders",
+            order,
+        )
+
+    def selected(column: exp.Expr) -> Attribute:
+        field = relation.find(column, None, column)
+        if field is None:
+            there = ", ".join(f.name for f in relation.listed())
+            refuse(f"no column {column.name} to punctuate: there are {there}", column)
+        return relation.node.schema[field.column]
+
+    return replace(relation, node=Punctuate(relation.node, _order(order, selected)))
+
+
+def _order(order: OrderOf, find: Callable[[exp.Expr], Attribute]) -> AccessOrder:
+    """What PUNCTUATE says. The file of senders, read now, has a value of its type on each line."""
+    column, slack_said, file, sender = (order.args[part] for part in ("attribute", "slack", "file", "by"))
+    attribute, by = find(column), None if sender is None else find(sender)
+    for known, said in ((attribute, column), (by, sender)):
+        if known is not None:
+            check_comparable(known.type, "PUNCTUATE", said)
     slack: float = 0
-    if parts["slack"] is not None:
-        with at(parts["slack"]):
-            slack = _slack(attribute.type, parts["slack"])
-    if parts["by"] is None:
+    if slack_said is not None:
+        with at(slack_said):
+            slack = _slack(attribute.type, slack_said)
+    if by is None:
         return AccessOrder(attribute.name, slack)
-    by, file = schema[parts["by"].name], parts["file"]
     try:
         lines = Path(file.name).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:  # a ValueError: it is not UTF-8

@@ -13,6 +13,8 @@ from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.files import READ_XML, Files
 from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
+from xmlpunct.engine.sql.promise_syntax import ORDER_OF
+from xmlpunct.engine.sql.promises import punctuated
 from xmlpunct.engine.sql.relations import check_alike, declared_relation, windowed
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Names, Relation
@@ -93,12 +95,14 @@ class Tables:
         if isinstance(node, exp.Lateral):
             refuse("LATERAL and APPLY are not supported", node)
         if isinstance(node, exp.Subquery):
-            inner, alias, joins, window = take(node, "this", "alias", "joins", WINDOW)
+            inner, alias, joins, window, order = take(node, "this", "alias", "joins", WINDOW, ORDER_OF)
             relation = self.table(inner) if _is_table(inner) else self._plan(inner, self.context)
             relation = self._windowed(relation, window)
             if alias is not None:
                 name, columns = take(alias, "this", "columns")
                 relation = relabel(relation, name.name if name else None, tuple(columns or ()))
+            if order is not None:
+                relation = punctuated(relation, order)
             return self._chain(relation, joins or ())
         if isinstance(node, exp.Unnest):
             refuse(
@@ -228,7 +232,7 @@ def _origin(relation: Relation, otherwise: exp.Expr) -> exp.Expr:
 def _is_table(node: exp.Expr) -> bool:
     """Whether what stands in parentheses is an item of FROM, and no query."""
     if isinstance(node, exp.Subquery):
-        return any(node.args.get(name) for name in ("alias", "joins")) or _is_table(node.this)
+        return any(node.args.get(name) for name in ("alias", "joins", ORDER_OF)) or _is_table(node.this)
     return isinstance(node, exp.Table)
 
 

@@ -1,0 +1,182 @@
+"""PUNCTUATE behind a subquery in FROM, against a loop over the tuples in document order."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.engine.test_guard import by_local, by_spark
+from xmlpunct import SqlError, query
+from xmlpunct.engine.plan import Merge, Punctuate, Query, Scan
+from xmlpunct.engine.plan.outlooks import outlooks
+from xmlpunct.engine.sql import plan
+
+Row = tuple[int, str, int | None, int]
+"""Where a tuple stands, and its columns."""
+COLUMNS = "sid STRING NOT NULL, ts INT, v INT NOT NULL"
+SENDERS = ("S1", "S2")
+CLAUSES = ["ORDER BY h SLACK 1", "ORDER BY h", "ORDER BY h SLACK 1 FROM '{0}/senders.txt' BY sender"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "senders.txt").write_text("\n".join(SENDERS))
+    return tmp_path
+
+
+def rows(seed: int) -> list[Row]:
+    """Times that rise with stragglers; some are null, some fail in the select list, some senders are not listed."""
+    chance = random.Random(seed)
+    return [
+        (
+            2 + i,
+            chance.choice(("S1", "S1", "S2", "S2", "S3")),
+            None if chance.random() < 0.1 else 10 * i // 4 + chance.randrange(-60, 30),
+            chance.randrange(8),
+        )
+        for i in range(120)
+    ]
+
+
+def written(folder: Path, given: Iterable[Row]) -> str:
+    def child(name: str, value: object) -> str:
+        return "" if value is None else f"<{name}>{value}</{name}>"
+
+    lines = [f"<t>{child('sid', s)}{child('ts', ts)}{child('v', v)}</t>" for _, s, ts, v in given]
+    path = folder / "t.xml"
+    path.write_text("\n".join(["<r>", *lines, "</r>"]))
+    return str(path)
+
+
+def text(source: str, folder: Path, clause: str, where: str = "v <> 3") -> str:
+    return f"""CREATE STREAM t ({COLUMNS}) WITH (source = '{source}');
+               SELECT h, COUNT(*) AS n FROM
+                 (SELECT sid AS sender, ts / 10 AS h, 12 / v AS w FROM t WHERE {where}) AS q
+                 PUNCTUATE {clause.format(folder)}
+               GROUP BY h"""
+
+
+def expected(given: list[Row], clause: str) -> tuple[Counter[tuple[int | None, int]], list[int]]:
+    """The groups, and the lines of the rejects."""
+    slack, each = (1 if "SLACK" in clause else 0), "FROM" in clause
+    reached: dict[str, int] = {}
+    groups: Counter[int | None] = Counter()
+    rejects = []
+    for line, sid, ts, v in given:
+        if v == 3:
+            continue
+        sender = sid if each else ""
+        if v == 0 or (each and sid not in SENDERS):
+            rejects.append(line)
+            continue
+        h = None if ts is None else abs(ts) // 10 * (1 if ts >= 0 else -1)
+        if h is not None and h < reached.get(sender, h) - slack:
+            rejects.append(line)
+            continue
+        if h is not None:
+            reached[sender] = max(h, reached.get(sender, h))
+        groups[h] += 1
+    return Counter(groups.items()), rejects
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_the_same_for_every_slicing_and_on_shards(folder: Path, tmp_path: Path, clause: str) -> None:
+    for seed in range(3):
+        given = rows(seed)
+        planned = plan(text(written(folder, given), folder, clause))
+        groups, lines = expected(given, clause)
+        assert lines
+        for size, shards in ((None, 0), (1, 0), (300, 1), (700, 3)):
+            out = tmp_path / f"{seed}-{size}-{shards}"
+            out.mkdir()
+            found = (
+                by_spark(planned, out, size, shards, False) if shards else by_local(planned, out, size, False)
+            )
+            rejects, tuples, _ = found
+            assert Counter((None if h is None else int(h), int(n)) for h, n in tuples) == groups
+            assert sorted(r["line"] for r in rejects) == lines
+            assert {r["source"] for r in rejects} == {str(folder / "t.xml")}
+
+
+def test_it_promises_what_it_has_seen(folder: Path) -> None:
+    source = written(folder, [(2, "S1", 5, 1), (3, "S1", 31, 1), (4, "S1", 12, 1), (5, "S1", 25, 1)])
+    found = [str(r) for r in query(text(source, folder, "ORDER BY h SLACK 1"))]
+    assert found[:2] == ["(0, 1)", "<(,1], *>"]
+    assert sorted(found[2:]) == ["(2, 1)", "(3, 1)"]
+
+
+def test_the_streams_own_order_stays(folder: Path) -> None:
+    """The stream is in order by its sender, the subquery by what it computes."""
+    given = [(2, "S1", 10, 1), (3, "S1", 30, 1), (4, "S1", 20, 1), (5, "S1", 40, 7)]
+    source = written(folder, given)
+    sql = f"""CREATE STREAM t ({COLUMNS}) WITH (source = '{source}') PUNCTUATE ORDER BY ts;
+              SELECT v2 FROM (SELECT 10 - v AS v2 FROM t) PUNCTUATE ORDER BY v2"""
+    assert [r for r in query(sql) if isinstance(r, tuple)] == [(9,), (9,)]
+
+
+def test_a_query_of_with_keeps_the_order_too(folder: Path) -> None:
+    source = written(folder, [(2, "S1", 10, 1), (3, "S1", 30, 1), (4, "S1", 20, 1)])
+    sql = f"""CREATE STREAM t ({COLUMNS}) WITH (source = '{source}');
+              WITH q AS (SELECT ts AS at FROM t)
+              SELECT At FROM (SELECT * FROM q) PUNCTUATE ORDER BY AT JOIN (SELECT v FROM t) AS r ON at = 10 * v"""
+    assert [r for r in query(sql) if isinstance(r, tuple)] == [(10,), (10,), (10,)]
+
+
+def test_each_of_several_senders_is_in_order_by_itself(folder: Path) -> None:
+    planned = plan(text("tcp-listen://127.0.0.1:0?connections=2", folder, "ORDER BY h"))
+    (merge,) = planned.root.find(Merge)
+    for number, side in enumerate(merge.inputs, 1):
+        assert len(list(side.find(Punctuate))) == 1
+        assert [scan.stream.sender for scan in side.find(Scan)] == [number]
+
+
+def outlook(planned: Query) -> set[frozenset[str]]:
+    (node,) = planned.root.find(Punctuate)
+    return set(outlooks(planned.root)[id(node)].offers)
+
+
+def test_the_verdicts_know_it(folder: Path) -> None:
+    """It counts in place of the end, as if the stream had declared it."""
+    assert outlook(plan(text("t.xml", folder, "ORDER BY h"))) == {frozenset(["h"])}
+    assert outlook(plan(text("-", folder, "ORDER BY h"))) == {frozenset(["h"])}
+
+
+@pytest.mark.parametrize(
+    ("subquery", "says"),
+    [
+        ("SELECT DISTINCT ts AS h FROM t", "dupelim does not keep"),
+        ("SELECT ts AS h, COUNT(*) AS n FROM t GROUP BY ts", "group-by does not keep"),
+        ("SELECT ts AS h FROM t UNION ALL SELECT ts AS h FROM u", "merge does not keep"),
+        ("SELECT t.ts AS h FROM t JOIN u ON t.sid = u.sid", "join does not keep"),
+        ("SELECT ts AS h FROM t WHERE sid IN (SELECT sid FROM u)", "semijoin does not keep"),
+        ("SELECT ts AS hour FROM t", "no column h to punctuate: there are hour"),
+        ("SELECT ts AS h, v AS h FROM t", "ambiguous"),
+        ("SELECT sid AS h FROM keyed", "a key of keyed is known behind its senders"),
+    ],
+)
+def test_refused_where_the_order_is_lost(subquery: str, says: str) -> None:
+    sql = f"""CREATE STREAM t ({COLUMNS}) WITH (source = 'a');
+              CREATE STREAM u ({COLUMNS}) WITH (source = 'b');
+              CREATE STREAM keyed (sid STRING PRIMARY KEY)
+                WITH (source = 'tcp-listen://127.0.0.1:0?connections=2');
+              SELECT h FROM ({subquery}) AS q PUNCTUATE ORDER BY h"""
+    with pytest.raises(SqlError, match=says):
+        plan(sql)
+
+
+@pytest.mark.parametrize(
+    ("clause", "says"),
+    [
+        ("ORDER BY h SLACK -1", "0 or more"),
+        ("ORDER BY sender SLACK 1", "STRING"),
+        ("ORDER BY h FROM 'no-such-file' BY sender", "cannot read no-such-file"),
+        ("ORDER h", "PUNCTUATE ORDER BY a"),
+    ],
+)
+def test_refused_as_in_create_stream(folder: Path, clause: str, says: str) -> None:
+    with pytest.raises(SqlError, match=says):
+        plan(text("t.xml", folder, clause))

@@ -1,0 +1,202 @@
+"""Values in the names of files: read by both parsers, told apart from what tuples say, closed at the last file."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xmlpunct import SourceError, UsageError, parse
+from xmlpunct.firehose import labels as labels_module
+from xmlpunct.firehose.check import check
+from xmlpunct.firehose.infer import infer, take_sample
+from xmlpunct.firehose.labels import Texts, labels_of
+from xmlpunct.firehose.listing import columns_in, files_matching, texts_in, would_match
+from xmlpunct.firehose.parser import parse_conforming, parse_split
+from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.sniff import sniff
+from xmlpunct.firehose.sources import columns_named, open_source
+from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.schema import Schema
+
+
+def document(*rows: str) -> str:
+    return f"<r>{''.join(f'<t>{row}</t>' for row in rows)}</r>"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("S1/hour=1.xml", "S1/hour=2.xml", "S2/hour=01.xml", "S2/other.xml", "S2/_hour=3.xml"):
+        path = tmp_path / "feed" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(document("<v>5</v>", "<v>6</v>"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("feed/{sid}/hour={hour}.xml", {"S1/hour=1.xml": ("S1", "1"), "S1/hour=2.xml": ("S1", "2"),
+                                        "S2/hour=01.xml": ("S2", "01")}),
+        ("feed/*/hour={hour}.xml", {"S1/hour=1.xml": ("1",), "S1/hour=2.xml": ("2",), "S2/hour=01.xml": ("01",)}),
+        ("feed/[S]?/hour={hour}.[x]ml", {"S1/hour=1.xml": ("1",), "S1/hour=2.xml": ("2",), "S2/hour=01.xml": ("01",)}),
+        ("**/hour={hour}.xml", {"S1/hour=1.xml": ("1",), "S1/hour=2.xml": ("2",), "S2/hour=01.xml": ("01",)}),
+        ("feed/S{n}", {"S1/hour=1.xml": ("1",), "S1/hour=2.xml": ("1",), "S2/hour=01.xml": ("2",),
+                       "S2/other.xml": ("2",)}),
+        ("feed/S{n}/", {"S1/hour=1.xml": ("1",), "S1/hour=2.xml": ("1",), "S2/hour=01.xml": ("2",),
+                        "S2/other.xml": ("2",)}),
+        ("feed/S{n}/hour={n}.xml", {"S1/hour=1.xml": ("1",)}),
+    ],
+)  # fmt: skip
+def test_names_that_match(folder: Path, pattern: str, found: dict[str, tuple[str, ...]]) -> None:
+    files = files_matching(pattern)
+    texts = [tuple(text for _, text in texts_in(pattern, file)) for file in files]
+    assert dict(zip((f.removeprefix("feed/") for f in files), texts, strict=True)) == found
+    assert open_source(pattern).texts == tuple(texts_in(pattern, file) for file in files)
+    assert columns_named(f"file://{folder}/feed/{{sid}}") == ("sid",)
+    assert all(would_match(pattern, str(folder / file)) for file in files if pattern.endswith(".xml"))
+
+
+@pytest.mark.parametrize("pattern", ["{a}{b}.xml", "{a}*.xml", "d/*{a}", "{a}[0-9].xml", "?{a}"])
+def test_a_value_ends_somewhere(pattern: str) -> None:
+    with pytest.raises(UsageError, match="something fixed has to stand between"):
+        columns_in(pattern)
+
+
+def test_a_name_that_can_be_read_in_two_ways(folder: Path) -> None:
+    (folder / "a-b-c.xml").write_text(document())
+    with pytest.raises(
+        SourceError, match=r"a-b-c\.xml: it is not clear which part of its name is x and which y"
+    ):
+        open_source("{x}-{y}.xml")
+
+
+def test_a_file_of_that_very_name_is_meant(folder: Path) -> None:
+    (folder / "{hour}.xml").write_text(document("<v>1</v>"))
+    assert columns_named("{hour}.xml") == ()
+    assert open_source("{hour}.xml").texts == ()
+    assert columns_named("tcp://{host}:1") == columns_named("-") == columns_named("follow:{a}") == ()
+
+
+SCHEMA = Schema.parse("hour INT NOT NULL CHECK (hour BETWEEN 0 AND 23), v INT")
+
+
+def label(schema: Schema, texts: Texts, *others: Texts) -> Any:
+    spec = StreamSpec("s", schema, "t")
+    parts = [(f"{i}.xml", one) for i, one in enumerate((texts, *others))]
+    return spec, labels_of((spec,), tuple(parts))[0]
+
+
+@pytest.mark.parametrize("read", [parse_split, parse_conforming])
+def test_what_tuples_say_of_it(read: Any) -> None:
+    """Nothing, or the same, or else they are rejects; what is no value is one as ever."""
+    rows = [
+        "<v>1</v>",
+        "<hour>7</hour>",
+        "<hour> 07 </hour>",
+        "<hour>8</hour>",
+        "<hour>x</hour>",
+        "<hour>99</hour>",
+    ]
+    spec, labels = label(SCHEMA, (("hour", "7"),))
+    found = read(Split("7.xml", Position(), document(*rows).encode(), True, labels), [spec])
+    assert found.slices[0].tuples.rows() == [(7, 1), (7, None), (7, None)]
+    assert [r.reason for r in found.rejects[0]] == [
+        "attribute hour: '8', but the name of the file says 7",
+        "attribute hour: 'x' is not of type INT",
+        "attribute hour: '99', but the name of the file says 7",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "other"),
+    [
+        ("STRING", "a b", "a  b"),
+        ("INT", "-5", "5"),
+        ("DOUBLE", "0.5", "NaN"),
+        ("DOUBLE", "NaN", "1"),
+        ("DECIMAL(6,2)", "1.50", "1.51"),
+        ("BOOLEAN", "true", "false"),
+        ("DATE", "2024-02-29", "2024-03-01"),
+        ("TIMESTAMP", "2024-02-29T10:00:00Z", "2024-02-29T10:00:01Z"),
+    ],
+)
+@pytest.mark.parametrize("works", [True, False])
+def test_every_type(monkeypatch: pytest.MonkeyPatch, type_: str, text: str, other: str, works: bool) -> None:
+    monkeypatch.setattr(labels_module, "polars_works", lambda: works)
+    spec, labels = label(Schema.parse(f"x {type_}, v INT"), (("x", text),))
+    data = document("", f"<x>{text}</x>", f"<x>{other}</x>").encode()
+    found = parse_split(Split("x.xml", Position(), data, True, labels), [spec])
+    value = spec.schema["x"].type.read(text)
+    key = spec.schema["x"].type.key
+    assert [key(v) for v in found.slices[0].tuples["x"]] == [key(value)] * 2
+    (reject,) = found.rejects[0]
+    assert "but the name of the file says" in reject.reason
+    (closed,) = found.slices[0].punctuations
+    assert closed.patterns[0].matches(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        ("x", SourceError, r"0\.xml: hour in its name: 'x' is not of type INT"),
+        ("24", SourceError, r"0\.xml: hour in its name: '24' is outside its domain"),
+    ],
+)
+def test_a_name_that_does_not_fit(text: str, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        label(SCHEMA, (("hour", text),))
+    with pytest.raises(UsageError, match="its name carries day, which is no column of s"):
+        label(SCHEMA, (("day", "7"),))
+
+
+def test_the_last_file_of_a_value_closes_it(folder: Path) -> None:
+    """Hour 1 is also 01; before the end of the last such file nothing is said of it."""
+    found = list(parse("feed/*/hour={hour}.xml", SCHEMA, element="t"))
+    assert [str(e) for e in found] == [
+        "(1, 5)",
+        "(1, 6)",
+        "(2, 5)",
+        "(2, 6)",
+        "<2, *>",
+        "(1, 5)",
+        "(1, 6)",
+        "<1, *>",
+    ]
+
+
+def test_a_broken_file_closes_nothing(folder: Path) -> None:
+    (folder / "feed" / "S1" / "hour=2.xml").write_text("<r><t><v>1</v></t>")
+    found: list[str] = []
+    with pytest.raises(SourceError):
+        found.extend(str(e) for e in parse("feed/S1/hour={hour}.xml", SCHEMA, element="t"))
+    assert found == ["(1, 5)", "(1, 6)", "<1, *>", "(2, 1)"]
+
+
+def test_packed_files_and_members_of_archives(folder: Path) -> None:
+    (folder / "p").mkdir()
+    (folder / "p" / "1.xml.gz").write_bytes(gzip.compress(document("<v>1</v>").encode()))
+    with tarfile.open(folder / "p" / "2.xml.gz", "w:gz") as archive:
+        archive.add(folder / "feed" / "S1", "S1")
+    found = [str(e) for e in parse("p/{hour}.xml.gz", SCHEMA, element="t")]
+    assert found == ["(1, 1)", "<1, *>", "(2, 5)", "(2, 6)", "(2, 5)", "(2, 6)", "<2, *>"]
+
+
+def test_check_infer_and_sniff_know_them(folder: Path) -> None:
+    source = open_source("feed/{sid}/hour={hour}.xml")
+    report = check(source, Schema.parse("hour INT, sid STRING, v INT"), "t")
+    assert (report.tuples, report.punctuations, report.offered) == (6, 3, [("hour", "sid")])
+    missing = check(source, Schema.parse("hour INT, sid STRING, v INT"), "misspelt")
+    assert [str(n) for n in missing.notices] == [
+        "feed/{sid}/hour={hour}.xml: no element <misspelt> was found"
+    ]
+    assert sniff(source, "t")[0].names == ("v", "sid", "hour")
+    inferred = infer(take_sample(open_source("feed/S1/hour={hour}.xml"))[0]).schema
+    assert str(inferred["hour"].type) == "INT"
+    assert not inferred["hour"].nullable
+    codes = infer(take_sample(source)[0]).schema  # 01 is a code
+    assert (str(codes["hour"].type), str(codes["sid"].type)) == ("STRING", "STRING")
