@@ -47,16 +47,16 @@ class Run:
 Contender = Callable[[], Run]
 
 
-def options(doc: str | None) -> argparse.ArgumentParser:
-    """The option that all benchmarks have."""
+def options(doc: str | None, plot: str = "FILE") -> argparse.ArgumentParser:
+    """The option that all benchmarks have; ``plot`` is what they draw into."""
     found = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
-    found.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures too (needs matplotlib)")
+    found.add_argument("--plot", type=Path, metavar=plot, help="draw the figures too (needs matplotlib)")
     return found
 
 
-def parser(doc: str | None) -> argparse.ArgumentParser:
+def parser(doc: str | None, plot: str = "FILE") -> argparse.ArgumentParser:
     """The options of a benchmark that runs several contenders over test data."""
-    found = options(doc)
+    found = options(doc, plot)
     default = Path(tempfile.gettempdir()) / "xmlpunct-benchmarks"
     found.add_argument("--data", type=Path, default=default, help="where test data is kept between runs")
     found.add_argument("--rounds", type=int, default=3, help="how often every contender runs")
@@ -237,9 +237,14 @@ def plot(path: Path | None, draw: Callable[[Any], None], columns: int = 1) -> No
     matplotlib.use("agg")
     from matplotlib import pyplot
 
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "xmlpunct"})  # the same each time
     figure, axes = pyplot.subplots(1, columns, figsize=(6 * columns, 4), layout="constrained")
     draw(axes)
-    figure.savefig(path)
+    for one in figure.axes:
+        if one.get_legend_handles_labels()[1]:
+            legend(one)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def bars(axes: Any, figures: Mapping[str, Mapping[str, float]]) -> None:

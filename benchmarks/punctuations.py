@@ -1,64 +1,102 @@
-"""What punctuations cost and what they save: the two figures of the paper's Section 5, from runs of ours.
+"""What punctuations cost and what they save: the paper's figures, and the trade-offs it describes, from runs of ours.
 
-Figure 2a is the state of the warehouse query's union over the tuples that have come, with and without
-punctuations. Figure 2b is the time to the first result and to the last, for 0 to 30 punctuations an hour, both from
-the start of the process; ``total_seconds`` leave out what loading the program takes.
+    python benchmarks/punctuations.py [--only NAME ...] [--plot FOLDER]
 
-    python benchmarks/punctuations.py [--hours N] [--scale N] [--slice SIZE]
+- ``warehouse`` (Section 7.3): Figure 2a is the state of the warehouse query's union over the tuples that have come,
+  with and without punctuations. Figure 2b is the time to the first result and to the last, for 0 to 30 punctuations an
+  hour, both from the start of the process; ``total_seconds`` leave out what loading the program takes. The paper's data
+  are ``--hours`` 60 of a report a minute from each of two sensors; ``--scale`` makes it that many reports. The target is
+  30 punctuations an hour against 0: at most 1.02 times the total time.
+- ``union`` (Section 6.3): its state against the bytes that punctuations take, by the minutes between two of them; which
+  attribute they constrain; and 2 to 64 inputs.
+- ``join`` (Sections 1.3 and 6.3): the same of the auction: which stream promises which attribute, and for how many
+  items at a time.
+- ``windows`` (Section 6.1): the auction over windows, longer and longer: which items get their sum, and what is
+  retained. And sensors out of step: the order of a sequence database against groups that punctuations close.
+- ``live`` (Section 7.3): two senders over sockets, so many tuples a second: state and results over time, with and
+  without punctuations, and with one sender at half the rate.
 
-The paper's data are 60 hours of a report a minute from each of two sensors; ``--scale`` makes it that many reports.
-Prints JSON. The target is 30 punctuations an hour against 0: at most 1.02 times the total time.
+Prints JSON. ``half_out`` is the share of the input that had come when half of the results were out. All but the times
+of ``warehouse`` and ``live`` repeat exactly.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import common
+import experiments
+from experiments import Watched, watch
 
 PER_HOUR = (0, 1, 2, 5, 10, 15, 20, 30)
+EVERY = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
+INPUTS = (2, 4, 8, 16, 32, 64)
+GROUPS = (1, 2, 4, 8, 16, 32, 64, 128)
+WINDOWS = (25, 50, 100, 200, 400, 800, 1600)
+LAGS = (0, 30, 60, 120, 240)
 TARGET = 1.02
-POINTS = 60
+SLICE = 2**11
+"""Bytes per slice where runs are watched: fewer than a minute's or an item's worth would tell no more."""
+READINGS = 4
+"""Reports a minute of each sensor of `union`."""
+OPEN, BIDS = 50, 10
+"""Items open at a time, and bids on each."""
+SHORTEST = 20
+"""The least time that an item of `windows` is open."""
+SENSORS = 8
+"""The sensors behind one gateway."""
+SENSOR = (
+    "CREATE STREAM sensor{} (sid STRING{sid}, hour INT NOT NULL, min INT{min}, currtmp INT) "
+    "WITH (source = '-', element = 'tempdata'); "
+)
+AUCTION = (
+    "CREATE STREAM items (itemid INT NOT NULL, seller STRING{at}) WITH (source = '-', element = 'item'{timed}; "
+    "CREATE STREAM bids (itemid INT NOT NULL, increase INT{at}) WITH (source = '-', element = 'bid'{timed}; "
+)
+SUMS = (
+    "SELECT items.itemid, SUM(increase) AS increases FROM items JOIN bids ON items.itemid = bids.itemid "
+    "GROUP BY items.itemid"
+)
+IN_WINDOWS = (
+    "SELECT itemid, SUM(increase) AS increases FROM RSTREAM(SELECT b.itemid, b.increase "
+    "FROM items [RANGE {}] AS i JOIN bids [NOW] AS b ON i.itemid = b.itemid) AS q GROUP BY itemid"
+)
+PLAIN = AUCTION.format(at="", timed=")")
+TIMED = AUCTION.format(at=", at INT NOT NULL", timed=", timestamp = 'at') PUNCTUATE ORDER BY at")
+
+Figures = dict[str, Any]
 
 
-def state_of_union(sources: dict[str, Path], slice_bytes: int) -> list[tuple[int, int]]:
-    """How many tuples union retains after so many have come, slice by slice, in this process."""
-    from xmlpunct.engine.local.run import run
-    from xmlpunct.engine.options import RunOptions
-    from xmlpunct.engine.sql import plan
-    from xmlpunct.engine.stats import RunStats
-
-    found: list[tuple[int, int]] = []
-
-    def look(stats: RunStats) -> None:
-        union = next((o for o in stats.operators if o.operator == "union"), None)
-        if union is not None and (not found or union.tuples_in > found[-1][0]):
-            found.append((union.tuples_in, union.state_rows))
-
-    query = (common.SAMPLES / "warehouse.sql").read_text()
-    planned = plan(query, {name: str(path) for name, path in sources.items()})
-    run(planned, RunOptions(output="/dev/null", slice_bytes=slice_bytes), RunStats("local"), look)
-    return found
+def agree(runs: dict[str, Watched]) -> None:
+    """Punctuations must not change the answer."""
+    first = next(iter(runs.values()))
+    for name, run in runs.items():
+        if run.answer != first.answer:
+            sys.exit(f"{name}: another answer")
 
 
-def main() -> None:
-    parser = common.parser(__doc__)
-    parser.add_argument("--hours", type=int, default=60)
-    parser.add_argument("--scale", type=int, default=100, help="reports a minute and sensor")
-    parser.add_argument("--per-hour", type=int, nargs="+", default=PER_HOUR, help="numbers of punctuations")
-    parser.add_argument("--slice", default="64KiB", help="input bytes per slice")
-    given = parser.parse_args()
+# The warehouse
+
+
+def warehouse(given: Any) -> Figures:
+    """The two figures of the paper."""
     from xmlpunct.engine.options import parse_size
 
     numbers = sorted({0, *given.per_hour})
     sources = {n: common.warehouse(given.data, given.hours, given.scale, n) for n in {1, *numbers}}
-    # Figure 2a: slices small enough that an hour takes several.
-    size = max(2**10, min(parse_size(given.slice), sum(map(file_size, sources[0].values())) // 240))
-    states = {name: state_of_union(sources[n], size) for name, n in (("punctuated", 1), ("plain", 0))}
-
     query = common.SAMPLES / "warehouse.sql"
+    # Figure 2a: slices small enough that an hour takes several.
+    total = sum(path.stat().st_size for path in sources[0].values())
+    size = max(2**10, min(parse_size(given.slice), total // 240))
+    states = {
+        name: watch(query.read_text(), sources[n], size) for name, n in (("punctuated", 1), ("plain", 0))
+    }
+    agree(states)
+
     contenders: dict[str, common.Contender] = {
         str(n): lambda n=n: common.engine(query, sources[n], "--engine", "local", "--slice", given.slice)
         for n in numbers
@@ -74,47 +112,302 @@ def main() -> None:
         for n, found in runs.items()
     }
     most = str(numbers[-1])
-    common.report(
-        {
-            "tuples": 2 * given.hours * 60 * given.scale,
-            "slice": given.slice,
-            "state_of_union": {
-                name: {"peak": max(rows for _, rows in points), "points": thin(points)}
-                for name, points in states.items()
-            },
-            "by_punctuations_per_hour": times,
-            "most_against_none": {
-                cost: common.ratio(runs[most], runs["0"], cost) for cost in ("seconds", "cpu")
-            },
-            "target": TARGET,
+    return {
+        "tuples": 2 * given.hours * 60 * given.scale,
+        "slice": given.slice,
+        "state_of_union": {
+            name: {"peak": run.peak("union"), "points": run.state("union")} for name, run in states.items()
+        },
+        "by_punctuations_per_hour": times,
+        "most_against_none": {cost: common.ratio(runs[most], runs["0"], cost) for cost in ("seconds", "cpu")},
+        "target": TARGET,
+    }
+
+
+def sensors(count: int, columns: str, sid: str = "", min: str = "") -> str:
+    """The highest temperature by ``columns``, of so many sensors. ``sid`` and ``min`` are what is declared of these."""
+    declared = "".join(SENSOR.format(n, sid=sid.format(n), min=min) for n in range(1, count + 1))
+    each = " UNION ".join(f"SELECT currtmp, {columns} FROM sensor{n}" for n in range(1, count + 1))
+    return f"{declared}SELECT MAX(currtmp) AS maxtemp, {columns} FROM ({each}) GROUP BY {columns}"
+
+
+def reports(given: Any, name: str, count: int, readings: int, said: experiments.Said) -> dict[str, Path]:
+    """Reports of so many sensors, by stream."""
+    minutes = given.hours * experiments.HOUR
+    lines = experiments.warehouse(count, minutes, readings, said)
+    folder = common.generated(given.data, f"reports-{name}-{count}-{readings}-{given.hours}", lines)
+    return {f"sensor{n}": folder / f"sensor{n}.xml" for n in range(1, count + 1)}
+
+
+def of_union(run: Watched, sources: dict[str, Path]) -> Figures:
+    return {
+        **experiments.promised(sources.values()),
+        "union_rows": run.peak("union"),
+        "held_punctuations": run.held,
+        "half_out": run.half_out,
+    }
+
+
+def union(given: Any) -> Figures:
+    """What union retains: by how often something is promised, by what is promised, and by the number of inputs."""
+    often, by_attribute, by_inputs = {}, {}, {}
+    runs: dict[str, Watched] = {}
+    for minutes in (0, *given.every):
+        sources = reports(given, f"every-{minutes}", 2, READINGS, experiments.every(minutes))
+        run = runs[str(minutes)] = watch(sensors(2, "hour, min"), sources, SLICE)
+        often[str(minutes)] = of_union(run, sources)
+    agree(runs)
+
+    said: dict[str, tuple[str, experiments.Said, dict[str, str]]] = {
+        "nothing": ("every-0", experiments.every(0), {}),
+        "hour": ("every-60", experiments.every(60), {}),
+        "hour of a sensor": ("sensor", experiments.of_sensor, {}),
+        "the same, sid declared": ("sensor", experiments.of_sensor, {"sid": " CHECK (sid IN ('S{:02}'))"}),
+        "minute of an hour": ("every-1", experiments.every(1), {}),
+        "the same, min declared": ("every-1", experiments.every(1), {"min": " CHECK (min BETWEEN 0 AND 59)"}),
+        "temperature": ("temperature", experiments.of_temperature, {}),
+    }
+    runs = {}
+    for name, (data, promise, declared) in said.items():
+        sources = reports(given, data, 2, READINGS, promise)
+        run = runs[name] = watch(sensors(2, "hour", **declared), sources, SLICE)
+        by_attribute[name] = {**of_union(run, sources), "points": run.state("union")}
+    agree(runs)
+
+    for count in given.inputs:  # as many tuples each time
+        readings = max(given.inputs) // count
+        sources = reports(given, "every-60", count, readings, experiments.every(60))
+        by_inputs[str(count)] = of_union(watch(sensors(count, "hour, min"), sources, SLICE), sources)
+    return {"by_minutes_between": often, "by_attribute": by_attribute, "by_inputs": by_inputs}
+
+
+# The auction
+
+
+def join(given: Any) -> Figures:
+    """What join retains: by what the two streams promise, and by how many items a punctuation closes."""
+
+    def measured(on_items: str | None, on_bids: str | None, group: int) -> tuple[Watched, Figures]:
+        lines = experiments.auction(given.items, BIDS, OPEN, on_items, on_bids, group)
+        folder = common.generated(given.data, f"join-{given.items}-{on_items}-{on_bids}-{group}", lines)
+        source = folder / "auction.xml"  # one file: what comes before what is no choice of the engine
+        run = watch(PLAIN + SUMS, {"items": source, "bids": source}, SLICE)
+        figures = {
+            **experiments.promised([source]),
+            "join_rows": run.peak("join"),
+            "group_by_rows": run.peak("group-by"),
+            "held_punctuations": run.held,
+            "half_out": run.half_out,
         }
+        return run, figures
+
+    runs: dict[str, Watched] = {}
+    by_attribute, by_group = {}, {}
+    for name, on_items, on_bids in (
+        ("nothing", None, None),
+        ("items: itemid", "itemid", None),
+        ("bids: itemid", None, "itemid"),
+        ("items: seller, bids: itemid", "seller", "itemid"),
+        ("both: itemid", "itemid", "itemid"),
+    ):
+        runs[name], figures = measured(on_items, on_bids, 1)
+        by_attribute[name] = {**figures, "points": runs[name].state("join")}
+    for group in given.groups:
+        runs[str(group)], by_group[str(group)] = measured("itemid", "itemid", group)
+    agree(runs)
+    return {"by_attribute": by_attribute, "by_items_at_a_time": by_group}
+
+
+def windows(given: Any) -> Figures:
+    """Windows against punctuations: sums of the auction, and sensors out of step."""
+
+    def timed(query: str, punctuated: bool) -> Watched:
+        lines = experiments.timed_auction(given.items, BIDS, SHORTEST, punctuated)
+        folder = common.generated(given.data, f"timed-{given.items}-{punctuated}", lines)
+        source = folder / "auction.xml"
+        return watch(query, {"items": source, "bids": source}, SLICE)
+
+    def figures(run: Watched) -> Figures:
+        right = sum(a == b for a, b in ((sums.get(item), total) for item, total in run.answer))
+        groups = run.peak("group-by")
+        rows = max(sum(m.rows.values()) - m.rows.get("group-by", 0) for m in run.moments)
+        return {
+            "exact": round(right / len(sums), 3),
+            "rows": rows,
+            "group_by_rows": groups,
+            "half_out": run.half_out,
+        }
+
+    punctuated = timed(PLAIN + SUMS, True)
+    sums = dict(punctuated.answer)
+    auction = {"punctuations": figures(punctuated)}
+    for length in given.windows:
+        auction[str(length)] = figures(timed(TIMED + IN_WINDOWS.format(length), False))
+
+    names = ", ".join(f"'S{n:02}'" for n in range(1, SENSORS + 1))
+    declared = (
+        f"CREATE STREAM gateway (sid STRING CHECK (sid IN ({names})), hour INT CHECK (hour BETWEEN 0 AND "
+        f"{given.hours - 1}), min INT, currtmp INT) WITH (source = '-', element = 'tempdata'); "
     )
-    common.plot(given.plot, lambda axes: draw(axes, states, times), columns=2)
+    out_of_step: dict[str, dict[str, int]] = {}
+    for lag in given.lags:
+        lines = experiments.gateway(SENSORS, given.hours, 1, lag)
+        source = common.generated(given.data, f"gateway-{given.hours}-{lag}", lines) / "gateway.xml"
+        out_of_step[str(lag)] = {
+            name: watch(declared + query, {"gateway": source}, SLICE).peak()
+            for name, query in (
+                ("in_order", "SELECT hour, currtmp FROM gateway ORDER BY hour"),
+                ("groups", "SELECT hour, MAX(currtmp) AS maxtemp FROM gateway GROUP BY hour"),
+            )
+        }
+    return {"auction": auction, "out_of_step": out_of_step}
 
 
-def file_size(path: Path) -> int:
-    return path.stat().st_size
+# Live
 
 
-def thin(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Few enough points to read: the highest of each stretch, and the last."""
-    step = max(1, len(points) // POINTS)
-    peaks = [max(points[i : i + step], key=lambda point: point[1]) for i in range(0, len(points), step)]
-    return list(dict.fromkeys([*peaks, points[-1]]))
+def live(given: Any) -> Figures:
+    """Two live senders: state and results over time."""
+    query = (common.SAMPLES / "warehouse.sql").read_text()
+    found = {}
+    runs: dict[str, Watched] = {}
+    for name, minutes, slower in (
+        ("plain", 0, 1),
+        ("punctuated", 60, 1),
+        ("sensor2 at half the rate", 60, 2),
+    ):
+        sources = reports(given, f"every-{minutes}", 2, READINGS, experiments.every(minutes))
+        rates = {"sensor1": given.rate, "sensor2": given.rate / slower}
+        run = runs[name] = experiments.watch_live(query, sources, rates)
+        state, results = run.state("union", live=True), run.results(live=True)
+        found[name] = {
+            "union_rows": run.peak("union"),
+            "first_result_seconds": next(m.seconds for m in run.moments if m.results),
+            "last_result_seconds": next(m.seconds for m in run.moments if m.results == results[-1][1]),
+            "state": state,
+            "results": results,
+        }
+    agree(runs)
+    return found
 
 
-def draw(axes: Any, states: dict[str, list[tuple[int, int]]], times: dict[str, dict[str, float]]) -> None:
+# Pictures
+
+
+def draw_warehouse(axes: Any, found: Figures) -> None:
     state, time = axes
-    for name, points in states.items():
-        state.plot(*zip(*points, strict=True), label=name, linestyle=":" if name == "punctuated" else "-")
+    for name, of_run in found["state_of_union"].items():
+        curve(state, of_run["points"], name, ":" if name == "punctuated" else "-")
     state.set(xlabel="tuples", ylabel="tuples retained by union")
-    numbers = [int(n) for n in times]
+    times = found["by_punctuations_per_hour"]
     for name, style in (("first_result_seconds", "--"), ("last_result_seconds", "-")):
-        time.plot(numbers, [found[name] for found in times.values()], style, label=name.replace("_", " "))
+        measured(time, times, name, style)
     time.set(xlabel="punctuations per hour", ylabel="seconds")
-    time.set_ylim(bottom=0)
-    for one in axes:
-        common.legend(one)
+
+
+def draw_union(axes: Any, found: Figures) -> None:
+    often, attribute, inputs = axes
+    minutes = {n: point for n, point in found["by_minutes_between"].items() if n != "0"}
+    for name in ("punctuation_bytes", "union_rows"):
+        measured(often, minutes, name, "o-")
+    often.set(xlabel="minutes between punctuations", xscale="log", yscale="log")
+    for name, of_run in found["by_attribute"].items():
+        curve(attribute, of_run["points"], name)
+    attribute.set(xlabel="tuples", ylabel="tuples retained by union")
+    for name in ("union_rows", "held_punctuations"):
+        measured(inputs, found["by_inputs"], name, "o-")
+    inputs.set(xlabel="inputs", xscale="log")
+
+
+def draw_join(axes: Any, found: Figures) -> None:
+    attribute, group = axes
+    for name, of_run in found["by_attribute"].items():
+        curve(attribute, of_run["points"], name)
+    attribute.set(xlabel="tuples", ylabel="tuples retained by join")
+    for name in ("punctuation_bytes", "join_rows"):
+        measured(group, found["by_items_at_a_time"], name, "o-")
+    group.set(xlabel="items that a punctuation closes", xscale="log", yscale="log")
+
+
+def draw_windows(axes: Any, found: Figures) -> None:
+    auction, sensors = axes
+    lengths = {n: point for n, point in found["auction"].items() if n != "punctuations"}
+    auction.plot(
+        [p["rows"] for p in lengths.values()], [p["exact"] for p in lengths.values()], "o-", label="windows"
+    )
+    for length, point in lengths.items():
+        auction.annotate(length, (point["rows"], point["exact"]), xytext=(4, -10), textcoords="offset points")
+    exact = found["auction"]["punctuations"]
+    auction.plot([exact["rows"]], [exact["exact"]], "s", label="punctuations")
+    auction.set(
+        xlabel="rows retained, without those of group-by",
+        ylabel="share of items with their sum",
+        xscale="log",
+    )
+    for name in ("in_order", "groups"):
+        measured(sensors, found["out_of_step"], name, "o-")
+    sensors.set(xlabel="minutes that one sensor is late", ylabel="rows retained", yscale="symlog")
+
+
+def draw_live(axes: Any, found: Figures) -> None:
+    state, results = axes
+    for name, of_run in found.items():
+        curve(state, of_run["state"], name)
+        curve(results, of_run["results"], name)
+    state.set(xlabel="seconds", ylabel="tuples retained by union")
+    results.set(xlabel="seconds", ylabel="results")
+
+
+def curve(axes: Any, points: experiments.Curve, label: str, style: str = "-") -> None:
+    axes.plot(*zip(*points, strict=True), style, label=label)
+
+
+def measured(axes: Any, by_number: dict[str, Figures], name: str, style: str) -> None:
+    """One of the figures over the numbers it was measured for."""
+    axes.plot(
+        [int(n) for n in by_number],
+        [p[name] for p in by_number.values()],
+        style,
+        label=name.replace("_", " "),
+    )
+
+
+SECTIONS: dict[str, tuple[Callable[[Any], Figures], Callable[[Any, Figures], None], int]] = {
+    "warehouse": (warehouse, draw_warehouse, 2),
+    "union": (union, draw_union, 3),
+    "join": (join, draw_join, 2),
+    "windows": (windows, draw_windows, 2),
+    "live": (live, draw_live, 2),
+}
+"""What measures a section, what draws it, and into how many pictures."""
+
+
+def main() -> None:
+    parser = common.parser(__doc__, plot="FOLDER")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="NAME", help="measure these alone")
+    parser.add_argument("--hours", type=int, default=60, help="hours of the warehouse's streams")
+    parser.add_argument("--scale", type=int, default=100, help="reports a minute and sensor of warehouse")
+    parser.add_argument("--per-hour", type=int, nargs="+", default=PER_HOUR, help="numbers of punctuations")
+    parser.add_argument("--slice", default="64KiB", help="input bytes per slice of warehouse")
+    parser.add_argument(
+        "--every", type=int, nargs="+", default=EVERY, help="minutes between punctuations of union"
+    )
+    parser.add_argument("--inputs", type=int, nargs="+", default=INPUTS, help="numbers of inputs of union")
+    parser.add_argument("--items", type=int, default=2000, help="items of join and windows")
+    parser.add_argument(
+        "--groups", type=int, nargs="+", default=GROUPS, help="items that a punctuation of join closes"
+    )
+    parser.add_argument("--windows", type=int, nargs="+", default=WINDOWS, help="instants of a window")
+    parser.add_argument("--lags", type=int, nargs="+", default=LAGS, help="minutes that one sensor is late")
+    parser.add_argument("--rate", type=float, default=1440, help="tuples a second of each live sender")
+    given = parser.parse_args()
+    found = {}
+    for name in given.only or SECTIONS:
+        measure, draw, columns = SECTIONS[name]
+        found[name] = measure(given)
+        picture = given.plot and given.plot / f"{name}.svg"
+        common.plot(picture, lambda axes, of=found[name], draw=draw: draw(axes, of), columns)
+    common.report(found)
 
 
 if __name__ == "__main__":

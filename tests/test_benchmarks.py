@@ -51,11 +51,52 @@ def test_the_auction_keeps_few_items_open(data: Path) -> None:
 
 
 def test_the_figures_of_the_paper(data: Path) -> None:
-    found = said("punctuations", data, "--hours", "3", "--scale", "5", "--per-hour", "30")
+    small = ("--only", "warehouse", "--hours", "3", "--scale", "5", "--per-hour", "30")
+    found = said("punctuations", data, *small)["warehouse"]
     states = found["state_of_union"]
     assert states["punctuated"]["peak"] < states["plain"]["peak"]
     assert states["plain"]["points"][-1][0] == found["tuples"] == 1800
     assert list(found["by_punctuations_per_hour"]) == ["0", "30"]
+
+
+def test_punctuations_are_traded_for_state(data: Path) -> None:
+    small = ("--hours", "3", "--every", "10", "60", "--inputs", "2", "4", "--items", "100", "--groups", "1", "16")
+    found = said("punctuations", data, "--only", "union", "join", *small)
+    never, often, seldom = found["union"]["by_minutes_between"].values()
+    assert often["punctuation_bytes"] > seldom["punctuation_bytes"] > never["punctuation_bytes"] == 0
+    assert often["union_rows"] < seldom["union_rows"] < never["union_rows"]
+    assert often["half_out"] < never["half_out"] == 1
+
+    # What is declared of an attribute lets promises of its values add up; of the hour alone they need not.
+    by_attribute = {name: of["union_rows"] for name, of in found["union"]["by_attribute"].items()}
+    helps = {"hour", "the same, sid declared", "the same, min declared"}
+    assert max(by_attribute[name] for name in helps) < min(by_attribute[n] for n in by_attribute if n not in helps)
+    assert list(found["union"]["by_inputs"]) == ["2", "4"]
+
+    by_attribute = {name: of["join_rows"] for name, of in found["join"]["by_attribute"].items()}
+    assert min(by_attribute, key=by_attribute.__getitem__) == "both: itemid"
+    assert max(by_attribute, key=by_attribute.__getitem__) == "nothing"
+    one, many = found["join"]["by_items_at_a_time"].values()
+    assert one["punctuation_bytes"] > many["punctuation_bytes"]
+    assert one["join_rows"] < many["join_rows"]
+
+
+def test_windows_are_traded_for_the_answer(data: Path) -> None:
+    small = ("--hours", "3", "--items", "100", "--windows", "25", "100", "--lags", "0", "60")
+    found = said("punctuations", data, "--only", "windows", *small)["windows"]
+    exact, short, long = found["auction"].values()
+    assert short["exact"] < long["exact"] == exact["exact"] == 1
+    assert exact["group_by_rows"] < short["group_by_rows"]
+    assert exact["half_out"] < short["half_out"] == 1
+    in_step, late = found["out_of_step"].values()
+    assert in_step["in_order"] < late["in_order"]
+    assert late["groups"] < late["in_order"]
+
+
+def test_live_senders_are_watched(data: Path) -> None:
+    found = said("punctuations", data, "--only", "live", "--hours", "2", "--rate", "2400")["live"]
+    assert found["punctuated"]["union_rows"] < found["plain"]["union_rows"]
+    assert found["punctuated"]["results"][-1] == [pytest.approx(0.2, abs=60), 2]
 
 
 def test_scaling_fits_exponents(data: Path) -> None:
