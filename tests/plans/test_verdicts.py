@@ -50,7 +50,20 @@ class Writer:
     def query(self, depth: int) -> str:
         if depth == 0 or self.rng.random() < 0.1:
             return f"SELECT a, b, c FROM s{next(self.streams)}"  # one that says nothing of any other
-        forms = ["unary", "unary", "group", "group", "set", "set", "join", "join", "join", "near", "over", "window"]
+        forms = [
+            "unary",
+            "unary",
+            "group",
+            "group",
+            "set",
+            "set",
+            "join",
+            "join",
+            "join",
+            "near",
+            "over",
+            "window",
+        ]
         return getattr(self, self.rng.choice(forms))(depth)
 
     def whole(self, depth: int) -> str:
@@ -195,7 +208,9 @@ def punctuations(stream: Stream, step: int) -> Iterator[Punctuation]:
         ranges = [f"(,{step}]"]
         if len(ranged) == 1:
             before = step - AHEAD
-            ranges = [f"[{-step},{-before - 1}]", f"[{before + 1},{step}]"] if before else [f"[{-step},{step}]"]
+            ranges = (
+                [f"[{-step},{-before - 1}]", f"[{before + 1},{step}]"] if before else [f"[{-step},{step}]"]
+            )
         for value in range(3) if len(ranged) < len(scheme) else (None,):
             listed = {} if value is None else {"c": value}
             for values in ranges:
@@ -250,7 +265,10 @@ def judge(seed: int) -> list[str]:
     for node in query.root.walk():
         outlook, number = found[id(node)], node.number
         below = any(n.number in spoilt for n in node.inputs)
-        if outlook.fate == Fate.BLOCKS or below or outlook.nulls:
+        by_chance = any(
+            not need.by and (need.fate == Fate.BLOCKS or not need.fails) for need in outlook.needs
+        )
+        if by_chance or below or outlook.nulls or outlook.told:
             spoilt.add(number)
         if not below and not outlook.nulls:
             told = f"#{number} {node.describe()}"
@@ -261,7 +279,10 @@ def judge(seed: int) -> list[str]:
 def against(node: Node, outlook: Outlook, short: Run, long: Run) -> Iterator[str]:
     """What two runs say against the outlook of a node, below which nothing blocks."""
     number = node.number
-    state, withheld = (short.state[number], long.state[number]), (short.withheld[number], long.withheld[number])
+    state, withheld = (
+        (short.state[number], long.state[number]),
+        (short.withheld[number], long.withheld[number]),
+    )
     rows, results = f"{state} rows are retained", f"{withheld} results are withheld"
     busy = long.taken[number] > STEPS * TIMES
     if outlook.fate is None and not outlook.told and is_more(*state):

@@ -56,7 +56,8 @@ class Keyed(Binary):
         keys = [*(pair[port] for pair in self.keys), *self.always]
         around, above = bounded_by(self.residual, self.inputs[port].schema, self.inputs[side].schema)
         ordered = smallest([name] for name in above if given.has_prefix(name))
-        return given.need(fate, port, [*keys, *around], None, more=ordered)
+        need = given.need(fate, port, [*keys, *around], None, more=ordered)
+        return replace(need, finite=side if below[side].ends else None)
 
     def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
         right = dict(self.keys) if self.right_is_equal else {}

@@ -56,10 +56,8 @@ class ToRelation(Unary):
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         """Only what closes instants from the first on is of use: a prefix, or one for each value of other columns."""
-        (given,) = below
-        single = {name: name != self.timestamp or given.has_prefix(name) for name in self.input.schema.names}
-        offers = frozenset(s for s in given.offers if len(s) != 1 or all(single[n] for n in s))
-        said = replace(given, offers=offers, closes=offers).renamed(self.carriers(0))
+        given = below[0].in_order(self.timestamp)
+        said = replace(given, closes=given.offers).renamed(self.carriers(0))
         return replace(said, told=CONTENT if self.lasting is Lasting.FOR_EVER else "")
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
@@ -126,8 +124,9 @@ class RowsWindow(ToRelation):
         return [self._with_one({*used, *self.by, self.timestamp})]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        need = below[0].need(Fate.BLOCKS, 0, (*self.by, self.timestamp), self.input.schema)
-        return replace(super().outlook(below) if need.by else Outlook(), needs=(need,), told="")
+        need = below[0].partition(self.by, self.timestamp, self.input.schema)
+        told = below[0].retained(self.by, self.input.schema)
+        return replace(super().outlook(below) if need.by else Outlook(), needs=(need,), told=told)
 
     def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
         known = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
