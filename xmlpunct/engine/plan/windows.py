@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.engine.plan.node import Choice, Constraint, Lasting, Node, Unary, attributes
-from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest
+from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest, within
 from xmlpunct.engine.plan.streams import Scan
 from xmlpunct.engine.plan.words import complete
 from xmlpunct.firehose.sources import is_endless
@@ -57,7 +57,8 @@ class ToRelation(Unary):
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         """Only what closes instants from the first on is of use: a prefix, or one for each value of other columns."""
         given = below[0].in_order(self.timestamp)
-        said = replace(given, closes=given.offers).renamed(self.carriers(0))
+        lasting = (scheme for scheme in given.closes if self.timestamp not in scheme)
+        said = replace(given, closes=smallest([*given.offers, *lasting])).renamed(self.carriers(0))
         return replace(said, told=CONTENT if self.lasting is Lasting.FOR_EVER else "")
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
@@ -126,7 +127,9 @@ class RowsWindow(ToRelation):
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         need = below[0].partition(self.by, self.timestamp, self.input.schema)
         told = below[0].retained(self.by, self.input.schema)
-        return replace(super().outlook(below) if need.by else Outlook(), needs=(need,), told=told)
+        said = super().outlook(below) if need.by else Outlook()
+        offers, closes = (within(s, (*self.by, self.timestamp, AT)) for s in (said.offers, said.closes))
+        return replace(said, offers=offers, closes=closes, needs=(need,), told=told)
 
     def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
         known = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
@@ -248,7 +251,7 @@ class ToStream(Unary):
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         (given,) = below
         names = (AT,) if self.repeats_states else self.input.schema.names
-        need = given.need(Fate.BLOCKS, 0, names, self.input.schema)
+        need = given.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
         said = given.renamed(self.carriers(0)) if need.by else Outlook()
         if self.repeats_states and need.by:  # no finer than all tuples together
             said = replace(said, offers=smallest([[self.timestamp]]), closes=smallest([[self.timestamp]]))
