@@ -15,6 +15,7 @@ CREATE STREAM r (hour INT NOT NULL, sid STRING NOT NULL, temp INT, ts INT NOT NU
   WITH (source = 'tcp://h:2', timestamp = 'ts') {r};
 CREATE STREAM f (hour INT NOT NULL, sid STRING NOT NULL) WITH (source = 'f.xml');
 CREATE STREAM k (id INT PRIMARY KEY, v INT) WITH (source = 'tcp://h:3');
+CREATE STREAM p (id INT PRIMARY KEY, v INT NOT NULL) WITH (source = 'tcp://h:4', timestamp = 'v');
 CREATE STREAM d (hour INT NOT NULL, sid STRING CHECK (sid IN ('A', 'B'))) WITH (source = '-') PUNCTUATED BY (sid, hour);
 CREATE RELATION names (sid STRING NOT NULL, name STRING) WITH (source = 'names.xml');
 """
@@ -26,6 +27,8 @@ NEAR = "SELECT s.temp FROM s JOIN r ON r.ts BETWEEN s.hour AND s.hour + 5"
 SESSION = "SELECT sid, window_end FROM SESSION(TABLE r PARTITION BY sid, DESCRIPTOR(ts), 5)"
 TUMBLE = "SELECT window_start, COUNT(*) AS n FROM TUMBLE(TABLE r, DESCRIPTOR(ts), 5) GROUP BY window_start"
 OVER = "SELECT sid, SUM(temp) OVER (PARTITION BY sid ORDER BY ts ROWS 3 PRECEDING) AS x FROM r"
+NEXT = "SELECT sid, LEAD(temp) OVER (PARTITION BY sid ORDER BY ts) AS x FROM r"
+ENDS = f"SELECT window_end, COUNT(*) AS n FROM ({SESSION}) AS w GROUP BY window_end"
 WINDOW = "SELECT sid, COUNT(*) AS n FROM r [RANGE 5] GROUP BY sid"
 PAIRS = "SELECT x.temp AS p, y.temp AS q FROM r [RANGE 5] x JOIN r [RANGE 5] y ON x.sid = y.sid"
 BY_HOUR, BY_SID, BY_BOTH = "PUNCTUATED BY (hour)", "PUNCTUATED BY (sid)", "PUNCTUATED BY (hour, sid)"
@@ -92,6 +95,23 @@ IN_ORDER = "PUNCTUATE ORDER BY {}"
         ("", "PUNCTUATED BY (ts, sid)", SESSION, ""),
         ("", BY_HOUR, OVER, "over blocks for ever"),
         ("", IN_ORDER.format("ts"), OVER, ""),
+        ("", "PUNCTUATED BY (ts)", OVER, "over blocks for ever"),
+        ("", "PUNCTUATED BY (sid, ts)", OVER, ""),
+        ("", BY_SID, OVER, ""),
+        ("", IN_ORDER.format("ts"), NEXT, "over blocks for ever"),
+        ("", "PUNCTUATED BY (sid) PUNCTUATE ORDER BY ts", NEXT, ""),
+        ("", "PUNCTUATED BY (ts)", SESSION, ""),
+        ("", "PUNCTUATED BY (ts)", ENDS, "group-by blocks for ever"),
+        ("", IN_ORDER.format("ts"), ENDS, ""),
+        ("", "", "SELECT id, COUNT(*) OVER (PARTITION BY id ORDER BY v) AS n FROM p", ""),
+        ("", "PUNCTUATED BY (ts)", "SELECT sid FROM r [PARTITION BY sid ROWS 2]",
+         "rows blocks for ever; pointwise blocks for ever"),
+        ("", "", "SELECT id, COUNT(*) AS n FROM p [RANGE 3] GROUP BY id", ""),
+        (BY_HOUR, BY_HOUR, "SELECT s.temp FROM s JOIN r ON r.hour BETWEEN s.hour AND s.hour + 2", ""),
+        (BY_HOUR, BY_HOUR, "SELECT s.temp FROM s JOIN r ON r.hour BETWEEN s.hour / 2 AND s.hour", "join grows for ever"),
+        ("", BY_HOUR, "SELECT f.sid FROM f LEFT JOIN s ON f.sid = s.sid", "join blocks for ever"),
+        ("", "", "SELECT f.sid FROM f JOIN s ON f.sid = s.sid", ""),
+        ("", "", "SELECT hour, sid FROM f EXCEPT SELECT hour, sid FROM s", "difference blocks for ever"),
         ("", "", WINDOW, "group-by blocks for ever"),
         ("", IN_ORDER.format("ts"), WINDOW, ""),
         ("", "PUNCTUATED BY (sid, ts)", WINDOW, ""),
@@ -138,7 +158,9 @@ def test_what_would_mend_it(s: str, r: str, query: str, expected: list[str]) -> 
         ("SELECT temp, COUNT(*) AS n FROM s GROUP BY temp", "group-by: fine but for nulls in temp"),
         ("SELECT DISTINCT sid FROM r [RANGE UNBOUNDED]",
          "window: fine: grows with its distinct content, which is its meaning"),
-        ("SELECT s.temp FROM s JOIN f ON s.hour = f.hour", "join: grows for ever"),
+        ("SELECT s.temp FROM s JOIN f ON s.hour = f.hour", "join: fine (f ends)"),
+        (OVER, "over: fine: retains something of each partition, which is its meaning"),
+        ("SELECT hour, sid FROM s INTERSECT SELECT hour, sid FROM f", "intersect: fine (f ends)"),
         ("SELECT hour FROM f WHERE hour NOT IN (SELECT id FROM k)", "antijoin: blocks for ever"),
     ],
 )  # fmt: skip

@@ -49,8 +49,9 @@ def verdict(node: Node, outlook: Outlook) -> str:
 
 def _awaited(node: Node, need: Need) -> Iterator[Scan]:
     """The streams whose ends an operator waits for."""
-    if need.by == THE_END:
-        yield from node.inputs[need.port].find(Scan)
+    port = need.port if need.by == THE_END else None if need.by else need.finite
+    if port is not None:
+        yield from node.inputs[port].find(Scan)
 
 
 def _attributes(node: Node, outlook: Outlook) -> set[str]:

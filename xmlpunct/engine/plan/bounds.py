@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from xmlpunct.expressions.expression import Call, Column, Expression
-from xmlpunct.expressions.functions.conditions import AND
-from xmlpunct.expressions.monotone import Monotone
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.operators.join_boxes import bounds_of
 from xmlpunct.schema import Schema
 
 
@@ -13,6 +12,7 @@ def bounded_by(condition: Expression | None, schema: Schema, others: Schema) -> 
 
     The ends are what the other side's columns give. Only a discrete column has finitely many values between two.
 
+    >>> from xmlpunct.expressions.expression import Column
     >>> from xmlpunct.expressions.functions import call, number
     >>> from xmlpunct.types import INT
     >>> u, ts = Column(INT, False, "u"), Column(INT, False, "ts")
@@ -24,32 +24,9 @@ def bounded_by(condition: Expression | None, schema: Schema, others: Schema) -> 
     >>> bounded_by(both, Schema.parse("ts INT"), Schema.parse("u INT"))
     (['ts'], ['ts'])
     """
-    parts = condition.operands if isinstance(condition, Call) and condition.record is AND else [condition]
-    below, above, equal = set[str](), set[str](), set[str]()
-    for part in parts:
-        if not isinstance(part, Call) or part.record.holds is None:
-            continue
-        first, second = part.args
-        for mine, other, (less, _, more) in (
-            (first, second, part.record.holds),
-            (second, first, part.record.holds[::-1]),
-        ):
-            found = _column(mine, schema)
-            if found is not None and set(other.columns()) <= set(others.names):
-                name, rises = found
-                if not (less or more):
-                    equal.add(name)
-                elif not (less and more):
-                    (below if more == rises else above).add(name)
-    around = {a.name for a in schema if a.type.discrete} & below & above | equal
-    return [n for n in schema.names if n in around], [n for n in schema.names if n in above | equal]
-
-
-def _column(expression: Expression, schema: Schema) -> tuple[str, bool] | None:
-    """The one column that an expression follows both ways without an end, and whether it rises with that."""
-    if isinstance(expression, Column):
-        return (expression.name, True) if expression.name in schema else None
-    known = Monotone.of(expression)
-    if known is None or known.source not in schema or not known.is_finite_to_one(schema[known.source]):
-        return None
-    return known.source, known.rises
+    bounds = [] if condition is None else bounds_of(condition, others, schema)[0]
+    below, above = ({(b.attribute, b.own) for b in bounds if b.is_low is low} for low in (True, False))
+    equal = {name for name, _ in below & above}
+    lows, highs = {name for name, _ in below}, {name for name, _ in above}
+    around = {a.name for a in schema if a.type.discrete} & lows & highs | equal
+    return [n for n in schema.names if n in around], [n for n in schema.names if n in highs]

@@ -37,9 +37,9 @@ class GroupBy(Unary):
 
     @property
     def unblocked_by(self) -> str:
-        end = every_stream(self)
+        end, final = every_stream(self), self._final
         if not self.keys:
-            return f"its one result is released at the end of {end}"
+            return f"its one result is released at the end of {end}{final}"
         by = places(self.input, self.keys)
         text = f"a group is released once {closed(self.input, by)}"
         computed = [key for key in self.keys if key not in by]
@@ -48,7 +48,20 @@ class GroupBy(Unary):
         nulls = [key for key in by if self.schema[key].nullable]
         if nulls:
             text += f"; where {' or '.join(nulls)} is null, at the end of {end}"
-        return text
+        return text + final
+
+    @property
+    def _final(self) -> str:
+        """In words, which punctuations make a group final that has a tuple; none do if it counts tuples."""
+        changes: dict[str, None] = {}
+        for a in self.aggregates:
+            by = places(self.input, a.columns)
+            if a.argument is None or not by:
+                return ""
+            which = {"MAX": "{} of it above its MAX", "MIN": "{} of it below its MIN"}.get(a.function)
+            which = which or ("{} of it that is not counted yet" if a.distinct else "{} of it")
+            changes[closed(self.input, by, f"closed every {which}")] = None
+        return f"; or, if it has a tuple, once {' and '.join(changes)}" if changes else ""
 
     def rejects_by(self, aggregate: ops.Aggregate) -> bool:
         """Whether a group can be rejected because this result does not fit its type."""

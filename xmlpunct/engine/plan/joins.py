@@ -56,7 +56,8 @@ class Keyed(Binary):
         keys = [*(pair[port] for pair in self.keys), *self.always]
         around, above = bounded_by(self.residual, self.inputs[port].schema, self.inputs[side].schema)
         ordered = smallest([name] for name in above if given.has_prefix(name))
-        return given.need(fate, port, [*keys, *around], None, more=ordered)
+        need = given.need(fate, port, [*keys, *around], None, more=ordered)
+        return replace(need, finite=side if below[side].ends else None)
 
     def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
         right = dict(self.keys) if self.right_is_equal else {}
@@ -76,7 +77,11 @@ class Keyed(Binary):
         for side in (LEFT, RIGHT):
             other = self.inputs[1 - side]
             keys = [pair[1 - side] for pair in self.keys]
-            when = closed(other, places(other, keys)) if keys else f"{every_stream(other)} has ended"
+            around, above = bounded_by(self.residual, other.schema, self.inputs[side].schema)
+            met = places(other, [name for name in other.schema.names if name in {*around, *above}])
+            ways = [closed(other, places(other, keys))] if keys else []
+            ways += [closed(other, met, "closed every {} that it could meet")] if met else []
+            when = ", or once ".join(ways) or f"{every_stream(other)} has ended"
             texts.append(f"a tuple {which_side(self, side)} is {then[side]} once {when}")
         if not self.keys:
             texts.append("without an equality it runs on one shard and compares everything with everything")

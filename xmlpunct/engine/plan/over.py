@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Constraint, Node, Unary, constraints
-from xmlpunct.engine.plan.schemes import Fate, Outlook
+from xmlpunct.engine.plan.schemes import Outlook
 from xmlpunct.engine.plan.words import closed, every_stream, places
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.types import DOUBLE
@@ -97,11 +97,13 @@ class Over(Unary):
         return [{*passed, *self.keys, self.order[0].column}]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        for_ever = self.calls[0].release.kind == "end"
-        names = self.keys if for_ever else (*self.keys, self.order[0].column)
-        need = below[0].need(Fate.BLOCKS, 0, names, self.input.schema)
-        said = below[0].renamed(self.carriers(0)) if need.by else Outlook()
-        return replace(said, needs=(need,))
+        """Where a row waits for others behind it, the last ones of each partition wait until that is closed."""
+        (given,), schema, kind = below, self.input.schema, self.calls[0].release.kind
+        whole = kind == "end" or (kind == "rows" and given.retained(self.keys, schema))
+        need = given.partition(self.keys, None if whole else self.order[0].column, schema)
+        said = given.renamed(self.carriers(0)) if need.by else Outlook()
+        told = given.retained(self.keys, schema) if any(call.is_remembered for call in self.calls) else ""
+        return replace(said, needs=(need,), told=told)
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((key,), key) for key in self.keys]

@@ -113,10 +113,10 @@ class ChangeGroupBy(Unary):
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         given, names = below[0], (*self.keys, AT)
-        need = given.need(Fate.BLOCKS, 0, names, self.input.schema)
-        offers = within(given.offers, names)
+        need = given.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
+        offers, closes = (within(schemes, names) for schemes in (given.offers, given.closes))
         prefixes = given.prefixes & set(names)
-        return Outlook(offers, offers, prefixes, (need,))
+        return Outlook(offers, closes, prefixes, (need,))
 
     def partition_choices(self) -> list[Choice]:
         return [Choice((key,), key) for key in self.keys]

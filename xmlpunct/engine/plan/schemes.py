@@ -7,8 +7,8 @@ larger ones, so the smallest ones say everything: an antichain. The empty scheme
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
@@ -96,7 +96,8 @@ class Need:
     """What an operator needs: that some scheme ``within`` columns of its input ``port`` is offered, or else its fate.
 
     ``prefix``: the column that could be closed value after value, from the lowest on, instead. ``by`` are the schemes
-    that serve. Those with an attribute of ``nulls`` do not close nulls there.
+    that serve. Those with an attribute of ``nulls`` do not close nulls there. ``finite``: the input that ends, if it is
+    its tuples that are retained otherwise; they do not grow for ever.
     """
 
     fate: Fate
@@ -105,6 +106,12 @@ class Need:
     by: Schemes
     nulls: Scheme = NONE
     prefix: str | None = None
+    finite: int | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether nothing serves, and its fate comes."""
+        return not self.by and (self.finite is None or self.fate is not Fate.GROWS)
 
     @property
     def nulls_left(self) -> Scheme:
@@ -140,7 +147,7 @@ class Outlook:
     @property
     def fate(self) -> Fate | None:
         """What becomes of the node; None: it is fine. Blocking comes before growing."""
-        return min((need.fate for need in self.needs if not need.by), default=None)
+        return min((need.fate for need in self.needs if need.fails), default=None)
 
     @property
     def nulls(self) -> Scheme:
@@ -168,6 +175,26 @@ class Outlook:
             by = smallest([*by, [prefix]])
         nulls = NONE if schema is None else Scheme(a.name for a in schema if a.nullable)
         return Need(fate, port, names, by, nulls, prefix)
+
+    def in_order(self, name: str) -> Outlook:
+        """What closes an attribute from its lowest value on, if it closes that.
+
+        It may do so alone, as a prefix, or for each value of others.
+        """
+        if self.has_prefix(name):
+            return self
+        alone = smallest([[name]])
+        return replace(self, offers=self.offers - alone, closes=self.closes - alone)
+
+    def partition(self, keys: Sequence[str], order: str | None, schema: Schema) -> Need:
+        """The need that the partitions of ``keys`` are closed: for ever, or in ``order`` from its first value on."""
+        given, names = (self, keys) if order is None else (self.in_order(order), (*keys, order))
+        return given.need(Fate.BLOCKS, 0, names, schema, more=within(self.closes, keys))
+
+    def retained(self, keys: Collection[str], schema: Schema) -> str:
+        """That something stays of each partition, which is its meaning; empty if it does not, or if there are few."""
+        closed = within(self.closes, keys) or not reduced(smallest([keys]), schema) - THE_END
+        return "" if closed else "retains something of each partition, which is its meaning"
 
     def renamed(self, ways: Mapping[str, Collection[str]]) -> Outlook:
         """What carries on under new names, of which an attribute may have several or none."""

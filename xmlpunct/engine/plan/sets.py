@@ -141,7 +141,8 @@ class Compared(Distinct, Binary):
     def other_closes(self, below: Sequence[Outlook], side: int, fate: Fate) -> Need:
         """The need that the tuples of a side are closed by the other one."""
         other = self.inputs[1 - side]
-        return below[1 - side].need(fate, 1 - side, other.schema.names, other.schema)
+        need = below[1 - side].need(fate, 1 - side, other.schema.names, other.schema)
+        return replace(need, finite=side if below[side].ends else None)
 
     @property
     def unblocked_by(self) -> str:

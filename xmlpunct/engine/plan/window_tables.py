@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Constraint, Node, Unary, constraints
-from xmlpunct.engine.plan.schemes import Fate, Outlook
+from xmlpunct.engine.plan.schemes import Fate, Outlook, either, within
 from xmlpunct.engine.plan.words import closed, every_stream, places
 from xmlpunct.operators.windows.frame import Frame
 from xmlpunct.punctuations.cuts import cuts
@@ -209,11 +209,14 @@ class Session(Unary):
         return [(0, self.timestamp if name in (self.start, self.end) else name)]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        need = below[0].need(Fate.BLOCKS, 0, (*self.by, self.timestamp), self.input.schema)
-        ends = [name for name in (self.start, self.end) if name is not None]
-        ways = self.carriers(0)
-        ways[self.timestamp] = [*ways.get(self.timestamp, []), *ends]
-        return replace(below[0].renamed(ways) if need.by else Outlook(), needs=(need,))
+        """A session is closed between instants too; where sessions begin and end, only from the first instant on."""
+        (given,) = below
+        names, closed = (*self.by, self.timestamp), within(given.closes, self.by)
+        need = given.need(Fate.BLOCKS, 0, names, self.input.schema, more=closed)
+        ends = {self.timestamp: [name for name in (self.start, self.end) if name is not None]}
+        copied = given.renamed(self.carriers(0))
+        ended = given.in_order(self.timestamp).renamed(self.carriers(0) | ends)
+        return replace(either([copied, ended]) if need.by else Outlook(), needs=(need,))
 
     def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
         return ((0, name, pattern) for name, pattern in constraints(wanted) if name in self.by)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xmlpunct import operators as ops
 from xmlpunct.changes import AT, DIFF
 from xmlpunct.engine.plan.node import Choice, Constraint, Lasting, Node, Unary, attributes
-from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest
+from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest, within
 from xmlpunct.engine.plan.streams import Scan
 from xmlpunct.engine.plan.words import complete
 from xmlpunct.firehose.sources import is_endless
@@ -56,10 +56,9 @@ class ToRelation(Unary):
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         """Only what closes instants from the first on is of use: a prefix, or one for each value of other columns."""
-        (given,) = below
-        single = {name: name != self.timestamp or given.has_prefix(name) for name in self.input.schema.names}
-        offers = frozenset(s for s in given.offers if len(s) != 1 or all(single[n] for n in s))
-        said = replace(given, offers=offers, closes=offers).renamed(self.carriers(0))
+        given = below[0].in_order(self.timestamp)
+        lasting = (scheme for scheme in given.closes if self.timestamp not in scheme)
+        said = replace(given, closes=smallest([*given.offers, *lasting])).renamed(self.carriers(0))
         return replace(said, told=CONTENT if self.lasting is Lasting.FOR_EVER else "")
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
@@ -126,8 +125,11 @@ class RowsWindow(ToRelation):
         return [self._with_one({*used, *self.by, self.timestamp})]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        need = below[0].need(Fate.BLOCKS, 0, (*self.by, self.timestamp), self.input.schema)
-        return replace(super().outlook(below) if need.by else Outlook(), needs=(need,), told="")
+        need = below[0].partition(self.by, self.timestamp, self.input.schema)
+        told = below[0].retained(self.by, self.input.schema)
+        said = super().outlook(below) if need.by else Outlook()
+        offers, closes = (within(s, (*self.by, self.timestamp, AT)) for s in (said.offers, said.closes))
+        return replace(said, offers=offers, closes=closes, needs=(need,), told=told)
 
     def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
         known = [self.schema.index(name) if name in (*self.by, AT) else None for name in self.schema.names]
@@ -249,7 +251,7 @@ class ToStream(Unary):
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
         (given,) = below
         names = (AT,) if self.repeats_states else self.input.schema.names
-        need = given.need(Fate.BLOCKS, 0, names, self.input.schema)
+        need = given.need(Fate.BLOCKS, 0, names, self.input.schema, closed=True)
         said = given.renamed(self.carriers(0)) if need.by else Outlook()
         if self.repeats_states and need.by:  # no finer than all tuples together
             said = replace(said, offers=smallest([[self.timestamp]]), closes=smallest([[self.timestamp]]))

@@ -13,8 +13,8 @@ def places(node: Node, names: Iterable[str]) -> dict[str, list[Place]]:
     return {name: found for name in names if (found := node.places(name))}
 
 
-def closed(node: Node, by: dict[str, list[Place]], whose: str = "its") -> str:
-    """The condition under which punctuations close values of some columns of a node."""
+def closed(node: Node, by: dict[str, list[Place]], how: str = "closed its {}") -> str:
+    """The condition under which punctuations close values of some columns of a node; ``how`` says which."""
     if not by:
         return f"{every_stream(node)} has ended: no punctuation speaks about what is computed"
     named: dict[tuple[str, ...], list[str]] = {}
@@ -26,7 +26,6 @@ def closed(node: Node, by: dict[str, list[Place]], whose: str = "its") -> str:
         names = named.setdefault(of, [])
         if name not in names:  # both ends of a window follow one timestamp
             names.append(name)
-    how = "closed its {}" if whose == "its" else "closed it by {}"
     ways = [f"{_each(of)} has {how.format(' or '.join(names))}" for of, names in named.items()]
     several = " (or several together)" if len(by) > 1 else ""
     below = [n for n in node.find(Binary) if n.number]
@@ -36,7 +35,7 @@ def closed(node: Node, by: dict[str, list[Place]], whose: str = "its") -> str:
 
 def closes_tuple(node: Node) -> str:
     """The condition under which punctuations close a whole tuple of a node."""
-    return closed(node, places(node, node.schema.names), "it")
+    return closed(node, places(node, node.schema.names), "closed it by {}")
 
 
 def complete(node: Node, names: Iterable[str]) -> str:

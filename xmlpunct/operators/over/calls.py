@@ -83,6 +83,11 @@ class Call:
         return self.function in FRAMED and self.frame.start is None
 
     @property
+    def is_remembered(self) -> bool:
+        """Whether a partition leaves something for its later rows, however far behind they are."""
+        return self.is_running or self.rows_before > 0 or self.function in RANKS
+
+    @property
     def is_sliding(self) -> bool:
         """Whether its frame is of the instants up to the current one, so that what stays is in all later frames."""
         return self.frame.unit == "RANGE" and (self.frame.start or 0) < 0 and self.frame.end == 0
