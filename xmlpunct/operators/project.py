@@ -86,9 +86,7 @@ class Project(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         closed = self._joint.add(batch) if self._memory else batch.closing(self._carriers.carried)
-        if closed.place is None:
-            closed = PunctuationBatch(p for p in closed if not p.is_empty)
-        return self.schema.empty(), self._projected(closed)
+        return self.schema.empty(), self._projected(closed.possible())
 
     def _projected(self, closed: PunctuationBatch) -> PunctuationBatch:
         """projPs, where what is said of attributes that no column carries is closed."""
