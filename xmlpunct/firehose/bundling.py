@@ -32,7 +32,7 @@ def batch_of(schema: Schema, texts_by_attribute: Sequence[Cells | None]) -> Punc
     <99, *>
     """
     given = [(i, cells, _said(cells)) for i, cells in enumerate(texts_by_attribute) if cells is not None]
-    if not given or (sum(said.astype(np.int8) for _, _, said in given) != 1).any():
+    if not given or (np.sum([said for _, _, said in given], axis=0) != 1).any():
         return None
     parts, at = list[PunctuationBatch](), list[Rows]()
     for place, cells, said in given:
@@ -63,7 +63,7 @@ def _column(schema: Schema, place: int, cells: Cells, ranged: bool) -> Punctuati
     attribute = schema.attributes[place]
     if ranged:
         bounds = _ranges(cells, attribute.name)
-        if bounds is None or not (_ascends(bounds[0]) or pl.DataFrame(bounds).is_unique().all()):
+        if bounds is None or not (any(map(_ascends, bounds)) or pl.DataFrame(bounds).is_unique().all()):
             return None
         return PunctuationBatch.of_ranges(schema, place, *bounds)
     values = _constants(attribute.type, cells, attribute.name)
@@ -93,7 +93,7 @@ def _ranges(cells: Cells, name: str) -> tuple[pl.Series, pl.Series] | None:
     if (cells.size < len("[,)")).any() or width > _WIDEST:
         return None
     octets = _octets(cells)
-    texts = octets.take(start[:, None] + np.arange(width, dtype=np.int32), mode="clip")
+    texts = octets.take(np.add.outer(start, np.arange(width)), mode="clip")
     comma = start + (texts == ord(",")).argmax(axis=1).astype(np.int32)
     before, after = octets[start], octets[end]
     opens, closes = (before == ord("[")) | (before == ord("(")), (after == ord("]")) | (after == ord(")"))

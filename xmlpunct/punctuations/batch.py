@@ -463,4 +463,6 @@ def _of_one_form(parts: Sequence[PunctuationBatch]) -> PunctuationBatch:
 
 
 def _in_order(p: Punctuation) -> tuple[Any, ...]:
-    return tuple((1,) if isinstance(q, Wildcard) else (0, cuts(q)[:1], cuts(q)[-1:], str(q)) for q in p.patterns)
+    return tuple(
+        (1,) if isinstance(q, Wildcard) else (0, cuts(q)[:1], cuts(q)[-1:], str(q)) for q in p.patterns
+    )
