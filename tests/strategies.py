@@ -16,6 +16,7 @@ from decimal import Decimal
 from functools import cache
 from itertools import combinations, product
 
+import numpy as np
 from hypothesis import strategies as st
 
 from xmlpunct.punctuations import pattern as pt
@@ -401,6 +402,20 @@ def column_in(ps: Sequence[Punctuation]) -> PunctuationBatch | None:
             assert batch == alike
             return batch
     return None
+
+
+def parts_in(ps: Sequence[Punctuation]) -> PunctuationBatch:
+    """Those of one constant or range each, in columns, a part for each form of them."""
+    left, parts, at = list(dict.fromkeys(ps)), list[PunctuationBatch](), list[list[int]]()
+    ranks = {p: i for i, p in enumerate(left)}
+    while (part := column_in(left)) is not None:
+        parts.append(part)
+        at.append([ranks[p] for p in part])
+        left = [p for p in left if p not in set(part)]
+    batch = PunctuationBatch.of_parts(parts, [np.array(places) for places in at])
+    assert len(batch.parts) == max(1, len(parts))
+    assert batch == sorted((p for part in parts for p in part), key=ranks.__getitem__)
+    return batch
 
 
 def _before(elements: Iterable[Element]) -> Iterator[int]:

@@ -13,8 +13,7 @@ import pytest
 from tests.cli.harness import SAMPLES, Cli
 from tests.firehose.test_web import Site, serving
 from tests.sessions import Session
-from xmlpunct.cli import cli as group
-from xmlpunct.cli import invoke
+from xmlpunct.cli import COMMANDS, invoke
 
 ROOT = SAMPLES.parent
 COMPLAINTS = sorted(f"docs/complaints/{p.name}" for p in (ROOT / "docs" / "complaints").glob("[a-z]*.md"))
@@ -123,7 +122,7 @@ def test_the_two_commands_are_there() -> None:
 
 
 def test_every_command_is_mentioned() -> None:
-    assert [name for name in group.commands if f"`xmlpunct {name}" not in README] == []
+    assert [name for name in COMMANDS if f"`xmlpunct {name}" not in README] == []
 
 
 def test_the_streams_of_windows_are_those_of_the_sample() -> None:

@@ -89,6 +89,30 @@ def test_columns(columns: dict[str, list[str]], in_column: bool) -> None:
     assert list(map(str, others)) == list(map(str, same))
 
 
+@pytest.mark.parametrize(
+    ("columns", "forms"),
+    [
+        (
+            {"a": [f"{i}" if i % 3 else "*" for i in range(100)], "b": ["x0", "*", "*"]},
+            None,
+        ),  # x0 again and again
+        ({"a": [*NUMBERS[:50], *(f"(,{i}]" for i in range(50))]}, {(0, False), (0, True)}),
+        ({"a": [*NUMBERS[:50], *["*"] * 50], "b": [*["*"] * 50, *WORDS[:50]]}, {(0, False), (1, False)}),
+        ({"a": [*NUMBERS[:50], *["*"] * 50], "b": [*["*"] * 49, *WORDS[:51]]}, None),  # both, once
+        ({"a": [*NUMBERS[:50], *["*"] * 50], "b": [*["*"] * 51, *WORDS[:49]]}, None),  # neither, once
+        ({"a": [*NUMBERS[:97], "(,1)", "(,2)", "(,3)"]}, {(0, False), (0, True)}),
+        ({"a": [*NUMBERS[:97], "{1,2}", "(,2)", "(,3)"]}, None),
+        ({"a": [f"(,{i})" for i in range(100)]}, {(0, True)}),
+    ],
+)
+def test_columns_of_several_forms(columns: dict[str, list[str]], forms: set[tuple[int, bool]] | None) -> None:
+    found, _ = slice_of(said(columns))
+    slowly, _ = slice_of(said(columns), conforming=True)
+    assert list(found.punctuations) == list(slowly.punctuations)
+    assert found.before == slowly.before
+    assert {(part.place, part.ranged) for part in found.punctuations.parts} == (forms or {(None, False)})
+
+
 def test_a_column_among_rejects_knows_what_came_before_it() -> None:
     body = said({"a": NUMBERS}).replace("<t><a>7</a></t>", "<t><a>x</a></t>")
     found, _ = slice_of(body)

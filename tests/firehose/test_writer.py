@@ -24,6 +24,7 @@ from xmlpunct.firehose import (
     writer_for,
 )
 from xmlpunct.firehose.outline import read_namespaces
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
@@ -347,3 +348,14 @@ def test_many_punctuations_at_once(pretty: bool) -> None:
         said = [Punctuation.of(schema, **{name: n}) for n in range(5)]
         assert writer.body(Slice(schema.empty(), said)).decode() == "".join(map(writer.punctuation, said))
         assert 'id="0"' in writer.punctuation(said[0]) or ">0<" in writer.punctuation(said[0])
+
+
+@pytest.mark.parametrize("writer", [XmlWriter, JsonlWriter])
+def test_columns_of_punctuations(writer: type[XmlWriter | JsonlWriter]) -> None:
+    schema = columns("@id", "a/b", "c", type_=INT)
+    form = writer(schema)
+    constants = PunctuationBatch.of_column(schema, 0, pl.Series([7, -5]))
+    bounds = pl.Series([None, 1, 3, None]), pl.Series([5, 2, None, None], dtype=pl.Int64)
+    ranges = [PunctuationBatch.of_ranges(schema, place, *bounds) for place in range(3)]
+    for said in (constants, *ranges, PunctuationBatch.of_parts([constants, ranges[0], ranges[2]])):
+        assert form.body(Slice(schema.empty(), said)).decode() == "".join(map(form.punctuation, list(said)))

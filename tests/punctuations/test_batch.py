@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import SPACES, Space, column_in
+from tests.strategies import SPACES, Space, column_in, parts_in
 from xmlpunct.punctuations.batch import PunctuationBatch, range_key
+from xmlpunct.punctuations.promised import Promised
 from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
 every_space = pytest.mark.parametrize("space", SPACES, ids=str)
@@ -23,7 +27,8 @@ def parts(space: Space) -> st.SearchStrategy[list[list[Punctuation]]]:
 @every_space
 @given(data=st.data())
 def test_a_batch_is_the_sequence_of_its_punctuations(space: Space, data: st.DataObject) -> None:
-    batches = [PunctuationBatch.of(column_in(ps) or ps) for ps in data.draw(parts(space))]
+    forms = st.sampled_from([lambda ps: column_in(ps) or PunctuationBatch(ps), parts_in, PunctuationBatch])
+    batches = [data.draw(forms)(ps) for ps in data.draw(parts(space))]
     lists = [list(batch) for batch in batches]
     whole = [p for ps in lists for p in ps]
     assert PunctuationBatch.concat(batches) == whole
@@ -46,6 +51,8 @@ def test_a_batch_is_the_sequence_of_its_punctuations(space: Space, data: st.Data
         nothing = [None] * len(other)
         assert batch.rebase(other, nothing) == [p.rebase(other, nothing) for p in listed]
         assert len(batch) == len(listed)
+        assert batch.possible() == [p for p in listed if not p.is_empty]
+        assert batch.take(np.arange(len(batch))[::-2]) == listed[::-2]
         if batch.place is not None:
             assert (
                 PunctuationBatch.from_frame(space.schema, batch.to_frame(space.schema)).place == batch.place
@@ -74,4 +81,44 @@ def test_columns_of_one_attribute_stay_a_column() -> None:
     assert PunctuationBatch.concat([some, more.of_some([3])]).place == 0
     assert PunctuationBatch.concat([some, more]).place is None  # each is in it once
     assert PunctuationBatch.union([some, more]).place == 0
-    assert PunctuationBatch.union([some, others]).place is None
+    assert PunctuationBatch.union([some, others]).parts == [some, others]
+    assert PunctuationBatch.concat([some, others, more.of_some([3])]).parts == [[*some, more[1]], others]
+    assert PunctuationBatch.concat([some, others, more]).parts[0].place is None
+    mixed = PunctuationBatch.concat([others, some])
+    assert mixed.closing([0]).place == 0
+    assert mixed.ordered().parts == [some, others]
+    assert not mixed.has_end
+
+
+@every_space
+@given(data=st.data())
+def test_parts_are_remembered_as_their_punctuations_are(space: Space, data: st.DataObject) -> None:
+    batches = [parts_in(ps) for ps in data.draw(parts(space))]
+    together, singly = Promised(space.schema), Promised(space.schema)
+    known, each = PunctuationSet(space.schema), PunctuationSet(space.schema)
+    for batch in batches:
+        together.add(batch)
+        for p in batch:
+            singly.add([p])
+        assert set(known.common(batch)) == {p for p in batch if p in each}
+        assert set(known.update(batch)) == {p for p in batch if each.add(p)}
+    tuples = space.schema.frame(space.tuples())
+    assert together.mask(tuples).equals(singly.mask(tuples))
+    assert len(together) == len(singly)
+    for batch in batches[:1]:
+        known.discard(batch)
+        for p in batch:
+            each.remove(p)
+    assert set(known) == set(each)
+
+
+def test_each_part_is_routed_by_its_form() -> None:
+    schema = Schema.parse("a INT, b INT")
+    said = [Punctuation.of(schema, a=1), Punctuation.of(schema, b=7), Punctuation.of(schema, a="[1,3]")]
+    said.append(Punctuation.of(schema, a=2))
+
+    def of_values(values: pl.Series) -> dict[int, pl.Series]:
+        return {shard: values.filter(values % 2 == shard) for shard in (0, 1)}
+
+    routed = parts_in(said).route([0], [0, 1], of_values, lambda p: None)
+    assert {shard: set(batch) for shard, batch in routed.items()} == {0: {*said[1:]}, 1: {*said[:3]}}

@@ -8,29 +8,33 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import click
 
 from xmlpunct import __version__
-from xmlpunct.cli.check import check_command
-from xmlpunct.cli.explain import explain_command
-from xmlpunct.cli.generate import generate_command
-from xmlpunct.cli.infer import infer_command
-from xmlpunct.cli.parse import parse_command
-from xmlpunct.cli.replay import replay_command
-from xmlpunct.cli.run import run_command
-from xmlpunct.cli.say import say_command
 from xmlpunct.cli.terminal import hold_places, say
-from xmlpunct.cli.why import why_command
 from xmlpunct.errors import XmlPunctError
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
+COMMANDS = ("check", "explain", "generate", "infer", "parse", "replay", "run", "say", "why")
+"""The commands, each in the module of its name."""
+
 
 class _Commands(click.Group):
-    """Commands whose reader may stop early, as ``head`` does. That is no failure."""
+    """Commands that are loaded when they are called. Their reader may stop early, as ``head`` does: no failure."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"xmlpunct.cli.{name}"), f"{name}_command")
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -47,17 +51,6 @@ def cli() -> None:
     Data goes to standard output, everything else to standard error. The exit code is 0 when all is done,
     1 when data or a source failed, 2 for a wrong call or SQL, 130 when interrupted.
     """
-
-
-cli.add_command(run_command)
-cli.add_command(parse_command)
-cli.add_command(check_command)
-cli.add_command(explain_command)
-cli.add_command(why_command)
-cli.add_command(say_command)
-cli.add_command(infer_command)
-cli.add_command(generate_command)
-cli.add_command(replay_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

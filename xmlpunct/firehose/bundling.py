@@ -1,11 +1,13 @@
-"""Punctuations that each close one value of the same attribute, read as a column."""
+"""Punctuations that each constrain one attribute, read as columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from xmlpunct.arrow import integers
 from xmlpunct.firehose.cells import Cells, Flags
@@ -13,13 +15,15 @@ from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
 from xmlpunct.schema import Schema
 from xmlpunct.types import INT, STRING, Type
 
-_FIRST = np.zeros(1, np.int64)
+Rows = NDArray[np.int64]
+_WIDEST = 64
+"""The most bytes of a range of two INTs, with some to spare."""
 
 
 def batch_of(schema: Schema, texts_by_attribute: Sequence[Cells | None]) -> PunctuationBatch | None:
     """The punctuations whose patterns' texts are given by attribute (None: ``*``), in their order.
 
-    None if they make no column, or could make one only by a closer look: then they are to be read one by one.
+    None if they make no columns, or could make them only by a closer look: then they are to be read one by one.
 
     >>> schema = Schema.parse("item INT, bidder STRING")
     >>> texts = [Cells.of([str(i) for i in range(100)]), Cells.of(["*"] * 100)]
@@ -27,24 +31,45 @@ def batch_of(schema: Schema, texts_by_attribute: Sequence[Cells | None]) -> Punc
     >>> print(found[99])
     <99, *>
     """
-    known = [*enumerate(texts_by_attribute)]
-    if sum(cells is not None and len(cells) > 0 and not _open(cells.take(_FIRST)) for _, cells in known) > 1:
+    given = [(i, cells, _said(cells)) for i, cells in enumerate(texts_by_attribute) if cells is not None]
+    if not given or (np.sum([said for _, _, said in given], axis=0) != 1).any():
         return None
-    said = [i for i, cells in known if not _open(cells)]
-    if len(said) != 1:
-        return None
-    attribute, cells = schema.attributes[said[0]], texts_by_attribute[said[0]]
-    if cells is None or len(cells) < COLUMN_FROM:
-        return None
-    if attribute.type is INT and cells.text(0)[:1] in "[(":
+    parts, at = list[PunctuationBatch](), list[Rows]()
+    for place, cells, said in given:
+        for rows, ranged in _forms(schema.attributes[place].type, cells, np.flatnonzero(said)):
+            part = _column(schema, place, cells.take(rows), ranged)
+            if part is None:
+                return None
+            parts.append(part)
+            at.append(rows)
+    count = sum(map(len, at))
+    return PunctuationBatch.of_parts(parts, at) if count >= COLUMN_FROM * len(parts) else None
+
+
+def _forms(type_: Type, cells: Cells, rows: Rows) -> Iterator[tuple[Rows, bool]]:
+    """Those of some patterns that may be ranges, and the others."""
+    if type_ is INT and len(rows):
+        first = _octets(cells).take(cells.start[rows], mode="clip")
+        ranged = (first == ord("[")) | (first == ord("("))
+        if ranged.any():
+            yield rows[ranged], True
+            rows = rows[~ranged]
+    if len(rows):
+        yield rows, False
+
+
+def _column(schema: Schema, place: int, cells: Cells, ranged: bool) -> PunctuationBatch | None:
+    """The punctuations of patterns of one attribute, ranges or constants; None if they make no column."""
+    attribute = schema.attributes[place]
+    if ranged:
         bounds = _ranges(cells, attribute.name)
-        if bounds is None or not (_ascends(bounds[0]) or pl.DataFrame(bounds).is_unique().all()):
+        if bounds is None or not (any(map(_ascends, bounds)) or pl.DataFrame(bounds).is_unique().all()):
             return None
-        return PunctuationBatch.of_ranges(schema, said[0], *bounds)
+        return PunctuationBatch.of_ranges(schema, place, *bounds)
     values = _constants(attribute.type, cells, attribute.name)
     if values is None or not (_ascends(values) or _is_numbered(cells) or values.n_unique() == len(values)):
         return None
-    return PunctuationBatch.of_column(schema, said[0], values)
+    return PunctuationBatch.of_column(schema, place, values)
 
 
 def _is_numbered(cells: Cells) -> bool:
@@ -64,19 +89,18 @@ def _ascends(values: pl.Series) -> bool:
 def _ranges(cells: Cells, name: str) -> tuple[pl.Series, pl.Series] | None:
     """The bounds of patterns that are ranges of INT, which are in, or null for none; None if one is not."""
     start, end = cells.start, cells.start + cells.size - 1
-    if (cells.size < len("[,)")).any():
+    width = int(cells.size.max())
+    if (cells.size < len("[,)")).any() or width > _WIDEST:
         return None
-    buffer = cells.data if int(end.max()) < len(cells.data) else cells.data + cells.side
-    octets = np.frombuffer(buffer, np.uint8)
-    first = int(start.min())
-    commas = (first + np.flatnonzero(octets[first : int(end.max())] == ord(","))).astype(np.int32)
-    comma = commas[np.minimum(commas.searchsorted(start), len(commas) - 1)] if len(commas) else end
+    octets = _octets(cells)
+    texts = octets.take(np.add.outer(start, np.arange(width)), mode="clip")
+    comma = start + (texts == ord(",")).argmax(axis=1).astype(np.int32)
     before, after = octets[start], octets[end]
     opens, closes = (before == ord("[")) | (before == ord("(")), (after == ord("]")) | (after == ord(")"))
     if not (opens & closes & (start < comma) & (comma < end)).all():
         return None
-    lows = _bounds(Cells(buffer, b"", start + 1, comma - start - 1), before == ord("("), 1, name)
-    highs = _bounds(Cells(buffer, b"", comma + 1, end - comma - 1), after == ord(")"), -1, "high")
+    lows = _bounds(replace(cells, start=start + 1, size=comma - start - 1), before == ord("("), 1, name)
+    highs = _bounds(replace(cells, start=comma + 1, size=end - comma - 1), after == ord(")"), -1, "high")
     if lows is None or highs is None or (lows >= highs).any():
         return None
     return lows, highs
@@ -85,13 +109,13 @@ def _ranges(cells: Cells, name: str) -> tuple[pl.Series, pl.Series] | None:
 def _bounds(cells: Cells, is_out: Flags, inwards: int, name: str) -> pl.Series | None:
     """One bound of each of some ranges, moved inwards where it is out; None if one is no plain number."""
     there = cells.size > 0
-    known = cells if there.all() else cells.take(np.flatnonzero(there))
-    values = _integers(known, name)
-    if values is None or known is cells:
+    if there.all():
+        values = _integers(cells, name)
         return values if values is None else integers(name, values.to_numpy() + inwards * is_out)
     column = pl.Series(name, [None], dtype=pl.Int64).new_from_index(0, len(cells))
-    moved = integers(name, values.to_numpy() + inwards * is_out[there])
-    return column.scatter(np.flatnonzero(there), moved) if len(moved) else column
+    rows = np.flatnonzero(there)
+    moved = _bounds(cells.take(rows), is_out[rows], inwards, name) if len(rows) else column[:0]
+    return moved if moved is None else column.scatter(rows, moved)
 
 
 def _integers(cells: Cells, name: str) -> pl.Series | None:
@@ -100,11 +124,18 @@ def _integers(cells: Cells, name: str) -> pl.Series | None:
     return None if read is None or read[1].any() else read[0]
 
 
-def _open(cells: Cells | None) -> bool:
-    """Whether all patterns are ``*``."""
-    if cells is not None and len(cells) and cells.size[0] >= 0 and cells.text(0) != "*":
-        return False  # which is soon seen
-    return cells is None or bool(cells.missing.all() or (cells.texts("") == "*").all())
+def _said(cells: Cells) -> Flags:
+    """Which patterns are not ``*``."""
+    alone = np.flatnonzero(cells.size == 1)
+    said: Flags = cells.size >= 0
+    said[alone] = _octets(cells)[cells.start[alone]] != ord("*") if len(alone) else False
+    return said
+
+
+def _octets(cells: Cells) -> NDArray[np.uint8]:
+    """The bytes that texts are in."""
+    beside = len(cells) and int((cells.start + cells.size).max()) > len(cells.data)
+    return np.frombuffer(cells.data + cells.side if beside else cells.data, np.uint8)
 
 
 def _constants(type_: Type, cells: Cells, name: str) -> pl.Series | None:

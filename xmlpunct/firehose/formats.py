@@ -14,6 +14,16 @@ from xmlpunct.slice import Slice
 _FEW = 500
 """So few lines are joined sooner one by one."""
 
+_BOUNDS = ("low", "high")
+_RANGE = pl.concat_str(
+    pl.when(pl.col("low").is_null()).then(pl.lit("(")).otherwise(pl.lit("[")),
+    pl.col("low").cast(pl.String()).fill_null(""),
+    pl.lit(","),
+    pl.col("high").cast(pl.String()).fill_null(""),
+    pl.when(pl.col("high").is_null()).then(pl.lit(")")).otherwise(pl.lit("]")),
+)
+"""The pattern of a range of whole numbers."""
+
 
 class Lines(Protocol):
     """How a form of output says a punctuation in a line."""
@@ -22,7 +32,8 @@ class Lines(Protocol):
         """The line of a punctuation."""
 
     def around(self, place: int) -> tuple[str, str]:
-        """What stands around the number in the line of a punctuation that says one, of the attribute at a place."""
+        """What stands around a pattern of numbers in the line of a punctuation that says no more, of the attribute at a
+        place."""
 
 
 def line(parts: Iterable[pl.Expr]) -> pl.Expr:
@@ -58,8 +69,11 @@ def _joined(found: pl.Series) -> str:
 
 def _said(batch: PunctuationBatch, form: Lines) -> str:
     """The lines of some punctuations."""
-    if batch.place is None or batch.ranged or batch.values.dtype != pl.Int64():
+    if len(batch.parts) > 1:
+        return "".join(_said(part, form) for part in batch.parts)
+    if batch.place is None or batch.columns[0].dtype != pl.Int64():
         return "".join(form.punctuation(p) for p in batch if not p.is_everything)
     before, after = map(pl.lit, form.around(batch.place))
-    numbers = batch.values.alias("n").to_frame()
-    return str(numbers.select(pl.concat_str(before, "n", after).str.join("")).item())
+    numbers = pl.DataFrame([bound.alias(name) for bound, name in zip(batch.columns, _BOUNDS, strict=True)])
+    pattern = _RANGE if batch.ranged else pl.col("low")
+    return str(numbers.select(pl.concat_str(before, pattern, after).str.join("")).item())

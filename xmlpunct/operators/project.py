@@ -86,14 +86,20 @@ class Project(Operator):
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         closed = self._joint.add(batch) if self._memory else batch.closing(self._carriers.carried)
-        if closed.place is None:
-            closed = PunctuationBatch(p for p in closed if not p.is_empty)
-        return self.schema.empty(), self._projected(closed)
+        return self.schema.empty(), self._projected(closed.possible())
 
     def _projected(self, closed: PunctuationBatch) -> PunctuationBatch:
         """projPs, where what is said of attributes that no column carries is closed."""
         if self._carriers.places is not None:
             return closed.rebase(self.schema, self._carriers.places).unique()
+        return PunctuationBatch.union([self._images_of(part) for part in closed.parts])
+
+    def _images_of(self, closed: PunctuationBatch) -> PunctuationBatch:
+        """What punctuations of one form say of the output."""
+        carriers = [] if closed.place is None else self._carriers.by_attribute[closed.place]
+        if len(carriers) == 1 and carriers[0][1] is None:
+            places = [closed.place if i == carriers[0][0] else None for i in range(len(self.schema))]
+            return closed.rebase(self.schema, places)
         promised = dict[Punctuation, None]()
         for p in closed:
             self._images.add(p)

@@ -32,8 +32,9 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     A feed that closes item after item constrains one attribute, at ``place``, by constants. They are held as a column
     (`of_column`), each once and none null. Ranges of a numbered type are ``ranged``: two columns hold their inclusive
-    bounds, null where there is none. All other punctuations are held as they are, and ``place`` is None. A batch in
-    columns makes its punctuations only when asked for one.
+    bounds, null where there is none. A feed that makes promises of several such forms gives a batch of several
+    ``parts`` in columns, each of a form of its own. All other punctuations are held as they are. ``place`` is None but
+    for a batch of one form. A batch in columns makes its punctuations only when asked for one.
 
     >>> s = Schema.parse("sid STRING, hour INT")
     >>> closed = PunctuationBatch.of_column(s, 1, pl.Series([5, 6]))
@@ -45,7 +46,7 @@ class PunctuationBatch(Sequence[Punctuation]):
     PunctuationBatch([<*, (,5]>, <*, [7,9]>])
     """
 
-    __slots__ = ("_bounds", "_keys", "_made", "_schema", "known_columns", "place", "ranged")
+    __slots__ = ("_at", "_bounds", "_keys", "_made", "_parts", "_schema", "known_columns", "place", "ranged")
 
     def __init__(self, punctuations: Iterable[Punctuation] = ()) -> None:
         self.place: int | None = None
@@ -56,6 +57,8 @@ class PunctuationBatch(Sequence[Punctuation]):
         """Its columns, if they are made already."""
         self._keys: list[Key] | None = None
         self._bounds: tuple[Ordinals, Ordinals] | None = None
+        self._parts: list[PunctuationBatch] = []
+        self._at: list[NDArray[np.int64]] = []
 
     @classmethod
     def of(cls, punctuations: Iterable[Punctuation]) -> PunctuationBatch:
@@ -87,6 +90,38 @@ class PunctuationBatch(Sequence[Punctuation]):
         batch.place, batch.ranged, batch._schema = place, ranged, schema
         batch._keys, batch._made, batch.known_columns = keys, made, columns
         return batch
+
+    @classmethod
+    def of_parts(
+        cls, parts: Sequence[PunctuationBatch], at: Sequence[NDArray[np.int64]] | None = None
+    ) -> PunctuationBatch:
+        """The batch of some batches in columns, whose forms all differ.
+
+        ``at`` has for each a place for each of its punctuations (int64, shape (n,)), by which all are in order; without
+        it one part stands behind the other.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> parts = [PunctuationBatch.of_column(s, i, pl.Series(x)) for i, x in enumerate([["A", "B"], [5]])]
+        >>> PunctuationBatch.of_parts(parts, [np.array([0, 2]), np.array([1])])
+        PunctuationBatch([<A, *>, <*, 5>, <B, *>])
+        """
+        if at is None:
+            ends = np.cumsum([len(part) for part in parts])
+            at = [np.arange(end - len(part), end) for part, end in zip(parts, ends, strict=True)]
+        some = [(part, places) for part, places in zip(parts, at, strict=True) if len(part)]
+        if len(some) == 1:
+            (part, places), *_ = some
+            return part if (places[1:] > places[:-1]).all() else part.take(np.argsort(places))
+        batch = cls()
+        if some:
+            batch._schema, batch._made = some[0][0].schema, None
+            batch._parts, batch._at = [part for part, _ in some], [places for _, places in some]
+        return batch
+
+    @property
+    def parts(self) -> list[PunctuationBatch]:
+        """The batches in columns that it is made of; else itself alone."""
+        return self._parts or [self]
 
     @property
     def schema(self) -> Schema:
@@ -131,6 +166,9 @@ class PunctuationBatch(Sequence[Punctuation]):
     # As a sequence
 
     def _all(self) -> list[Punctuation]:
+        if self._made is None and self._parts:
+            made = [*chain.from_iterable(self._parts)]
+            self._made = [*map(made.__getitem__, np.argsort(np.concatenate(self._at)).tolist())]
         if self._made is None:
             assert self.place is not None
             self._made = [single(self.schema, self.place, key, self.ranged) for key in self.keys]
@@ -147,6 +185,8 @@ class PunctuationBatch(Sequence[Punctuation]):
         return iter(self._all())
 
     def __len__(self) -> int:
+        if self._parts:
+            return sum(map(len, self._parts))
         known = self._keys if self._made is None else self._made
         return self.columns[0].len() if known is None else len(known)
 
@@ -216,12 +256,16 @@ class PunctuationBatch(Sequence[Punctuation]):
         """
         if self.place is not None and places.count(self.place) == 1:
             return self._moved(schema, places.index(self.place))
+        if self._parts and all(places.count(part.place) == 1 for part in self._parts):
+            return PunctuationBatch.of_parts([part.rebase(schema, places) for part in self._parts], self._at)
         return PunctuationBatch(p.rebase(schema, places) for p in self)
 
     def rename(self, schema: Schema) -> PunctuationBatch:
         """The punctuations of another schema, whose attributes are the same by other names."""
         if self.place is not None:
             return self._moved(schema, self.place)
+        if self._parts:
+            return PunctuationBatch.of_parts([part.rename(schema) for part in self._parts], self._at)
         return PunctuationBatch(Punctuation(schema, p.patterns) for p in self)
 
     def _moved(self, schema: Schema, place: int) -> PunctuationBatch:
@@ -233,9 +277,9 @@ class PunctuationBatch(Sequence[Punctuation]):
     @staticmethod
     def concat(batches: Iterable[Sequence[Punctuation]]) -> PunctuationBatch:
         """The punctuations of some batches, one behind the other."""
-        parts = [batch for batch in batches if len(batch)]
+        parts = [PunctuationBatch.of(batch) for batch in batches if len(batch)]
         if len(parts) == 1:
-            return PunctuationBatch.of(parts[0])
+            return parts[0]
         whole = _in_columns(parts)
         if whole is not None and len(whole) == sum(map(len, parts)):
             return whole
@@ -244,9 +288,9 @@ class PunctuationBatch(Sequence[Punctuation]):
     @staticmethod
     def union(batches: Iterable[Sequence[Punctuation]]) -> PunctuationBatch:
         """The punctuations of some batches, each once, where it came first."""
-        parts = [batch for batch in batches if len(batch)]
+        parts = [PunctuationBatch.of(batch) for batch in batches if len(batch)]
         if len(parts) == 1:
-            return PunctuationBatch.of(parts[0]).unique()
+            return parts[0].unique()
         whole = _in_columns(parts)
         if whole is not None:
             return whole
@@ -254,7 +298,11 @@ class PunctuationBatch(Sequence[Punctuation]):
 
     def unique(self) -> PunctuationBatch:
         """Each of them once."""
-        return self if self.place is not None else PunctuationBatch(dict.fromkeys(self))
+        return self if self.in_columns else PunctuationBatch(dict.fromkeys(self))
+
+    def possible(self) -> PunctuationBatch:
+        """Those that something can match."""
+        return self if self.in_columns else PunctuationBatch(p for p in self if not p.is_empty)
 
     def ordered(self) -> PunctuationBatch:
         """Each of them once but the end, by their patterns' first values; ``*`` comes last."""
@@ -264,6 +312,9 @@ class PunctuationBatch(Sequence[Punctuation]):
             bounds = self.to_columns()
             last = [False, True][: bounds.width]
             return self._of_frame(bounds.sort(bounds.columns, nulls_last=last))
+        by_place = {part.place: part for part in self._parts}
+        if self._parts and len(by_place) == len(self._parts):
+            return PunctuationBatch.of_parts([by_place[place].ordered() for place in sorted(by_place)])  # type: ignore[type-var]
         return PunctuationBatch(sorted((p for p in self.unique() if not p.is_everything), key=_in_order))
 
     def closing(self, places: Iterable[int]) -> PunctuationBatch:
@@ -275,6 +326,10 @@ class PunctuationBatch(Sequence[Punctuation]):
         kept = frozenset(places)
         if self.place in kept:
             return self
+        if self._parts:
+            closing = [part.closing(kept) for part in self._parts]
+            if all(part.place is not None or not len(part) for part in closing):
+                return PunctuationBatch.of_parts(closing, self._at)
         return PunctuationBatch(
             p
             for p in self
@@ -300,19 +355,28 @@ class PunctuationBatch(Sequence[Punctuation]):
             if not self.ranged:
                 parts = of_values(self.values)
                 return {shard: self._of_frame(part.to_frame()) for shard, part in parts.items()}
+        if self._parts:
+            each = [part.route(places, shards, of_values, of_one) for part in self._parts]
+            said = dict.fromkeys(chain.from_iterable(each))
+            return {s: PunctuationBatch.concat(of[s] for of in each if s in of) for s in said}
         by_shard: dict[int, list[Punctuation]] = {}
         for p in self:
             divided = of_one(p)
             for shard in shards if divided is None else divided:
                 by_shard.setdefault(shard, []).extend([p] if divided is None else divided[shard])
-        return {shard: PunctuationBatch(said) for shard, said in by_shard.items()}
+        return {shard: PunctuationBatch(some) for shard, some in by_shard.items()}
 
     # What is asked of it
 
     @property
+    def in_columns(self) -> bool:
+        """Whether it is held in columns, of one form or several: each once, none of them empty or the end."""
+        return self.place is not None or bool(self._parts)
+
+    @property
     def has_end(self) -> bool:
         """Whether one of them matches everything: the end of the stream."""
-        return self.place is None and any(p.is_everything for p in self)
+        return not self.in_columns and any(p.is_everything for p in self)
 
     def to_frame(self, schema: Schema) -> pl.DataFrame:
         """The punctuations as a data frame, as they travel and rest: its columns, or the patterns' texts."""
@@ -365,16 +429,40 @@ def range_key(p: Punctuation) -> bytes:
     return _ENDS.pack(*ends)
 
 
-def _in_columns(batches: Sequence[Sequence[Punctuation]]) -> PunctuationBatch | None:
-    """Batches of one form in columns as one, each key once; None if they are not."""
-    parts = [PunctuationBatch.of(batch) for batch in batches]
-    forms = {(batch.place, batch.ranged) for batch in parts}
-    if len(forms) != 1 or (None, False) in forms:
+def _in_columns(batches: Sequence[PunctuationBatch]) -> PunctuationBatch | None:
+    """Batches in columns as one, which has each key once; None if some are not."""
+    if not all(batch.in_columns for batch in batches):
         return None
+    by_form: dict[tuple[int | None, bool], list[PunctuationBatch]] = {}
+    for part in chain.from_iterable(batch.parts for batch in batches):
+        by_form.setdefault((part.place, part.ranged), []).append(part)
+    wholes = [*map(_of_one_form, by_form.values())]
+    if len(wholes) < 2:
+        return wholes[0] if wholes else None
+    if sum(map(len, wholes)) < sum(map(len, batches)):
+        return None  # nobody knows which came first
+    at: dict[tuple[int | None, bool], list[NDArray[np.int64]]] = {form: [] for form in by_form}
+    start = 0
+    for batch in batches:
+        ranks = np.argsort(np.argsort(np.concatenate(batch._at))) if batch._parts else np.arange(len(batch))
+        first = 0
+        for part in batch.parts:
+            at[part.place, part.ranged].append(start + ranks[first : first + len(part)])
+            first += len(part)
+        start += len(batch)
+    return PunctuationBatch.of_parts(wholes, [np.concatenate(places) for places in at.values()])
+
+
+def _of_one_form(parts: Sequence[PunctuationBatch]) -> PunctuationBatch:
+    """Batches of one form in columns as one, each key once."""
+    if len(parts) == 1:
+        return parts[0]
     if sum(map(len, parts)) < COLUMN_FROM:
         return parts[0].of_some(dict.fromkeys(chain.from_iterable(batch.keys for batch in parts)))
     return parts[0]._of_frame(pl.concat([b.to_columns() for b in parts]).unique(maintain_order=True))
 
 
 def _in_order(p: Punctuation) -> tuple[Any, ...]:
-    return tuple((1,) if isinstance(q, Wildcard) else (0, cuts(q)[:1], str(q)) for q in p.patterns)
+    return tuple(
+        (1,) if isinstance(q, Wildcard) else (0, cuts(q)[:1], cuts(q)[-1:], str(q)) for q in p.patterns
+    )

@@ -99,6 +99,8 @@ class JointCover:
     def add(self, punctuations: Sequence[Punctuation]) -> PunctuationBatch:
         """Take punctuations; return those that are now known, each with ``*`` for all dropped attributes."""
         batch = PunctuationBatch.of(punctuations)
+        if len(batch.parts) > 1:
+            return PunctuationBatch.concat([self.add(part) for part in batch.parts])
         if batch.place is not None and batch.place not in self._dropped:
             is_lasting = self._ownership.lasting(batch)
             if not (is_lasting and len(self._open)):

@@ -35,10 +35,15 @@ class Promised:
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
         """Add some punctuations."""
-        batch = PunctuationBatch.of(punctuations)
-        if batch.place is not None:
-            self._add_column(batch, batch.place)
-        for p in batch if batch.place is None else ():
+        for batch in PunctuationBatch.of(punctuations).parts:
+            if batch.place is None:
+                self._add_each(batch)
+            elif not self.complete:
+                self._add_column(batch, batch.place)
+        self._limit()
+
+    def _add_each(self, batch: PunctuationBatch) -> None:
+        for p in batch:
             places = p.constrained
             if not places:  # the end says everything, and its scheme comes before all others
                 self._values, self._others = {}, {}
@@ -48,6 +53,9 @@ class Promised:
                 self._values_at(places[0]).add(p.patterns[places[0]])
             else:
                 self._others.setdefault(places, PunctuationSet(self.schema)).add(p)
+
+    def _limit(self) -> None:
+        """Forget what is beyond ``most``."""
         while (excess := len(self) - self.most) > 0:
             groups: list[IntervalSet | PunctuationSet] = [*self._values.values(), *self._others.values()]
             most = max(groups, key=len)
@@ -59,8 +67,6 @@ class Promised:
             self.forgotten += count
 
     def _add_column(self, batch: PunctuationBatch, place: int) -> None:
-        if self.complete:
-            return
         if is_numbered(self.schema.attributes[place].type):
             self._values_at(place).add_ranges(*batch.columns)
         else:

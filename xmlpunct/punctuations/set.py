@@ -68,6 +68,8 @@ class PunctuationSet:
         form = _form_of_batch(batch)
         if form is not None:
             return self._index(form).extend(batch)
+        if batch.in_columns:
+            return PunctuationBatch.concat([self.update(part) for part in batch.parts])
         return PunctuationBatch(p for p in batch if self.add(p))
 
     def remove(self, p: Punctuation) -> None:
@@ -81,6 +83,10 @@ class PunctuationSet:
         form = _form_of_batch(batch)
         if form is not None:
             self._index(form).discard(batch)
+            return
+        if batch.in_columns:
+            for part in batch.parts:
+                self.discard(part)
             return
         for p in batch:
             self.remove(p)
@@ -96,6 +102,8 @@ class PunctuationSet:
         form = _form_of_batch(batch)
         if form is not None:
             return self._index(form).common(batch)
+        if batch.in_columns:
+            return PunctuationBatch.concat([self.common(part) for part in batch.parts])
         return PunctuationBatch(p for p in batch if p in self)
 
     def __len__(self) -> int:
