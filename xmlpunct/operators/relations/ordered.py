@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import Flags
-from xmlpunct.operators.arrangement import Arrangement, Page
+from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.page import Page
 from xmlpunct.operators.relations.partials import Partials
 from xmlpunct.operators.relations.slots import Numbers, begins, numbered
 
