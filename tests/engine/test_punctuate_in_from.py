@@ -168,6 +168,13 @@ def test_refused_where_the_order_is_lost(subquery: str, says: str) -> None:
         plan(sql)
 
 
+def test_behind_a_name_it_is_no_alias() -> None:
+    sql = f"CREATE STREAM t ({COLUMNS}) WITH (source = 'a'); SELECT ts FROM t {{}} ORDER BY ts"
+    with pytest.raises(SqlError, match="PUNCTUATE stands behind a subquery"):
+        plan(sql.format("PUNCTUATE"))
+    assert plan(sql.format("AS punctuate")).ordered
+
+
 @pytest.mark.parametrize(
     ("clause", "says"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -83,12 +83,18 @@ class PromiseParser(WindowFunctionParser):
 
     def _parse_subquery(self, this: exp.Expr | None, parse_alias: bool = True) -> exp.Subquery | None:
         """As sqlglot does, with PUNCTUATE behind it, which is no alias."""
-        coming = [token.text.upper() for token in (self._curr, self._next) if token]
-        is_next = coming == ["PUNCTUATE", "ORDER BY"]
+        is_next = self._comes("PUNCTUATE", "ORDER BY")
         subquery: exp.Subquery | None = super()._parse_subquery(this, parse_alias and not is_next)
         if subquery is not None and (order := self._parse_access_order()) is not None:
             subquery.set(ORDER_OF, order)
         return subquery
+
+    def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+        """As sqlglot does; behind a name PUNCTUATE is no alias, and ORDER BY not that of the query."""
+        if self._comes("PUNCTUATE", "ORDER BY"):
+            self._fail("PUNCTUATE stands behind a subquery, (SELECT ...) AS q, or in CREATE STREAM")
+        alias: exp.TableAlias | None = super()._parse_table_alias(*args, **kwargs)
+        return alias
 
     def _parse_access_order(self) -> OrderOf | None:
         """PUNCTUATE ORDER BY a [SLACK s] [FROM 'file' BY b], if it comes next."""
