@@ -10,29 +10,30 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.harness import SAMPLES
+from tests.cli.harness import SAMPLES, Cli
 from tests.firehose.test_web import Site, serving
+from tests.sessions import Session
 from xmlpunct.cli import cli as group
 from xmlpunct.cli import invoke
 
 ROOT = SAMPLES.parent
-README = (ROOT / "README.md").read_text()
-OUTPUT = (ROOT / "docs" / "output.md").read_text()
-PROMISES = (ROOT / "docs" / "promises.md").read_text()
-WINDOWS = (ROOT / "docs" / "windows.md").read_text()
-WHY = (ROOT / "docs" / "why.md").read_text()
-OF_FEEDS = (SAMPLES / "feeds" / "README.md").read_text()
-OF_WINDOWS = (SAMPLES / "windows" / "README.md").read_text()
-TEXTS = [
-    (ROOT, README),
-    (ROOT / "docs", OUTPUT),
-    (ROOT / "docs", PROMISES),
-    (ROOT / "docs", WINDOWS),
-    (ROOT / "docs", WHY),
-    (SAMPLES / "feeds", OF_FEEDS),
-    (SAMPLES / "windows", OF_WINDOWS),
-]
-"""Each page, with the folder that its links start from."""
+COMPLAINTS = sorted(f"docs/complaints/{p.name}" for p in (ROOT / "docs" / "complaints").glob("[a-z]*.md"))
+PAGES = {
+    page: (ROOT / page).read_text()
+    for page in (
+        "README.md",
+        "docs/output.md",
+        "docs/promises.md",
+        "docs/windows.md",
+        "docs/why.md",
+        "docs/complaints/README.md",
+        *COMPLAINTS,
+        "samples/feeds/README.md",
+        "samples/windows/README.md",
+    )
+}
+"""Each page by its path."""
+README, OUTPUT, WINDOWS = (PAGES[page] for page in ("README.md", "docs/output.md", "docs/windows.md"))
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -65,7 +66,7 @@ ORDERS = """<o:orders xmlns:o="urn:orders" xmlns:t="urn:tax">
 """
 
 
-@pytest.mark.parametrize("block", [b for _, text in TEXTS for b in blocks("console", text)])
+@pytest.mark.parametrize("block", [b for text in PAGES.values() for b in blocks("console", text)])
 def test_the_commands_print_what_is_shown(
     block: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,20 +82,33 @@ def test_the_commands_print_what_is_shown(
             assert all(piece in out for piece in rest)
 
 
-@pytest.mark.parametrize("text", [README, WHY], ids=["README", "why"])
-def test_the_session_of_a_cut_feed_is_what_is_shown(
-    text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("page", "block"), [(p, b) for p, text in PAGES.items() for b in blocks("shell-session", text)]
+)
+def test_the_sessions_go_as_shown(
+    page: str, block: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (session,) = blocks("shell-session", text)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "samples").symlink_to(SAMPLES)
-    cut, *commands = [part.split("\n", 1) for part in session.split("$ ")[1:]]
-    size, source, target = re.fullmatch(r"head -c (\d+) (\S+) > (\S+)", cut[0]).groups()  # type: ignore[union-attr]
-    Path(target).write_bytes(Path(source).read_bytes()[: int(size)])
-    for command, shown in commands:
-        invoke(shlex.split(command)[1:])
-        printed = capfd.readouterr()
-        assert re.sub(r"\d+ s ", "5 s ", printed.out + printed.err) == shown
+    Session(Cli(capfd), tmp_path).play(block)
+
+
+@pytest.mark.parametrize("page", COMPLAINTS)
+def test_a_complaint_shows_what_happens_here(page: str) -> None:
+    """Each page runs something, cites who complained, is in the index, and shows files as they are."""
+    text = PAGES[page]
+    assert blocks("shell-session", text)
+    assert re.search(r"\]\(https://", text)
+    assert f"({Path(page).name})" in PAGES["docs/complaints/README.md"]
+    samples = [
+        ROOT / "docs" / "complaints" / link for link in re.findall(r"\]\((\.\.[^)]+\.(?:xml|sql))\)", text)
+    ]
+    for language in ("xml", "sql"):
+        for block in blocks(language, text):
+            assert any(block in sample.read_text() for sample in samples)
+
+
+def test_there_are_ten_complaints() -> None:
+    assert len(COMPLAINTS) == 10
 
 
 def test_the_sample_is_what_is_shown() -> None:
@@ -116,8 +130,8 @@ def test_the_streams_of_windows_are_those_of_the_sample() -> None:
     assert blocks("sql", WINDOWS)[0] in (SAMPLES / "windows" / "streams.sql").read_text()
 
 
-@pytest.mark.parametrize(("folder", "text"), TEXTS)
-def test_links_lead_somewhere(folder: Path, text: str) -> None:
-    targets = re.findall(r"\]\(([^)#:]+)\)", text)
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", PAGES[page])
     assert targets
-    assert [t for t in targets if not Path(folder, t).exists()] == []
+    assert [t for t in targets if not Path(ROOT / page).parent.joinpath(t).exists()] == []

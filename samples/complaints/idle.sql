@@ -1,0 +1,11 @@
+-- How often the doors of two halls were opened, by hour. Nobody uses the quiet one. Its feed says so, and goes on.
+
+CREATE STREAM busy (hour INT NOT NULL, opened INT)
+  WITH (source = 'samples/complaints/busy.xml', element = 'door');
+
+CREATE STREAM quiet (hour INT NOT NULL, opened INT)
+  WITH (source = 'samples/complaints/quiet.xml', element = 'door');
+
+SELECT hour, SUM(opened) AS opened
+FROM (SELECT hour, opened FROM busy UNION ALL SELECT hour, opened FROM quiet)
+GROUP BY hour;
