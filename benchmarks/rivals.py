@@ -118,16 +118,17 @@ def bytewax_auction(items: str, bids: str) -> Said:
     """The auction: join and sum in one step, each item's result when its bids are closed."""
 
     def item(element: etree._Element) -> tuple[str, object]:
-        return element[0].text or "", None
+        return element[0].text or "", (int(element[2].text or ""),)
 
     def bid(element: etree._Element) -> tuple[str, object]:
         return element[0].text or "", int(element[1].text or "") if element.tag == "bid" else "closed"
 
     def step(state: list[Any] | None, said: object) -> tuple[list[Any] | None, int | None]:
         if state is None:
-            state = [False, False, 0, 0]  # the item came, its bids are closed, their number and sum
-        if said is None:
+            state = [False, False, 0, 0]  # the item came, its bids are closed, their number, price and increases
+        if isinstance(said, tuple):
             state[0] = True
+            state[3] += said[0]
         elif said == "closed":
             state[1] = True
         else:

@@ -1,12 +1,12 @@
 -- The auction, live: neither stream ends. Items are said to be closed one by one; of bids nothing is said.
 -- xmlpunct explain says what follows from that, and what bids would have to promise.
 
-CREATE STREAM items (itemid INT NOT NULL, seller STRING, price INT)
+CREATE STREAM items (itemid INT NOT NULL, seller STRING, price INT NOT NULL)
   WITH (source = 'tcp://127.0.0.1:7001', element = 'item') PUNCTUATED BY (itemid);
 
 CREATE STREAM bids (itemid INT NOT NULL, increase INT, buyerid STRING)
   WITH (source = 'tcp://127.0.0.1:7002', element = 'bid');
 
-SELECT items.itemid, SUM(increase) AS increases
+SELECT items.itemid, price + SUM(increase) AS finalprice
 FROM items JOIN bids ON items.itemid = bids.itemid
-GROUP BY items.itemid;
+GROUP BY items.itemid, price;

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from xmlpunct import Punctuation, Schema, UsageError, match, parse
-from xmlpunct.firehose.generate import auction, warehouse, write
+from xmlpunct.firehose.generate import auction, outage, warehouse, write
 
 REPORT = Schema.parse("sid STRING, hour INT, min INT, currtmp INT")
 BID = Schema.parse("itemid INT, increase INT, buyerid STRING")
+PLACE = Schema.parse("zoneid INT, hour INT")
 ITEM = Schema.parse("itemid INT, seller STRING, price INT")
 
 
@@ -41,10 +42,21 @@ def test_the_auction(tmp_path: Path) -> None:
     assert check(bids, BID, "bid") == (400, 40)
 
 
+def test_the_outage(tmp_path: Path) -> None:
+    monitor, calls = write(outage(20, 10, 1, True, seed=7), str(tmp_path))
+    for path, element in ((monitor, "report"), (calls, "call")):
+        tuples, closed = check(path, PLACE, element)
+        assert (50 < tuples < 160, closed) == (True, 20)
+    assert len(write(outage(1, 1, 3, False, seed=1), str(tmp_path / "plain"))) == 4
+
+
 def test_the_seed_decides() -> None:
     assert list(auction(20, 50, 5, True, 1)) == list(auction(20, 50, 5, True, 1))
     assert list(auction(20, 50, 5, True, 1)) != list(auction(20, 50, 5, True, 2))
     assert not any("punct:" in line for _, line in auction(20, 50, 5, False, 1))
+    assert list(outage(5, 9, 2, True, 1)) == list(outage(5, 9, 2, True, 1))
+    assert list(outage(5, 9, 2, True, 1)) != list(outage(5, 9, 2, True, 2))
+    assert not any("punct:" in line for _, line in outage(5, 9, 2, False, 1))
 
 
 def test_a_number_that_does_not_divide_the_hour_is_refused() -> None:

@@ -50,6 +50,22 @@ def auction_command(items: int, bids: int, open_items: int, punctuated: bool, se
     _write(generate.auction(items, bids, open_items, punctuated, seed), output)
 
 
+@generate_command.command("outage")
+@click.option("--hours", type=COUNT, default=60, show_default=True)
+@click.option("--zones", type=COUNT, default=100, show_default=True, help="A third has an outage in an hour.")
+@click.option(
+    "--monitors", type=COUNT, default=2, show_default=True, help="Files of reports, besides the calls."
+)
+@click.option(
+    "--punctuated/--plain", default=True, show_default=True, help="A punctuation per hour, or none."
+)
+@_seed
+@_out
+def outage_command(hours: int, zones: int, monitors: int, punctuated: bool, seed: int, output: str) -> None:
+    """Electrical outages, noticed by monitors or customers: monitor1.xml, ..., and calls.xml."""
+    _write(generate.outage(hours, zones, monitors, punctuated, seed), output)
+
+
 @generate_command.command("nexmark")
 @click.option("--events", type=COUNT, default=10_000, show_default=True, help="Of 50, 46 are bids.")
 @click.option(

@@ -1,4 +1,4 @@
-"""Generators: the paper's two examples as punctuated streams of any size, the same for the same seed."""
+"""Generators: the examples of the papers as punctuated streams of any size, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -63,6 +63,26 @@ def auction(items: int, bids: int, open_items: int, punctuated: bool, seed: int)
                 yield "bids.xml", _element("punct:bid", itemid=closed, increase="*", buyerid="*")
         elif len(running) >= open_items:
             running.popleft()
+
+
+def outage(hours: int, zones: int, monitors: int, punctuated: bool, seed: int) -> Iterator[Line]:
+    """Electrical outages (the technical report's Figure 1), as monitors of the equipment and customers report them.
+
+    The files are ``monitor1.xml`` and so on, and ``calls.xml``. In an hour a third of the zones has an outage; each
+    monitor notices it or not, some more than once, and so do customers. If ``punctuated``, each file closes each hour.
+    """
+    random = Random(seed)
+    senders = [("report", f"monitor{monitor}.xml") for monitor in range(1, monitors + 1)] + [
+        ("call", "calls.xml")
+    ]
+    yield from ((file, "") for _, file in senders)
+    for hour in range(hours):
+        for zone in random.sample(range(1, zones + 1), (zones + 2) // 3):
+            for name, file in senders:
+                for _ in range(random.randint(0, 2)):
+                    yield file, _element(name, zoneid=zone, hour=hour)
+        if punctuated:
+            yield from ((file, _element(f"punct:{name}", zoneid="*", hour=hour)) for name, file in senders)
 
 
 def _element(name: str, **children: object) -> str:
