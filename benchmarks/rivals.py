@@ -125,7 +125,12 @@ def bytewax_auction(items: str, bids: str) -> Said:
 
     def step(state: list[Any] | None, said: object) -> tuple[list[Any] | None, int | None]:
         if state is None:
-            state = [False, False, 0, 0]  # the item came, its bids are closed, their number, price and increases
+            state = [
+                False,
+                False,
+                0,
+                0,
+            ]  # the item came, its bids are closed, their number, price and increases
         if isinstance(said, tuple):
             state[0] = True
             state[3] += said[0]
