@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -58,8 +59,9 @@ class Session:
             return ran.stdout + ran.stderr
         if words[-1] == "&":
             arguments = [sys.executable, "-m", "xmlpunct", *words[1:-1]]
+            settings = {**os.environ, "TMPDIR": str(self.folder)}  # what is killed cannot tidy up
             with open(self.folder / "stderr", "wb") as errors:
-                self.background = subprocess.Popen(arguments, cwd=self.folder, stderr=errors)
+                self.background = subprocess.Popen(arguments, cwd=self.folder, stderr=errors, env=settings)
             return ""
         ended = self.cli(*words[1:])
         self.code = ended.code

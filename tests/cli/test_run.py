@@ -245,6 +245,15 @@ def test_what_is_loaded_is_thawed_behind_a_run() -> None:
     assert gc.get_freeze_count() == 0
 
 
+def test_rejects_are_told_of_a_run_that_fails(cli: Cli, tmp_path: Path) -> None:
+    """The results that it gave are without them, as those of a run that has ended well are."""
+    given = feed(tmp_path / "t.xml", "<t><hour>1</hour></t><t><hour>one</hour></t>", end="")
+    ran = cli("run", "-q", STREAM + "SELECT hour FROM t", "-s", f"t={given}", "--engine", "local")
+    assert ran.code == 1
+    assert "1 tuples rejected" in ran.err
+    assert "cut short" in ran.err
+
+
 def test_safe_refuses_what_blocks_or_grows(cli: Cli) -> None:
     """Before any source is opened: nobody listens there."""
     ran = cli("run", "--safe", SAMPLES / "live-auction.sql", "--engine", "local")

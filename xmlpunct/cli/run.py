@@ -27,7 +27,7 @@ from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import StrictError, UsageError
+from xmlpunct.errors import SourceError, StrictError, UsageError
 from xmlpunct.firehose.outline import read_namespaces
 
 
@@ -173,8 +173,10 @@ def run_command(
                 from xmlpunct.engine.spark import run as run_spark
 
                 run_spark(planned, options, counted, show, sayings=live.sayings)
-        except KeyboardInterrupt:
-            report_stop(counted, checkpoint)
+        except (KeyboardInterrupt, SourceError) as end:
+            report(counted, rejects)
+            if isinstance(end, KeyboardInterrupt):
+                report_stop(counted, checkpoint)
             raise
         except StrictError:
             told = False
