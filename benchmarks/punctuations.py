@@ -4,9 +4,9 @@
 
 - ``warehouse`` (Section 7.3): Figure 2a is the state of the warehouse query's union over the tuples that have come,
   with and without punctuations. Figure 2b is the time to the first result and to the last, for 0 to 30 punctuations an
-  hour, both from the start of the process; ``total_seconds`` leave out what loading the program takes. The paper's data
-  are ``--hours`` 60 of a report a minute from each of two sensors; ``--scale`` makes it that many reports. The target is
-  30 punctuations an hour against 0: at most 1.02 times the total time.
+  hour, both from the start of the process; ``total_seconds`` leave out what loading the program takes. The paper's
+  data are ``--hours`` 60 of a report a minute from each of two sensors; ``--scale`` makes it that many reports. The
+  target is 30 punctuations an hour against 0: at most 1.02 times the total time.
 - ``union`` (Section 6.3): its state against the bytes that punctuations take, by the minutes between two of them; which
   attribute they constrain; and 2 to 64 inputs.
 - ``join`` (Sections 1.3 and 6.3): the same of the auction: which stream promises which attribute, and for how many

@@ -60,7 +60,21 @@ def test_the_figures_of_the_paper(data: Path) -> None:
 
 
 def test_punctuations_are_traded_for_state(data: Path) -> None:
-    small = ("--hours", "3", "--every", "10", "60", "--inputs", "2", "4", "--items", "100", "--groups", "1", "16")
+    small = (
+        "--hours",
+        "3",
+        "--every",
+        "10",
+        "60",
+        "--inputs",
+        "2",
+        "4",
+        "--items",
+        "100",
+        "--groups",
+        "1",
+        "16",
+    )
     found = said("punctuations", data, "--only", "union", "join", *small)
     never, often, seldom = found["union"]["by_minutes_between"].values()
     assert often["punctuation_bytes"] > seldom["punctuation_bytes"] > never["punctuation_bytes"] == 0
@@ -70,7 +84,9 @@ def test_punctuations_are_traded_for_state(data: Path) -> None:
     # What is declared of an attribute lets promises of its values add up; of the hour alone they need not.
     by_attribute = {name: of["union_rows"] for name, of in found["union"]["by_attribute"].items()}
     helps = {"hour", "the same, sid declared", "the same, min declared"}
-    assert max(by_attribute[name] for name in helps) < min(by_attribute[n] for n in by_attribute if n not in helps)
+    assert max(by_attribute[name] for name in helps) < min(
+        by_attribute[n] for n in by_attribute if n not in helps
+    )
     assert list(found["union"]["by_inputs"]) == ["2", "4"]
 
     by_attribute = {name: of["join_rows"] for name, of in found["join"]["by_attribute"].items()}
@@ -96,7 +112,7 @@ def test_windows_are_traded_for_the_answer(data: Path) -> None:
 def test_live_senders_are_watched(data: Path) -> None:
     found = said("punctuations", data, "--only", "live", "--hours", "2", "--rate", "2400")["live"]
     assert found["punctuated"]["union_rows"] < found["plain"]["union_rows"]
-    assert found["punctuated"]["results"][-1] == [pytest.approx(0.2, abs=60), 2]
+    assert {of["results"][-1][1] for of in found.values()} == {2}  # one for each hour
 
 
 def test_scaling_fits_exponents(data: Path) -> None:
