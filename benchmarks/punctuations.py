@@ -171,7 +171,7 @@ def union(given: Any) -> Figures:
     for name, (data, promise, declared) in said.items():
         sources = reports(given, data, 2, READINGS, promise)
         run = runs[name] = watch(sensors(2, "hour", **declared), sources, SLICE)
-        by_attribute[name] = {**of_union(run, sources), "points": run.state("union")}
+        by_attribute[name] = of_union(run, sources)
     agree(runs)
 
     for count in given.inputs:  # as many tuples each time
@@ -300,9 +300,14 @@ def draw_warehouse(axes: Any, found: Figures) -> None:
         curve(state, of_run["points"], name, ":" if name == "punctuated" else "-")
     state.set(xlabel="tuples", ylabel="tuples retained by union")
     times = found["by_punctuations_per_hour"]
-    for name, style in (("first_result_seconds", "--"), ("last_result_seconds", "-")):
+    for name, style in (
+        ("first_result_seconds", "--"),
+        ("last_result_seconds", "-"),
+        ("total_cpu_seconds", ":"),
+    ):
         measured(time, times, name, style)
     time.set(xlabel="punctuations per hour", ylabel="seconds")
+    time.set_ylim(bottom=0)
 
 
 def draw_union(axes: Any, found: Figures) -> None:
@@ -311,12 +316,15 @@ def draw_union(axes: Any, found: Figures) -> None:
     for name in ("punctuation_bytes", "union_rows"):
         measured(often, minutes, name, "o-")
     often.set(xlabel="minutes between punctuations", xscale="log", yscale="log")
-    for name, of_run in found["by_attribute"].items():
-        curve(attribute, of_run["points"], name)
-    attribute.set(xlabel="tuples", ylabel="tuples retained by union")
+    by_attribute = found["by_attribute"]
+    attribute.barh(list(by_attribute), [point["union_rows"] for point in by_attribute.values()])
+    attribute.invert_yaxis()
+    attribute.set(xlabel="tuples retained by union, by what is promised")
     for name in ("union_rows", "held_punctuations"):
         measured(inputs, found["by_inputs"], name, "o-")
-    inputs.set(xlabel="inputs", xscale="log")
+    inputs.set(xlabel="inputs", xscale="log", yscale="log")
+    inputs.set_xticks([int(n) for n in found["by_inputs"]], list(found["by_inputs"]))
+    inputs.minorticks_off()
 
 
 def draw_join(axes: Any, found: Figures) -> None:
