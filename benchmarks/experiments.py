@@ -249,14 +249,14 @@ def auction(
 
 
 def timed_auction(items: int, bids: int, shortest: int, punctuated: bool) -> Iterator[Line]:
-    """An item at each instant, open for ``shortest`` instants at least, and some for very much longer.
+    """An item at each instant, open for ``shortest`` instants at least, and some for much longer, to the end at most.
 
     If ``punctuated``, its number is closed in both streams, as soon as that is true.
     """
     random = Random(items)
     events: list[tuple[int, int, str, str]] = []
     for item in range(items):
-        over = item + min(int(shortest * random.paretovariate(1)), items)
+        over = min(item + int(shortest * random.paretovariate(1)), items)
         text = f"<itemid>{item}</itemid><seller>P{item:06}</seller><at>{item}</at>"
         events.append((item, 0, "auction.xml", f"<item>{text}</item>\n"))
         for _ in range(bids):

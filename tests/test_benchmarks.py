@@ -112,7 +112,7 @@ def test_windows_are_traded_for_the_answer(data: Path) -> None:
 def test_live_senders_are_watched(data: Path) -> None:
     found = said("punctuations", data, "--only", "live", "--hours", "2", "--rate", "2400")["live"]
     assert found["punctuated"]["union_rows"] < found["plain"]["union_rows"]
-    assert found["punctuated"]["results"][-1] == [pytest.approx(0.2, abs=60), 2]
+    assert {of["results"][-1][1] for of in found.values()} == {2}  # one for each hour
 
 
 def test_scaling_fits_exponents(data: Path) -> None:
