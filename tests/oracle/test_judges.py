@@ -18,8 +18,10 @@ from tests.oracle.operators import Port
 from tests.oracle.order import in_time
 from tests.oracle.table_1 import set_match
 from tests.oracle.values import Row, bag, same
-from tests.strategies import FLAG, Pool, Space, Stream, cuts, punctuations_of, streams, tuples_of
+from tests.plans.engines import engine
+from tests.strategies import FLAG, Pool, Space, Stream, cuts, punctuations_of, slice_of, streams, tuples_of
 from xmlpunct.arrays import array_of
+from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.expression import Column
 from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import (
@@ -315,5 +317,50 @@ def test_the_same_however_the_input_is_cut(name: str) -> None:
             tuples = bag(t for output in found for t in output.tuples.rows())
             seen.append((tuples, [t for t in probes(name) if set_match(t, said)]))
         assert seen[0] == seen[1]
+
+    check()
+
+
+COLUMNS = {"s": "k INT CHECK (k BETWEEN 0 AND 1), v", "t": "l INT CHECK (l BETWEEN 0 AND 1), w"}
+QUERIES = {
+    "select": "SELECT k, v FROM s WHERE k > 0",
+    "dupelim": "SELECT DISTINCT k, v FROM s",
+    "union": "SELECT k, v FROM s UNION SELECT l, w FROM t",
+    "intersect": "SELECT k, v FROM s INTERSECT SELECT l, w FROM t",
+    "difference": "SELECT k, v FROM s EXCEPT SELECT l, w FROM t",
+    "inner join": "SELECT k, v, w FROM s JOIN t ON k = l",
+    "left join": "SELECT k, v, l, w FROM s LEFT JOIN t ON k = l",
+    "full join": "SELECT k, v, l, w FROM s FULL JOIN t ON k = l",
+    "anti": "SELECT k, v FROM s ANTI JOIN t ON k = l",
+    "semi": "SELECT k, v FROM s SEMI JOIN t ON k = l",
+}
+"""The same as plans, which run on several shards."""
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_judges_of_shards(name: str) -> None:
+    """Safe, complete and proper on any number of shards; and the same tuples are out however the input is cut."""
+    case = CASES[name]
+    creates = [f"CREATE STREAM {s} ({c} BOOLEAN NOT NULL) WITH (source = '-');" for s, c in COLUMNS.items()]
+    query = plan("\n".join([*creates[: len(case.spaces)], QUERIES[name]]))
+
+    @settings(max_examples=settings.default.max_examples // 4)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        inputs = drawn(data, case)
+        ports = [Port(tuples_of(stream), punctuations_of(stream)) for stream in inputs]
+        verdict = Verdict.of(case.operation, ports, [space.tuples() for space in case.spaces])
+        for shards in (1, data.draw(st.integers(2, 3))):
+            running = engine(query.root, [s.name for s in query.streams], shards)
+            given = list(running.open())
+            for port, elements in data.draw(cuts(inputs)):
+                given += running.push(port, slice_of(query.streams[port].schema, elements))
+            output = [t for part in given for t in part.tuples.rows()]
+            promises = [p for part in given for p in part.punctuations]
+            wrong = [
+                *verdict.judge_tuples(output),
+                *verdict.judge_promises(output, promises, probes(name), ()),
+            ]
+            assert not wrong, (shards, wrong[0])
 
     check()
