@@ -74,12 +74,27 @@ class Verdict:
         With ``whole``, an operator says punctuations as they came or not at all: owed are those among them that
         nothing contradicts.
         """
+        yield from self.judge_tuples(output)
+        yield from self.judge_promises(output, promises, probes, whole)
+
+    def judge_tuples(self, output: Iterable[Row]) -> Iterator[str]:
+        """What is wrong with an output."""
+        out = bag(output)
+        yield from (f"unsafe: {t} is out" for t in out - self.certain)
+        yield from (f"incomplete: {t} is not out" for t in self.certain - out)
+
+    def judge_promises(
+        self,
+        output: Iterable[Row],
+        promises: Sequence[Punctuation],
+        probes: Sequence[Row],
+        whole: Sequence[Punctuation] | None = None,
+    ) -> Iterator[str]:
+        """What is wrong with the promises that go with an output."""
         out = bag(output)
         if whole is not None:
             coming = [t for t in probes if self.possible[tuple(map(same, t))] > out[tuple(map(same, t))]]
             whole = [p for p in whole if not any(match(t, p) for t in coming)]
-        yield from (f"unsafe: {t} is out" for t in out - self.certain)
-        yield from (f"incomplete: {t} is not out" for t in self.certain - out)
         for t in probes:
             key = tuple(map(same, t))
             may_come, is_promised = self.possible[key] > out[key], set_match(t, promises)

@@ -80,7 +80,7 @@ class Writer:
             [
                 f"SELECT DISTINCT a, b, c FROM {below}",
                 f"SELECT b AS a, a AS b, c FROM {below}",
-                f"SELECT a / 2 AS a, b, c FROM {below}",
+                f"SELECT a / 2 * 2 AS a, b, c FROM {below}",
                 f"SELECT a, b, b AS c FROM {below}",
                 f"SELECT a, b, c FROM {below} WHERE a + b > 3",
                 f"SELECT a, b, c FROM {below} WHERE c = 1",

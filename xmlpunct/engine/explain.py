@@ -19,11 +19,11 @@ def explain(query: Query) -> str:
     >>> from xmlpunct.engine.sql import plan
     >>> print(explain(plan('''
     ...     CREATE STREAM s (sid STRING, hour INT NOT NULL, temp INT) WITH (source = 's.xml');
-    ...     SELECT hour, MAX(temp) AS top FROM s GROUP BY hour''')))
+    ...     SELECT hour, COUNT(*) AS n FROM s GROUP BY hour''')))
     plan
-      #3 project hour = s.hour, top = MAX(s.temp)  (hour INT NOT NULL, top INT)
-        #2 group-by s.hour: MAX(s.temp)  (s.hour INT NOT NULL, MAX(s.temp) INT)
-          #1 scan s: hour, temp  (s.hour INT NOT NULL, s.temp INT)
+      #3 project hour = s.hour, n = COUNT(*)  (hour INT NOT NULL, n INT NOT NULL)
+        #2 group-by s.hour: COUNT(*)  (s.hour INT NOT NULL, COUNT(*) INT NOT NULL)
+          #1 scan s: hour  (s.hour INT NOT NULL)
     <BLANKLINE>
     fragments
       edge 1, reading s: #1 #4 (aggregates slice by slice) -> fragment 1, by s.hour

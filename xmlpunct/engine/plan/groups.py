@@ -9,6 +9,7 @@ from xmlpunct import operators as ops
 from xmlpunct.engine.plan.node import Choice, Node, Unary, lost_domains
 from xmlpunct.engine.plan.schemes import Fate, Outlook, smallest, within
 from xmlpunct.engine.plan.words import closed, closes_tuple, every_stream, places
+from xmlpunct.operators.finality import asked
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE
 
@@ -37,9 +38,9 @@ class GroupBy(Unary):
 
     @property
     def unblocked_by(self) -> str:
-        end, final = every_stream(self), self._final
+        end = every_stream(self)
         if not self.keys:
-            return f"its one result is released at the end of {end}{final}"
+            return f"its one result is released at the end of {end}"
         by = places(self.input, self.keys)
         text = f"a group is released once {closed(self.input, by)}"
         computed = [key for key in self.keys if key not in by]
@@ -48,18 +49,21 @@ class GroupBy(Unary):
         nulls = [key for key in by if self.schema[key].nullable]
         if nulls:
             text += f"; where {' or '.join(nulls)} is null, at the end of {end}"
-        return text + final
+        return text + self._final
 
     @property
     def _final(self) -> str:
-        """In words, which punctuations make a group final that has a tuple; none do if it counts tuples."""
+        """In words, which punctuations make a group final that has a tuple; empty if none do."""
+        if not asked(self.aggregates, self.keys):
+            return ""
         changes: dict[str, None] = {}
         for a in self.aggregates:
             by = places(self.input, a.columns)
-            if a.argument is None or not by:
+            if not by:
                 return ""
-            which = {"MAX": "{} of it above its MAX", "MIN": "{} of it below its MIN"}.get(a.function)
-            which = which or ("{} of it that is not counted yet" if a.distinct else "{} of it")
+            which = {"MAX": "{} of it above its MAX", "MIN": "{} of it below its MIN"}.get(
+                a.function, "{} of it"
+            )
             changes[closed(self.input, by, f"closed every {which}")] = None
         return f"; or, if it has a tuple, once {' and '.join(changes)}" if changes else ""
 
