@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xmlpunct.arrays import ArrayType, array_of
 from xmlpunct.engine.plan import Opened
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
-from xmlpunct.firehose.infer import Sample, infer, take_sample
 from xmlpunct.firehose.inferred import Inferred
 from xmlpunct.firehose.sources import FOLLOW
 from xmlpunct.firehose.xsd import XsdFile
 from xmlpunct.paths import read_element
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import parse_type
+
+if TYPE_CHECKING:
+    from xmlpunct.firehose.infer import Sample
 
 Record = list[Any]
 """What was inferred of one stream, as JSON holds it: the element, and of each column name, type, nullable, path.
@@ -65,6 +67,8 @@ class Inference:
             inferred = Inferred(recorded[0], _schema(recorded[1:]))
         else:
             if xsd is None or element is None:
+                from xmlpunct.firehose.infer import infer
+
                 sample = self._sample(stream, source)
                 inferred = infer(sample, element, self.punct_namespace, where, nested)
                 element = inferred.element
@@ -74,6 +78,8 @@ class Inference:
         return inferred
 
     def _sample(self, stream: str, spec: str) -> Sample:
+        from xmlpunct.firehose.infer import take_sample
+
         if stream in self.given:
             sample, self.given[stream] = take_sample(self.given[stream])
         elif spec in self._samples:

@@ -12,7 +12,6 @@ from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.inputs.spool import Spool, warn_of_growth
 from xmlpunct.engine.local.ledger import Ledger
-from xmlpunct.engine.local.provisional import Provisional
 from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
@@ -66,7 +65,11 @@ def run(
     if options.dataset:
         raise UsageError(f"{options.output} is a dataset directory, which takes --engine spark")
     output, stop = make_output(options, query), stop or Stop()
-    provisional = None if options.partial is None else Provisional(query, options)
+    provisional = None
+    if options.partial is not None:
+        from xmlpunct.engine.local.provisional import Provisional
+
+        provisional = Provisional(query, options)
     with ExitStack() as opened:
         checkpoint, found, commit = None, None, Commit()
         sources: Mapping[str, Source | Input]
