@@ -98,7 +98,7 @@ def test_punctuations_are_traded_for_state(data: Path) -> None:
 
 
 def test_windows_are_traded_for_the_answer(data: Path) -> None:
-    small = ("--hours", "3", "--items", "100", "--windows", "25", "100", "--lags", "0", "60")
+    small = ("--hours", "3", "--items", "200", "--windows", "25", "200", "--lags", "0", "60")
     found = said("punctuations", data, "--only", "windows", *small)["windows"]
     exact, short, long = found["auction"].values()
     assert short["exact"] < long["exact"] == exact["exact"] == 1
