@@ -29,7 +29,9 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
 LONG = bool(os.environ.get("XMLPUNCT_LONG"))
-SEEDS = range(1_000) if LONG else range(45)
+SLOW = {0, 36}
+"""Set operations whose inputs promise so differently that nearly all combinations of theirs are new."""
+SEEDS = range(1_000) if LONG else sorted({*range(60)} - SLOW)
 STEPS, TIMES, AHEAD = 8, 10, 4
 """The short length, which is that of a slice, how many times that the long one is, and how far values run ahead."""
 SCHEMES = ("", "a", "b", "c", "a b", "a b c", "a|b", "a|b", "a|b", "a|b c", "a|b|c")
