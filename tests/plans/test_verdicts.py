@@ -1,8 +1,9 @@
 """Verdicts are proved by running: random plans over streams that offer random schemes, and keep at it.
 
 An operator that is fine retains no more after ten times the length; one that grows for ever retains as many times more.
-All results but those of the last few steps are out of an operator, unless it blocks; then more and more are held back. No
-rule is copied here: in the feeds every conceivable tuple is closed by each offered scheme some steps later, and by no other.
+All results but those of the last few steps are out of an operator, unless it blocks; then more and more are held back.
+No rule is copied here: in the feeds every conceivable tuple is closed by each offered scheme some steps later, and by
+no other.
 
 The long form, with deeper plans and more seeds: ``XMLPUNCT_LONG=1 pytest tests/plans/test_verdicts.py``.
 """
