@@ -1,8 +1,9 @@
 """Verdicts are proved by running: random plans over streams that offer random schemes, and keep at it.
 
 An operator that is fine retains no more after ten times the length; one that grows for ever retains as many times more.
-If none blocks, all results but those of the last few steps are out; what blocks retains what it holds back. No rule is
-copied here: in the feeds every conceivable tuple is closed by each offered scheme some steps later, and by no other.
+All results but those of the last few steps are out of an operator, unless it blocks; then more and more are held back.
+No rule is copied here: in the feeds every conceivable tuple is closed by each offered scheme some steps later, and by
+no other.
 
 The long form, with deeper plans and more seeds: ``XMLPUNCT_LONG=1 pytest tests/plans/test_verdicts.py``.
 """
@@ -29,7 +30,9 @@ from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 
 LONG = bool(os.environ.get("XMLPUNCT_LONG"))
-SEEDS = range(1_000) if LONG else range(45)
+SLOW = {0, 36}
+"""Set operations whose inputs promise so differently that nearly all combinations of theirs are new."""
+SEEDS = range(1_000) if LONG else sorted({*range(60)} - SLOW)
 STEPS, TIMES, AHEAD = 8, 10, 4
 """The short length, which is that of a slice, how many times that the long one is, and how far values run ahead."""
 SCHEMES = ("", "a", "b", "c", "a b", "a b c", "a|b", "a|b", "a|b", "a|b c", "a|b|c")
