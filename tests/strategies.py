@@ -20,7 +20,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.batch import PunctuationBatch, columns_of, has_column, range_key
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.forms import columns_of, has_column, range_key
 from xmlpunct.punctuations.numbered import is_numbered
 from xmlpunct.punctuations.pattern import WILDCARD, Pattern, Range
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, match

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from struct import Struct
 from typing import Any, overload
 
 import numpy as np
@@ -12,19 +11,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.punctuations.cuts import cuts
-from xmlpunct.punctuations.numbered import Ordinals, ordinal_bounds, range_columns
-from xmlpunct.punctuations.pattern import WILDCARD, Constant, Pattern, Wildcard, bounds, ordinals
+from xmlpunct.punctuations.forms import Columns, Key, columns_of, single
+from xmlpunct.punctuations.numbered import Ordinals, ordinal_bounds
+from xmlpunct.punctuations.pattern import Wildcard
 from xmlpunct.punctuations.punctuation import Punctuation, from_frame, to_frame
 from xmlpunct.schema import Schema
-from xmlpunct.types import DOUBLE, Type
 
 COLUMN_FROM = 16
 """From so many punctuations on, a column is quicker than one by one (`benchmarks/scaling.py --only forms`)."""
-
-Key = Any
-"""A constant; the constants of several attributes; or a range's two ordinals, 16 bytes (`range_key`)."""
-Columns = tuple[pl.Series, pl.Series]
-"""Bounds, low and high, one row per punctuation; of constants both are the same column."""
 
 
 class PunctuationBatch(Sequence[Punctuation]):
@@ -390,43 +384,6 @@ class PunctuationBatch(Sequence[Punctuation]):
             columns = frame.to_series(0), frame.to_series(-1)
             return cls.of_keys(schema, int(name[1:]), None, ranged=frame.width > 1, columns=columns)
         return cls(from_frame(schema, frame))
-
-
-_ENDS = Struct("=qq")
-
-
-def has_column(type_: Type) -> bool:
-    """Whether Python and polars agree on which values of a type are equal."""
-    return type_ is not DOUBLE
-
-
-def single(schema: Schema, place: int, key: Key, ranged: bool) -> Punctuation:
-    """The punctuation of one constant or range."""
-    patterns: list[Pattern] = [WILDCARD] * len(schema)
-    type_ = schema.attributes[place].type
-    if ranged:
-        patterns[place] = ordinals(type_, *_ENDS.unpack(key))
-    else:
-        patterns[place] = Constant(type_, key)
-    return Punctuation(schema, patterns)
-
-
-def columns_of(schema: Schema, place: int, keys: Iterable[Key], ranged: bool) -> Columns:
-    """The constants, or the bounds of the ranges, of some keys."""
-    attribute = schema.attributes[place]
-    name, dtype = attribute.name, attribute.type.dtype
-    if not ranged:
-        values = pl.Series(name, list(keys), dtype=dtype)
-        return values, values
-    ends = np.frombuffer(b"".join(keys), np.int64).reshape(-1, 2)
-    return range_columns(attribute.type, ends[:, 0], ends[:, 1], name)
-
-
-def range_key(p: Punctuation) -> bytes:
-    """The first and the last ordinal of a punctuation of one range of a numbered type."""
-    ends = bounds(p.patterns[p.constrained[0]])
-    assert ends is not None
-    return _ENDS.pack(*ends)
 
 
 def _in_columns(batches: Sequence[PunctuationBatch]) -> PunctuationBatch | None:

@@ -9,7 +9,8 @@ from operator import or_
 import polars as pl
 
 from xmlpunct.frames import any_of, join
-from xmlpunct.punctuations.batch import Key, PunctuationBatch, has_column
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.forms import Key, has_column
 from xmlpunct.punctuations.index import PunctuationIndex
 from xmlpunct.punctuations.pattern import WILDCARD, Constant
 from xmlpunct.punctuations.punctuation import Punctuation, Signature, Tuple, combine

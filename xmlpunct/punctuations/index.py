@@ -14,7 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.punctuations.batch import COLUMN_FROM, Key, PunctuationBatch, single
+from xmlpunct.punctuations.batch import COLUMN_FROM, PunctuationBatch
+from xmlpunct.punctuations.forms import Key, single
 from xmlpunct.punctuations.punctuation import Punctuation, combine
 from xmlpunct.schema import Schema
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from xmlpunct.punctuations.batch import PunctuationBatch, has_column
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.forms import has_column
 from xmlpunct.punctuations.promised import Promised, earliest, scheme_of
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema

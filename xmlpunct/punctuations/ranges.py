@@ -13,8 +13,9 @@ import polars as pl
 
 from xmlpunct.arrow import Flags, booleans
 from xmlpunct.frames import join
-from xmlpunct.punctuations.batch import Key, PunctuationBatch, range_key
+from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import Cut, cuts
+from xmlpunct.punctuations.forms import Key, range_key
 from xmlpunct.punctuations.index import Bounds, PunctuationIndex
 from xmlpunct.punctuations.numbered import Ordinals, is_numbered, ordinals_of
 from xmlpunct.punctuations.pattern import WILDCARD, Constant, Range, Wildcard
