@@ -15,14 +15,17 @@ from hypothesis import strategies as st
 from tests.oracle.values import same
 from xmlpunct.changes import AT
 from xmlpunct.operators.aggregate import Accumulator, Aggregate
-from xmlpunct.operators.relations import ordered
+from xmlpunct.operators.relations import ordered, partials
 from xmlpunct.operators.relations.exact import UNIT, digits_of, rounded, spread
 from xmlpunct.operators.relations.ordered import VALUE, Ordered
 from xmlpunct.operators.relations.partials import Partials
 from xmlpunct.operators.relations.slots import Slots
 from xmlpunct.operators.relations.spans import least_over
 from xmlpunct.operators.relations.weights import finished
-from xmlpunct.types import NAN, decimal
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import DOUBLE, INT, NAN, decimal
 
 WIDE = st.integers(-(2**100), 2**100) | st.sampled_from([-(2**120), 2**120, 0, 1])
 KEYS = st.sampled_from([None, 0.0, NAN, 1.5, -math.inf])
@@ -43,6 +46,37 @@ def test_rows_of_one_key_are_summed(slices: list[list[tuple[object, ...]]]) -> N
     found = {(same(k), at): (n, total) for k, at, n, total in kept.frame.iter_rows()}
     assert len(found) == len(kept)
     assert found == {key: (n, sums[key]) for key, n in expected.items() if n or sums[key]}
+
+
+@pytest.mark.parametrize("sorted_from", [1, partials.SORTED_ROWS])
+@given(slices=st.lists(ROWS, max_size=4), data=st.data())
+def test_rows_that_are_closed_move_on(
+    sorted_from: int, slices: list[list[tuple[object, ...]]], data: st.DataObject
+) -> None:
+    """What is retained and what comes add up, whichever way; each key moves on once."""
+    schema, kept = (
+        Schema.of([Attribute("k", DOUBLE), Attribute(AT, INT)]),
+        Partials(pl.DataFrame(schema=SCHEMA), ["k", AT]),
+    )
+    expected: Counter[tuple[object, int]] = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partials, "SORTED_ROWS", sorted_from)
+        for rows in slices:
+            bound = data.draw(st.integers(-3, 2))
+            closed = PunctuationSet(schema, [Punctuation.parse(schema, f"<*, (,{bound}]>")])
+            moved = kept.move(pl.DataFrame(rows, schema=SCHEMA, orient="row"), closed)
+            for k, at, _, total in rows:
+                expected[same(k), at] += total
+            found = [(same(k), at) for k, at, _, _ in moved.iter_rows()]
+            assert len(set(found)) == len(found)
+            for k, at, _, total in moved.iter_rows():
+                assert at <= bound
+                assert expected.pop((same(k), at)) == total
+            for key in [key for key in expected if key[1] <= bound]:
+                assert expected.pop(key) == 0  # or nothing of it is left
+    assert {(same(k), at): total for k, at, _, total in kept.frame.iter_rows() if total} == {
+        key: total for key, total in expected.items() if total
+    }
 
 
 @given(rows=st.lists(st.tuples(KEYS, st.integers(-3, 3), WIDE | st.integers(-9, 9)), min_size=1, max_size=12))

@@ -9,11 +9,14 @@ from operator import or_
 import numpy as np
 import polars as pl
 
-from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.arrangement import UNINDEXED_ROWS, Arrangement
 from xmlpunct.operators.hash_index import ascending
-from xmlpunct.operators.relations.slots import Numbers
+from xmlpunct.operators.relations.slots import Numbers, begins, numbered, order_by
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
+
+SORTED_ROWS = UNINDEXED_ROWS
+"""So many rows with keys of their own are summed by sorting (`benchmarks/windows.py --only range`)."""
 
 
 class Partials(Arrangement):
@@ -54,6 +57,25 @@ class Partials(Arrangement):
             return tuples.select(self._totals)
         return tuples.group_by(self.key, maintain_order=True).agg(self._totals)  # what overflows comes back
 
+    def _summed_apart(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        """The same of keys that hardly repeat, in any order: by sorting, if there are many."""
+        *rest, last = self.key or [""]
+        if not rest or tuples.height < SORTED_ROWS or tuples[last].dtype != pl.Int64():
+            return self._summed(tuples)
+        tuples = tuples[:, self.empty.columns]
+        number, _ = numbered(tuples.select(rest))
+        minor = tuples[last].to_numpy()
+        order = order_by(minor, number)
+        new = begins(minor[order], number[order])
+        ends = np.append(np.flatnonzero(new)[1:], len(new)) - 1
+        if len(ends) == len(new):
+            return tuples
+        tuples, sums = tuples[order], []
+        for name in self.sums:
+            totals = tuples[name].cum_sum()[ends]  # what overflows comes back
+            sums.append(totals - totals.shift(1, fill_value=0))
+        return tuples.select(self.key)[ends].hstack(sums)
+
     def move(self, fresh: pl.DataFrame, closed: PunctuationSet) -> pl.DataFrame:
         """Add what came, and let the rows go that some punctuations match; return them, summed by key.
 
@@ -80,7 +102,7 @@ class Partials(Arrangement):
         else:
             self.add(fresh.filter(~is_closed))
             passing = fresh.filter(is_closed).select(self.empty.columns)
-        return self._some(self._summed(pl.concat([gone, passing]) if gone.height else passing))
+        return self._some(self._summed_apart(pl.concat([gone, passing]) if gone.height else passing))
 
     def close(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the rows go that some punctuations match; return them."""
