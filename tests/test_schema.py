@@ -67,7 +67,7 @@ REFUSED = [
     "x INT PATH '@'",
     "x INT PATH '@a/b'",
     "x DECIMAL(39,0)",
-    "x INT PRIMARY KEY",
+    "x INT REFERENCES y",
     "x INT DEFAULT 5",
 ]
 

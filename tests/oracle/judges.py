@@ -68,14 +68,15 @@ class Verdict:
         promises: Sequence[Punctuation],
         probes: Sequence[Row],
         whole: Sequence[Punctuation] | None = None,
+        keys: int | None = None,
     ) -> Iterator[str]:
         """What is wrong with an output and its promises so far; ``probes`` are tuples that it may have.
 
         With ``whole``, an operator says punctuations as they came or not at all: owed are those among them that
-        nothing contradicts.
+        nothing contradicts. With ``keys`` it speaks of so many first attributes only.
         """
         yield from self.judge_tuples(output)
-        yield from self.judge_promises(output, promises, probes, whole)
+        yield from self.judge_promises(output, promises, probes, whole, keys)
 
     def judge_tuples(self, output: Iterable[Row]) -> Iterator[str]:
         """What is wrong with an output."""
@@ -89,11 +90,13 @@ class Verdict:
         promises: Sequence[Punctuation],
         probes: Sequence[Row],
         whole: Sequence[Punctuation] | None = None,
+        keys: int | None = None,
     ) -> Iterator[str]:
         """What is wrong with the promises that go with an output."""
         out = bag(output)
+        coming = [t for t in probes if self.possible[tuple(map(same, t))] > out[tuple(map(same, t))]]
+        open_keys = set() if keys is None else {tuple(map(same, t[:keys])) for t in coming}
         if whole is not None:
-            coming = [t for t in probes if self.possible[tuple(map(same, t))] > out[tuple(map(same, t))]]
             whole = [p for p in whole if not any(match(t, p) for t in coming)]
         for t in probes:
             key = tuple(map(same, t))
@@ -101,6 +104,7 @@ class Verdict:
             if may_come and is_promised:
                 yield f"improper: {t} may come"
             owed = self.conceivable[key] > out[key] and (whole is None or set_match(t, whole))
+            owed = owed and key[:keys] not in open_keys
             if not may_come and not is_promised and owed:
                 yield f"not maximal: {t} cannot come"
 

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from xmlpunct import __version__
-from xmlpunct.cli.terminal import hold_places, say
+from xmlpunct.cli.terminal import hold_places
+from xmlpunct.cli.terminal import say as tell  # there is a command of that name
 from xmlpunct.errors import XmlPunctError
 
 INTERRUPTED = 130
@@ -76,12 +77,12 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         _drop_output()  # do not wait for a reader that may have stopped
         return INTERRUPTED
     except XmlPunctError as error:
-        say(str(error))
+        tell(str(error))
         return error.exit_code
     except Exception as error:
         if os.environ.get("XMLPUNCT_DEBUG"):
             raise
-        say(_unforeseen(error))
+        tell(_unforeseen(error))
         return 1
     finally:
         _give_up_output()
