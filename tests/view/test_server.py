@@ -128,6 +128,7 @@ def test_say(served: Served) -> None:
             b"the query reads no stream c"
         )
         assert post(server.url, "nonsense")[0] == 400
+        assert post(server.url, "", **{"Content-Length": "-1"})[0] == 400
         assert post(server.url, said, Origin="http://evil.example")[0] == 403
         assert post(server.url, said, **{"Content-Type": "text/plain"})[0] == 403
         assert post(server.url, said, Origin=server.url.rstrip("/"))[0] == 200

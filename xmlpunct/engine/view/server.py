@@ -200,7 +200,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _say(self, talk: Talk) -> None:
         try:
-            asked = json.loads(self.rfile.read(min(int(self.headers.get("Content-Length", 0)), MOST_SAID)))
+            size = int(self.headers.get("Content-Length", 0))
+            asked = json.loads(self.rfile.read(max(0, min(size, MOST_SAID))))
             talk.say(asked["input"], asked["punctuation"])
         except XmlPunctError as error:
             self._told(HTTPStatus.BAD_REQUEST, str(error))
