@@ -14,6 +14,7 @@ from xmlpunct.expressions.program import can_fail, compiled
 from xmlpunct.frames import Part, any_of
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ownership
+from xmlpunct.punctuations.pattern import Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.punctuations.spans import Spans, inside, unbounded
@@ -121,6 +122,8 @@ class Box:
         self._keys = len(keys[side])
         self.attributes = [Attribute(name, self._type, True) for name in self._columns.values()]
         self._schema = Schema.of([*(mine[k] for k in keys[side]), *self.attributes])
+        self._free = [is_low for is_low in (True, False) if is_low not in self._strict]
+        """Where the box has no bound."""
         self._closed = PunctuationSet(self._schema)
         """The boxes that are closed, as punctuations over k and the bounds."""
         self._add(self._spans.opening())
@@ -157,16 +160,19 @@ class Box:
 
     def hear(self, batch: PunctuationBatch) -> list[Punctuation]:
         """Take punctuations of the other side; return what boxes are closed now."""
-        return self._add(self._spans.add(batch))
+        return self._add(self._spans.add(batch, self._may_close))
+
+    def _may_close(self, pattern: Pattern) -> bool:
+        """Whether boxes fit into an interval."""
+        return all(unbounded(self._type, pattern, is_low) for is_low in self._free)
 
     def _add(self, spans: Sequence[Punctuation]) -> list[Punctuation]:
         fresh = []
         for span in spans:
             *keys, pattern = span.patterns
+            if not self._may_close(pattern):
+                continue
             ends = [inside(self._type, pattern, is_low, strict) for is_low, strict in self._strict.items()]
-            free = [is_low for is_low in (True, False) if is_low not in self._strict]
-            if not all(unbounded(self._type, pattern, is_low) for is_low in free):
-                continue  # the box has no bound there
             box = Punctuation(self._schema, [*keys, *ends])
             self._closed.discard([q for q in self._closed.overlapping(box) if covers(box, q)])
             self._closed.add(box)
