@@ -309,9 +309,10 @@ def test_every_function_by_name_is_tested_here() -> None:
         assert not record.called or any(name in tested.upper() for name in record.called), record.name
 
 
-@pytest.mark.parametrize(
-    "sql", [sql for sql in [*NUMBERS, *MOMENTS, "ROUND(i, -2)", "DATE_DIFF('week', d, DATE '2024-02-29')"]]
-)
+ALSO = ["ROUND(i, -2)", "DATE_DIFF('week', d, DATE '2024-02-29')", "DATE_DIFF('month', DATE '2024-02-29', t)"]
+
+
+@pytest.mark.parametrize("sql", [*NUMBERS, *MOMENTS, *ALSO])
 def test_what_is_said_to_keep_an_order_does(sql: str) -> None:
     """Over sorted values of the one column results never fall, or never rise."""
     expression = planned(sql)
