@@ -82,7 +82,7 @@ class Alignment:
         self._fresh: list[Punctuation] = []
         """Those whose effect on what is retained is yet to be seen."""
         self._loose: list[Punctuation] = []
-        """What is retained no longer, and combinations with the past: what they overlap may overlap nothing retained."""
+        """What is retained no longer, and combinations with the past. What they overlap may overlap nothing else."""
         self._everything = Punctuation.everything(schema)
         self._ownership = ANYTHING
         self._every, self._tally = (1 << ports) - 1, cast("_Tally | None", None)

@@ -50,17 +50,18 @@ class Missing:
     punctuation: Punctuation | None
     held: Held
     begun: bool = False
-    """Whether it has said a part of what was asked for, perhaps by a larger punctuation."""
+    """Whether a larger punctuation may say it, or a part of it."""
 
 
 class Tracing:
     """Asks a plan, of which ``holding`` says what was said to it and what it retains.
 
-    Each question is asked once: there are two ways down from a join, and from that below it two more.
+    Each question is asked once: there are two ways down from a join, and from that below it two more. ``said`` has what
+    streams will say, if that is known: it may be more than what is asked for in one place.
     """
 
-    def __init__(self, holding: Holding) -> None:
-        self._holding = holding
+    def __init__(self, holding: Holding, said: Mapping[str, Punctuation] | None = None) -> None:
+        self._holding, self._said = holding, said or {}
         self._known: dict[tuple[int, Punctuation, Held | None], list[Missing]] = {}
 
     def release(self, node: Node, wanted: Punctuation) -> list[Missing]:
@@ -99,7 +100,7 @@ class Tracing:
             names = [origins.get(name) for name in stream.sent.names]
             p = wanted.rebase(stream.sent, [None if n is None else wanted.schema.index(n) for n in names])
             missing = self._holding.missing(stream.name, p)
-            return [Missing(stream, missing, held, missing != p)]
+            return [Missing(stream, missing, held, missing != p or self._said.get(stream.name, p) != p)]
         asks = node.asks(wanted)
         if isinstance(node, TwoSided) and not is_changing(node):
             ways = [self._of_all(node, asks, held)] if isinstance(node, Join) and node.combines else []
@@ -121,7 +122,7 @@ class Tracing:
         kept = retained.meeting(mine, _stored(node, side))
         coming = held if self.release(node.inputs[side], mine) else None
         if kept.count < retained.count and any(m.begun for m in missing):
-            # It was said by a larger punctuation, perhaps, that what is retained elsewhere holds back.
+            # A larger punctuation may say it, which what is retained elsewhere holds back.
             if _combines(node, side):
                 coming = held
             else:
