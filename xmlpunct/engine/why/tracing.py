@@ -121,12 +121,8 @@ class Tracing:
         retained = Boxes.together(self._holding.kept(node.number, f"retained{side}_{i}") for i in (0, 1))
         kept = retained.meeting(mine, _stored(node, side))
         coming = held if self.release(node.inputs[side], mine) else None
-        if kept.count < retained.count and any(m.begun for m in missing):
-            # A larger punctuation may say it, which what is retained elsewhere holds back.
-            if _combines(node, side):
-                coming = held
-            else:
-                kept, mine = retained, Punctuation.everything(mine.schema)
+        if _combines(node, side) and kept.count < retained.count and any(m.begun for m in missing):
+            coming = held  # a larger punctuation may say it, which what is retained elsewhere holds back
         return missing + self._closing(node, side, mine, kept, coming)
 
     def _partnerless(
