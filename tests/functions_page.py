@@ -1,4 +1,4 @@
-"""docs/functions.md, made from the records of functions and aggregates: ``python -m tests.functions_page`` writes it."""
+"""docs/functions.md, made of the records of functions: ``python -m tests.functions_page`` writes it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ INTRODUCTION = """\
 <!-- Made by python -m tests.functions_page from the records of the functions. -->
 # Functions
 
-Names and meaning are DuckDB's, and DuckDB is what the tests compare them with. A function of null is null, unless its
-entry says otherwise. Where one fails (a division by zero, a number that does not fit its type, a CAST of what is no such
-value), the tuple is a reject with its reason.
+Names and meaning are DuckDB's, and DuckDB is what the tests compare them with. A function of null is null, unless
+its entry says otherwise. Where one fails (a division by zero, a number that does not fit its type, a CAST of what is
+no such value), the tuple is a reject with its reason.
 
-A function with a tick *keeps order*: as one of its arguments grows and the others are constants, its result never falls,
-or never rises. So punctuations go through it: once all moments up to 18:00 are closed, so is `DATE_TRUNC('hour', ts)` up
-to 17:00, but not `HOUR(ts) = 17`, for there is another day. What does not keep order passes on only punctuations about
-other columns.
+A function with a tick *keeps order*: as one of its arguments grows and the others are constants, its result never
+falls, or never rises. So punctuations go through it: once all moments up to 18:00 are closed, so is
+`DATE_TRUNC('hour', ts)` up to 17:00, but not `HOUR(ts) = 17`, for there is another day. What does not keep order passes
+on only punctuations about other columns.
 """
 AGGREGATES_TEXT = """\
 ## Aggregates
@@ -50,9 +50,9 @@ SELECT, HAVING and ORDER BY of a query that groups, also by windows (`TUMBLE`, `
 and `FILTER (WHERE condition)` behind it: then only the tuples for which the condition is true count. No result depends
 on the order in which tuples came, on slices or on shards, but for the last digits of SUM and AVG of DOUBLEs.
 
-*Retained* is what a group keeps until it is closed: a few numbers or one value, which shards also send each other instead
-of tuples, or all its values. With DISTINCT all do as the latter, but for those that keep one value. *OVER* says which
-also go with OVER, and *relation* which with changing relations.
+*Retained* is what a group keeps until it is closed: a few numbers or one value, which shards also send each other
+instead of tuples, or all its values. With DISTINCT all do as the latter, but for those that keep one value. *OVER* says
+which also go with OVER, and *relation* which with changing relations.
 """
 
 

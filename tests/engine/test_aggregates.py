@@ -55,7 +55,7 @@ def released(sql: str, given: Sequence[tuple[Any, ...]], shards: int, cuts: int)
     root = plan(f"{STREAM} {sql}").root
     running = Sharded(root, ["st"], shards)
     found: list[tuple[Any, ...]] = []
-    size = -(-len(given) // cuts)
+    size = max(-(-len(given) // cuts), 1)
     for n, low in enumerate(range(0, len(given), size)):
         for out in running.push(0, Slice(SCHEMA.frame(given[low : low + size]), [])):
             found += out.tuples.rows()
@@ -112,7 +112,7 @@ ASKED = [
         "LIST(DISTINCT v)",
     ),
     *("ARG_MIN(s, t)", "ARG_MAX(s, t)", "MIN_BY(v, m)", "ARG_MAX(d, s)", "ARG_MAX(DISTINCT b, x)"),
-    *("SUM(v)", "COUNT(*)", "MAX(x)", "AVG(m)", "COUNT(DISTINCT v)", "MIN(s)"),
+    *("SUM(v)", "COUNT(*)", "MAX(x)", "AVG(v)", "COUNT(DISTINCT v)", "MIN(s)"),
 ]
 
 
@@ -120,7 +120,8 @@ def to_duck(aggregate: str, where: str) -> str:
     """As DuckDB is to be asked, where a tie or an order has to be said."""
     name, _, inside = aggregate.partition("(")
     arguments = inside.removesuffix(")").removeprefix("DISTINCT ").split(", ")
-    both = f"FILTER (WHERE {arguments[0]} IS NOT NULL AND {arguments[-1]} IS NOT NULL{f' AND {where}' if where else ''})"
+    known = " AND ".join([*(f"{a} IS NOT NULL" for a in arguments[:2]), *([f"({where})"] if where else [])])
+    both = f"FILTER (WHERE {known})"
     if name in ("ARG_MIN", "MIN_BY", "ARG_MAX"):
         way = "DESC" if name == "ARG_MAX" else "ASC"
         return f"first({arguments[0]} ORDER BY {arguments[1]} {way}, {arguments[0]}) {both}"
@@ -150,7 +151,15 @@ def test_like_duckdb(aggregate: str, where: str) -> None:
             for shards, cuts in ((1, 1), (3, 7)):
                 sql = f"SELECT {by} AS g, {ours} AS r FROM st GROUP BY {by}"
                 got = {k: same(v) for k, v in released(sql, given, shards, cuts)}
-                assert got == wanted, (by, shards)
+                assert got.keys() == wanted.keys()
+                assert all(alike(got[k], wanted[k]) for k in got), (by, shards, got, wanted)
+
+
+def alike(ours: Any, its: Any) -> bool:
+    """Whether they are the same; between two moments DuckDB computes in DOUBLEs, which have no microseconds."""
+    if ours[0] == "datetime":
+        return its[0] == "datetime" and abs((ours[1] - its[1]).total_seconds()) <= 1e-6
+    return bool(ours == its)
 
 
 def duck_value(value: Any) -> Any:
@@ -241,8 +250,9 @@ def test_in_having_windows_and_expressions() -> None:
         (1, 4.0),
         (2, 2.0),
     ]
-    windows = "SELECT window_start, STRING_AGG(s, '-' ORDER BY v DESC) AS r FROM TABLE(TUMBLE(TABLE st, DESCRIPTOR(v), 10))"
-    assert results(f"{windows} GROUP BY window_start, window_end") == [(0, "b-a"), (10, "c-a")]
+    windows = "FROM TABLE(TUMBLE(TABLE st, DESCRIPTOR(v), 10)) GROUP BY window_start, window_end"
+    joined = f"SELECT window_start, STRING_AGG(s, '-' ORDER BY v DESC) AS r {windows}"
+    assert results(joined) == [(0, "b-a"), (10, "c-a")]
     over = (
         "SELECT v, COUNT_IF(s = 'a') OVER (ORDER BY v) AS n, BOOL_OR(s = 'c') OVER (ORDER BY v) AS b FROM st"
     )
@@ -282,5 +292,5 @@ def test_what_is_refused(sql: str, why: str) -> None:
 
 def test_over_a_relation_it_is_refused_with_what_to_write() -> None:
     with pytest.raises(SqlError, match="VAR_SAMP over a relation is not supported: GROUP BY TUMBLE"):
-        plan("CREATE STREAM s (ts INT NOT NULL, v INT) WITH (source = 's.xml') PUNCTUATE ORDER BY ts; "
+        plan("CREATE STREAM s (ts INT NOT NULL, v INT) WITH (source = 's.xml', timestamp = 'ts'); "
              "SELECT VARIANCE(v) AS r FROM s [RANGE 5]")  # fmt: skip

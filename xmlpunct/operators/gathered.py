@@ -51,22 +51,24 @@ class Gathered(Accumulator):
         return self._between(first, second, rest, unit)
 
     def _between(self, first: pl.Expr, second: pl.Expr, rest: pl.Expr, unit: int) -> pl.Expr:
-        """What lies ``rest`` of ``unit`` parts between two values; of those that step, the step before it."""
+        """What lies ``rest`` of ``unit`` parts between two values: a decimal is cut, a moment is rounded."""
         if self.type in (INT, DOUBLE):
             low, high = first.cast(pl.Float64), second.cast(pl.Float64)
             share = rest.cast(pl.Float64) / unit
             return pl.when(rest == 0).then(low).otherwise(low + (high - low) * share)
-        if isinstance(self.type, DecimalType):
-            low, gap = unscaled(first), unscaled(second) - unscaled(first)
-            return to_decimal(low + _share(gap, rest, unit), self.type)
-        low = first.cast(pl.Datetime("us", "UTC")).to_physical().cast(pl.Int128)
-        gap = second.cast(pl.Datetime("us", "UTC")).to_physical().cast(pl.Int128) - low
-        return (low + _share(gap, rest, unit)).cast(pl.Int64).cast(TIMESTAMP.dtype)
+        is_decimal = isinstance(self.type, DecimalType)
+        low, high = (unscaled(v) if is_decimal else _microseconds(v) for v in (first, second))
+        gap = high - low
+        parts = (gap % unit) * rest
+        whole, parts = low + (gap // unit) * rest + parts // unit, parts % unit  # no product overflows
+        if isinstance(self.type, DecimalType):  # towards 0
+            return to_decimal(whole + ((whole < 0) & (parts > 0)).cast(pl.Int128), self.type)
+        up = pl.when(whole < 0).then(2 * parts > unit).otherwise(2 * parts >= unit)
+        return (whole + up.cast(pl.Int128)).cast(pl.Int64).cast(TIMESTAMP.dtype)
 
 
-def _share(gap: pl.Expr, rest: pl.Expr, unit: int) -> pl.Expr:
-    """``gap * rest / unit``, cut down to a whole number, without a product that overflows."""
-    return (gap // unit) * rest + (gap % unit) * rest // unit
+def _microseconds(moment: pl.Expr) -> pl.Expr:
+    return moment.cast(TIMESTAMP.dtype).to_physical().cast(pl.Int128)
 
 
 def _gathered(a: Aggregate, type_: Type, prefix: str, schema: Schema) -> Accumulator:

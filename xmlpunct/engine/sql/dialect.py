@@ -35,6 +35,7 @@ class AggregateCall(exp.Expression, exp.AggFunc):
     """An aggregate that is read by its name alone, with DISTINCT and ORDER BY where they stand."""
 
     _sql_names: ClassVar = ["AGGREGATE_CALL"]
+    is_var_len_args = True
     arg_types: ClassVar = {"this": True, "expressions": False}
 
 
