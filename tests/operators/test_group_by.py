@@ -172,7 +172,7 @@ def test_without_keys_one_result_once() -> None:
         S1 5 70; S1 5 null; S1 6 70; S2 6 71  ->
         P(S1, *, *)                           ->
         P(*, *, *)                            -> 4 211 71 70.5; P(*, *, *, *)
-        P(*, *, *)                            -> P(*, *, *, *)
+        P(*, *, *)                            ->
         """,
     )
     assert operator.state.rows == 0
@@ -199,10 +199,9 @@ def single(
     """An aggregate's result over one group, and how many tuples were rejected."""
     schema = Schema.parse(f"v {type_}")
     operator = GroupBy(schema, (), [Aggregate(function, "v", distinct, "r")])
-    for v in values:  # a slice each, so that partial results are merged
-        give(operator, 0, [(v,)])
-    output = give(operator, 0, [Punctuation.everything(schema)])
-    return [row[0] for row in output.tuples.rows()], len(operator.rejects)
+    slices = [*([(v,)] for v in values), [Punctuation.everything(schema)]]  # partial results are merged
+    found = [row[0] for elements in slices for row in give(operator, 0, elements).tuples.rows()]
+    return found, len(operator.rejects)
 
 
 def dec(*texts: str) -> list[object]:
