@@ -222,7 +222,7 @@ CASES: dict[str, Case] = {
     "max": group_by(TALL, 1, ("MAX", False)),
     "min, sum": group_by(TALL, 1, ("MIN", False), ("SUM", False)),
     "count distinct": group_by(TALL, 1, ("COUNT", True)),
-    "sum distinct, max": group_by(TALL, 1, ("SUM", True), ("MAX", False)),
+    "count distinct, max": group_by(TALL, 1, ("COUNT", True), ("MAX", False)),
     "groups alone": group_by(TALL, 1),
     "max of all": group_by(TALL, 0, ("MAX", False)),
     "count of all, distinct": group_by(TALL, 0, ("COUNT", True), ("MIN", False)),

@@ -29,6 +29,7 @@ from xmlpunct.firehose.listing import (
     is_passed_over,
     is_pattern,
     matches,
+    refuse_columns,
     texts_in,
     would_match,
 )
@@ -156,6 +157,7 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
             raise SourceError(name or path, "cannot be read: standard input is closed")
         return _of_file(name or "-", "-", *_standard_input())
     if isinstance(spec, str):
+        refuse_columns(path)
         scheme = _scheme(path)
         if scheme in ("tcp", "tcp-listen", "tls"):
             return _socket(path, name or path)
@@ -201,12 +203,13 @@ def paths_of(spec: str) -> list[str]:
 
 
 def columns_named(spec: str | None) -> tuple[str, ...]:
-    """The columns whose values the names of a source's files carry.
+    """The columns whose values the names of a source's files carry. Raises `UsageError` where they cannot carry any.
 
-    >>> columns_named("feed/{sid}/hour={hour}.xml"), columns_named("feed/"), columns_named("tcp://{host}:1")
+    >>> columns_named("feed/{sid}/hour={hour}.xml"), columns_named("feed/"), columns_named("tcp://host:1")
     (('sid', 'hour'), (), ())
     """
     path = spec or "-"
+    refuse_columns(path)
     if _scheme(path) == "file":
         path = url2pathname(urlsplit(path).path)
     if path == "-" or "\0" in path or path.startswith((FOLLOW, _UNIX)) or _scheme(path) is not None:
