@@ -89,9 +89,9 @@ def test_a_file_of_that_very_name_is_meant(folder: Path) -> None:
 )
 def test_what_is_not_listed_carries_nothing(folder: Path, spec: str) -> None:
     for use in (columns_named, open_source):
-        with pytest.raises(UsageError, match=r"\{ho(ur|st)\} stands for values in the names of local files"):
+        with pytest.raises(UsageError, match=r"\{ho(ur|st)\} is for the names of local files"):
             use(spec)
-    with pytest.raises(XmlPunctError, match="name one file, or copy them and name a path"):
+    with pytest.raises(XmlPunctError, match="is for the names of local files: name a path"):
         explain(plan(f"CREATE STREAM s (hour INT, a INT) WITH (source = '{spec}'); SELECT a FROM s"))
     assert columns_named("https://h/${NAME}.xml") == ()  # taken from the environment
 

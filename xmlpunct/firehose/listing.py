@@ -71,17 +71,13 @@ def refuse_columns(spec: str) -> None:
     """Raise `UsageError` for a source that is no path, but has ``{column}`` as if it were.
 
     >>> refuse_columns("file:///feeds/hour={hour}.xml")
-    >>> refuse_columns("https://host/hour={hour}.xml")
+    >>> refuse_columns("s3://feeds/{sid}.xml")
     Traceback (most recent call last):
-        ...
-    xmlpunct.errors.UsageError: https://host/hour={hour}.xml: {hour} stands for values in the names of local files ...
+    xmlpunct.errors.UsageError: s3://feeds/{sid}.xml: {sid} is for the names of local files: name a path; a brace is %7B
     """
     found = _UNLISTED.match(spec)
     if found is not None and not (spec.startswith("follow:") and os.path.lexists(spec[7:])):
-        told = f"{found[1]} stands for values in the names of local files that are listed, and not here"
-        raise UsageError(
-            f"{spec}: {told}: name one file, or copy them and name a path; a brace in a URL is %7B"
-        )
+        raise UsageError(f"{spec}: {found[1]} is for the names of local files: name a path; a brace is %7B")
 
 
 def texts_in(pattern: str, path: str) -> tuple[tuple[str, str], ...]:

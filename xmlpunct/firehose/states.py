@@ -260,10 +260,10 @@ class _States:
 
     def stranger(self, name: str) -> int:
         """The stream whose tuples have this name in another namespace; -1 if there is none, or it was told before."""
+        if self.level or any(spec.tag == name for spec in self.all):
+            return -1
         local = expanded(name)[1]
-        return next(
-            (i for i, s in enumerate(self.specs) if not self.level and expanded(s.tag)[1] == local), -1
-        )
+        return next((i for i, spec in enumerate(self.specs) if expanded(spec.tag)[1] == local), -1)
 
     def hops(self, around: Around) -> list[tuple[int, int, Hop]]:
         """The hops below a place outside on the way to what tuples have: of which value, and how many they are."""
