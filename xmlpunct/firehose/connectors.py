@@ -43,6 +43,7 @@ OWN = {
     "tls": "tcp:Sockets",
     "unix": "tcp:UnixSockets",
     "http": "web:WebServers",
+    "kafka": "kafka:Kafka",
     "https": "web:WebServers",
 }
 """The connectors of this package, by scheme; a path has none. What nobody else knows is for fsspec: see `remote`."""
