@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import signal
 import subprocess
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.harness import Cli
-from tests.connectors.test_messages import HOURS, QUERY, elements
+from tests.connectors.test_messages import HOURS, QUERY, block, elements
 from tests.reliability.support import LONG, MOST_SECONDS, ends_well, launch
 from xmlpunct.connectors import Form, Results
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
@@ -54,6 +55,11 @@ def send(url: str, messages: list[bytes], partition: int = 0) -> None:
 def read(url: str) -> list[Any]:
     address, name = url.removeprefix("kafka://").split("/")
     return broker.read(address, name)
+
+
+def count(url: str) -> int:
+    address, name = url.removeprefix("kafka://").split("/")
+    return broker.count(address, name)
 
 
 def whole(url: str) -> bytes:
@@ -213,7 +219,15 @@ def test_a_broker_that_is_not_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     assert "Traceback" not in ended.err
     assert "kafka://127.0.0.1:1/t: Failed to get metadata" in ended.err
     ended = cli(
-        "run", "--engine", "local", "-q", QUERY, "-s", "sensor1=kafka://h/t?partitions=0", "-o", "kafka://h/t?key=n"
+        "run",
+        "--engine",
+        "local",
+        "-q",
+        QUERY,
+        "-s",
+        "sensor1=kafka://h/t?partitions=0",
+        "-o",
+        "kafka://h/t?key=n",
     )
     assert (ended.code, "is what is read" in ended.err) == (2, True)
 
@@ -243,6 +257,43 @@ def spread(url: str, messages: list[bytes]) -> None:
         send(url, own, partition)
 
 
+def test_the_lines_to_copy(address: str, tmp_path: Path) -> None:
+    """The first lines of docs/connectors.md, on another broker."""
+    punct = (
+        b'<punct:order xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct"><hour>17</hour></punct:order>'
+    )
+    for partition in range(4):
+        order = b"<order><id>%d</id><hour>17</hour><amount>12.50</amount></order>" % partition
+        broker.send(address, "orders", [order, punct], partition)
+    lines = block("sh").replace("localhost:9092", address).replace("\\\n", " ")
+    command, *arguments = shlex.split(lines)
+    assert command == "xmlpunct"
+    process = subprocess.Popen(
+        [sys.executable, "-m", command, *arguments], cwd=tmp_path, stderr=subprocess.PIPE
+    )
+    until = time.monotonic() + MOST_SECONDS
+    while broker.count(address, "totals") < 5:
+        assert process.poll() is None
+        assert time.monotonic() < until
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=MOST_SECONDS)
+    assert (process.returncode, b"the same command goes on" in said) == (130, True)
+    values = Counter(m.value() for m in broker.read(address, "totals"))
+    assert sorted(values.values()) == [1, 4]
+    assert values[b"<result><hour>17</hour><total>50.00</total></result>"] == 1
+
+
+def kill(process: subprocess.Popen[bytes], out: str, messages: int) -> bool:
+    """Kill a run once so many messages are in its OUT; whether it had not ended by itself."""
+    until = time.monotonic() + MOST_SECONDS
+    while process.poll() is None and count(out) < messages:
+        assert time.monotonic() < until, "it does not get so far"
+    process.send_signal(signal.SIGKILL)
+    _, said = process.communicate()
+    assert process.returncode in (0, -signal.SIGKILL), said.decode()
+    return process.returncode != 0
+
+
 def test_kafka_to_kafka_killed_at_random(topic: str, tmp_path: Path) -> None:
     chance, kills, seed = random.Random(3), 0, 0
     while kills < (50 if LONG else 3):
@@ -252,12 +303,7 @@ def test_kafka_to_kafka_killed_at_random(topic: str, tmp_path: Path) -> None:
         ends_well(run(*places, "-o", f"{alone}?key=hour"))
         going = [*places, "-o", f"{out}?key=hour", "--checkpoint", str(tmp_path / str(seed))]
         for _ in range(8 if LONG else 4):
-            process = run(*going)
-            time.sleep(chance.uniform(0.5, 2.5))
-            process.send_signal(signal.SIGKILL)
-            _, said = process.communicate()
-            assert process.returncode in (0, -signal.SIGKILL), said.decode()
-            kills += process.returncode != 0
+            kills += kill(run(*going), out, count(out) + chance.randrange(1, 40))
         ends_well(run(*going))
         judge(out, alone)
         seed += 1
@@ -270,20 +316,6 @@ def test_kafka_to_kafka_killed_on_spark(topic: str, tmp_path: Path) -> None:
     places = ["-s", f"sensor1={given}?partitions=0,1&until=end"]
     ends_well(run("--engine", "local", *places, "-o", alone))
     going = ["--master", "local[2]", *places, "-o", out, "--checkpoint", str(tmp_path / "checkpoint")]
-    process = run(*going)
-    address, name = out.removeprefix("kafka://").split("/")
-    until = time.monotonic() + MOST_SECONDS
-    while process.poll() is None and not (is_there(address, name) and read(out)):
-        assert time.monotonic() < until
-        time.sleep(0.2)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    kill(run(*going), out, 1)
     ends_well(run(*going))
     judge(out, alone)
-
-
-def is_there(address: str, name: str) -> bool:
-    from confluent_kafka import Consumer
-
-    with closing(Consumer({"bootstrap.servers": address, "group.id": "look"})) as consumer:
-        return name in consumer.list_topics(timeout=30).topics

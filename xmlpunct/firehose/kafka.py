@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from zlib import crc32
 
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.firehose.connectors import Connector, Form, Inlet, Outlet, Results
+from xmlpunct.firehose.connectors import Connector, Form, Inlet, Outlet, Results, expand
 from xmlpunct.firehose.source import Source, bare
 from xmlpunct.secrets import hide
 from xmlpunct.slice import Slice
@@ -127,6 +127,7 @@ class Kafka(Connector):
         topic = Topic.parse(spec, _READING)
         if (named := topic.partitions) is not None:
             return [*map(str, named)]
+        topic = Topic.parse(expand(spec), _READING)
         with _client(_short(spec), lambda kafka: kafka.Consumer(_reading(topic), logger=_log)) as client:
             return [*map(str, _partitions(client, topic, _short(spec)))]
 
