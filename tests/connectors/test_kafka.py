@@ -7,6 +7,7 @@ import random
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
