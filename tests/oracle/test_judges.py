@@ -59,6 +59,7 @@ from xmlpunct.schema import Schema
 from xmlpunct.types import INT
 
 DIGIT = Pool("digit", INT, (0, 1, 2), (0, 1, 2))
+FLAG_INT = Pool("bit", INT, (0, 1), (0, 1))
 K, V = (DIGIT, "[0,1]"), (FLAG, "NOT NULL")
 LEFT = Space.of(k=K, v=V)
 RIGHT = Space.of(l=K, w=V)
@@ -172,6 +173,21 @@ def near() -> Iterator[tuple[str, Case]]:
         )
 
 
+def in_corner() -> Case:
+    """A left join with a condition that bounds two attributes: w >= v AND y <= x."""
+    small = (FLAG_INT, "[0,1]")
+    left, right = Space.of(v=small, x=small), Space.of(w=small, y=small)
+    v, x, w, y = (Column(INT, False, name) for name in "vxwy")
+    condition = call("AND", call(">=", w, v), call("<=", y, x))
+    operation = relational.join("left", (2, 2), [], lambda t, u: bool(u[0] >= t[0] and u[1] <= t[1]))
+    return Case(
+        lambda: Join(left.schema, right.schema, [], "left", condition, True),
+        operation,
+        [left, right],
+        waived="incomplete, not maximal",  # several punctuations that cover two attributes together
+    )
+
+
 def first_of_each(ts: Sequence[Row]) -> list[Row]:
     """What a key lets through."""
     return list({t[0]: t for t in reversed(ts)}.values())
@@ -237,6 +253,7 @@ CASES: dict[str, Case] = {
     "max of all": group_by(TALL, 0, ("MAX", False)),
     "count of all, distinct": group_by(TALL, 0, ("COUNT", True), ("MIN", False)),
     **dict(near()),
+    "left join in a corner": in_corner(),
     # What is released is closed, though all that still come at its place would be equal to it.
     "sort": Case(
         lambda: Sort(TALL.schema, [SortKey("k"), SortKey("v")]),
