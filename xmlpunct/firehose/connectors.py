@@ -33,6 +33,8 @@ FOLLOW = "follow:"
 """Before the path of a file that is to be followed while it grows."""
 GROUP = "xmlpunct.connectors"
 """The group of entry points. Their names are schemes."""
+RUN, SEQUENCE = "xmlpunct.run", "xmlpunct.sequence"
+"""What a message says of itself, wherever messages can: the run that wrote it, and its number in that."""
 OWN = {
     "": "stored:Files",
     "file": "stored:Files",
@@ -43,8 +45,12 @@ OWN = {
     "tls": "tcp:Sockets",
     "unix": "tcp:UnixSockets",
     "http": "web:WebServers",
-    "kafka": "kafka:Kafka",
     "https": "web:WebServers",
+    "http-listen": "posted:Listeners",
+    "kafka": "kafka:Kafka",
+    "mqtt": "mqtt:Mqtt",
+    "mqtts": "mqtt:Mqtt",
+    "nats": "nats:Nats",
 }
 """The connectors of this package, by scheme; a path has none. What nobody else knows is for fsspec: see `remote`."""
 _REMOTE = "remote:Stores"

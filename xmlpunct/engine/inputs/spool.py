@@ -152,6 +152,7 @@ class Spool(threading.Thread):
             reader.resume(out.mark.position)
             if not out.continues(reader.read) and not self._stopped.is_set():
                 raise SourceError(reader.name, _OTHER_BYTES)
+            yield b""  # what was compared is acknowledged: nothing more may come before that
             yield from self._rest(reader)
             return
         reader.begin()
