@@ -25,7 +25,9 @@ def serving(program: str, *arguments: str, port: int) -> Iterator[int]:
     found = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if found is None:
         pytest.skip(f"no {program} here: apt-get install {program}")
-    with subprocess.Popen([found, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [found, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             until = time.monotonic() + 20
             while True:

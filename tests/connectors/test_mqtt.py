@@ -104,6 +104,14 @@ def taken(made: Inlet, count: int) -> tuple[list[bytes], Any]:
     return found, position
 
 
+def read_on(url: str) -> None:
+    made = connector_of(url)
+    reader = made.inlet(url, made.senders(url)[0])
+    reader.open(None)
+    while reader.read():
+        pass
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [
@@ -122,12 +130,7 @@ def taken(made: Inlet, count: int) -> tuple[list[bytes], Any]:
 )
 def test_what_is_no_topic(url: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        made = connector_of(url)
-        for sender in made.senders(url):
-            reader = made.inlet(url, sender)
-            reader.open(None)
-            while reader.read():
-                pass
+        read_on(url)
 
 
 def test_what_can_be_known_beforehand() -> None:
@@ -239,10 +242,16 @@ def test_what_is_written_carries_its_number(topic: str) -> None:
     assert found == [
         ({"xmlpunct.run": "r1", "xmlpunct.sequence": str(n)}, hour) for n, hour in [(0, 1), (1, 4)] * 2
     ]
-    with closing(connector.outlet(topic, topic)) as outlet, pytest.raises(UsageError, match="write xml or jsonl"):
+    with (
+        closing(connector.outlet(topic, topic)) as outlet,
+        pytest.raises(UsageError, match="write xml or jsonl"),
+    ):
         outlet.open(Form("r1", RESULT, writer_for("csv", RESULT), "csv"), None)
     nowhere = "mqtt://127.0.0.1:1/t"
-    with closing(connector.outlet(nowhere, nowhere)) as outlet, pytest.raises(XmlPunctError, match="cannot connect"):
+    with (
+        closing(connector.outlet(nowhere, nowhere)) as outlet,
+        pytest.raises(XmlPunctError, match="cannot connect"),
+    ):
         outlet.open(Form("r1", RESULT, writer_for("xml", RESULT)), None)
 
 

@@ -6,7 +6,8 @@ name of the session is a part of the position, and so is what may be acknowledge
 sends again when somebody has been killed, says so (DUP), under the same packet number, and is not taken twice.
 
 Written, each tuple and each punctuation is a message of QoS 1, which carries the run and a sequence number. What a run
-that goes on sends once more has the same numbers. A reader of ours takes each number once, and fails where one is missing.
+that goes on sends once more has the same numbers. A reader of ours takes each number once, and fails where one is
+missing.
 """
 
 from __future__ import annotations
@@ -126,7 +127,12 @@ class Subscription(Inlet):
 
     def open(self, position: Any) -> None:
         self._is_new = position is None
-        place = position or {"session": f"xmlpunct-{uuid.uuid4().hex}", "begun": False, "given": [], "last": {}}
+        place = position or {
+            "session": f"xmlpunct-{uuid.uuid4().hex}",
+            "begun": False,
+            "given": [],
+            "last": {},
+        }
         self._session, self._begun = place["session"], place["begun"]
         self._given = {int(packet): digest for packet, digest in place["given"]}
         self._last: dict[str, int] = dict(place["last"])
@@ -216,7 +222,7 @@ class Subscription(Inlet):
         self._due.clear()  # what is not heard of is sent again, and known then
 
     def _join(self) -> None:
-        """Connect to the session, and begin it if need be. Raises OSError, or `SourceError` where trying again is no use."""
+        """Connect to the session, and begin it if need be. Raises OSError; `SourceError` if trying again is no use."""
         self._lost, answers = None, list[tuple[bool, Any]]()
         self._arrived.clear()
         granted = list[Any]()

@@ -152,10 +152,11 @@ class Spool(threading.Thread):
             reader.resume(out.mark.position)
             if not out.continues(reader.read) and not self._stopped.is_set():
                 raise SourceError(reader.name, _OTHER_BYTES)
-            yield b""  # what was compared is acknowledged: nothing more may come before that
             yield from self._rest(reader)
             return
         reader.begin()
+        if reader.wants_acknowledgement and reader.transcoded:
+            raise SourceError(reader.name, "is compressed, or not in UTF-8: send it as it is, in UTF-8")
         path = self._source.files[self._part] if self._source.files else None
         if path is not None and reader.seekable and not reader.transcoded:
             self._recognise(path, out)
@@ -167,6 +168,7 @@ class Spool(threading.Thread):
         yield from self._rest(reader)
 
     def _rest(self, reader: PartReader) -> Iterator[bytes]:
+        yield b""  # what was given again is acknowledged now: nothing more may come before that
         while not self._stopped.is_set() and (data := reader.read(_CHUNK)):
             yield data
 
