@@ -49,11 +49,3 @@ def mosquitto(folder: Path) -> Iterator[int]:
     settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
     with serving("mosquitto", "-c", str(settings), port=port):
         yield port
-
-
-@contextmanager
-def nats_server(folder: Path) -> Iterator[int]:
-    """A server of NATS with JetStream, which keeps its streams in ``folder``; its port."""
-    port = free_port()
-    with serving("nats-server", "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder), port=port):
-        yield port

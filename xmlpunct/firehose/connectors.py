@@ -50,7 +50,6 @@ OWN = {
     "kafka": "kafka:Kafka",
     "mqtt": "mqtt:Mqtt",
     "mqtts": "mqtt:Mqtt",
-    "nats": "nats:Nats",
 }
 """The connectors of this package, by scheme; a path has none. What nobody else knows is for fsspec: see `remote`."""
 _REMOTE = "remote:Stores"
