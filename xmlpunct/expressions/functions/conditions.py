@@ -72,6 +72,10 @@ def _chosen(call: Call, *operands: pl.Expr) -> Outcome:
     return Outcome(chosen(0, len(results)))
 
 
+def _single(call: Call, value: pl.Expr, count: pl.Expr) -> Outcome:
+    return Outcome(value, [(count > 1, "a query that stands for one value gives more than one")])
+
+
 def _written_case(call: Call) -> Pieces:
     pairs = zip(call.args[::2], call.args[1::2], strict=False)
     whens = [piece for when, then in pairs for piece in (" WHEN ", when, " THEN ", then)]
@@ -206,6 +210,9 @@ IS_NULL = Function(
 CASE = Function(
     "CASE", _typed_case, _chosen, arity=(1, maxsize), notation=Notation(_written_case), compile=branches,
     nullable=lambda args: any_null([*args[1::2], args[-1]]))
+SINGLE = Function(
+    "SINGLE", lambda record, args: record.call(args[0].type, *args), _single, nullable=lambda args: True)
+"""A value and of how many it is one: made of a query that stands for a value, and written by nobody."""
 COALESCE = Function(
     "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),
     Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,
