@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.scope import Names
 from xmlpunct.expressions.expression import Expression
-
-if TYPE_CHECKING:
-    from xmlpunct.engine.sql.scalars import Scalars
 
 
 class Aliases:
@@ -43,11 +39,11 @@ class Aliases:
         """What stands in a place of SELECT."""
         return self._listed[place][1]
 
-    def read(self, scalars: Scalars) -> list[Expression]:
-        """What SELECT lists, each read where those before it can be named."""
+    def read(self, read: Callable[[exp.Expr], Expression]) -> list[Expression]:
+        """What SELECT lists, each ``read`` where those before it can be named."""
         columns = []
         for place, (_, item) in enumerate(self._listed):
             self.visible = place
-            columns.append(scalars.read(item))
+            columns.append(read(item))
         self.visible = len(self._listed)
         return columns

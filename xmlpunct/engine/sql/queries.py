@@ -181,7 +181,7 @@ def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering
         )
         for clause in ("SELECT", "ORDER BY")
     )
-    columns = aliases.read(scalars)
+    columns = aliases.read(scalars.read)
     hidden = ordering.resolve(listed, columns, keys) if ordering is not None else []
     tests = Scalars(relation, "HAVING", grouping.add_aggregate, aliases=aliases, subquery=values.add)
     condition = tests.condition(only(having, "this")) if having is not None else None
@@ -354,7 +354,7 @@ def plan_inner(node: exp.Expr, context: Context) -> Inner:
     read = _read(node, _with(with_, context), True)
     return Inner(
         read.relation,
-        read.aliases.read(Scalars(read.relation, "SELECT", aliases=read.aliases)),
+        read.aliases.read(Scalars(read.relation, "SELECT", aliases=read.aliases).read),
         read.correlated,
     )
 

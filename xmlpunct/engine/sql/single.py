@@ -115,14 +115,17 @@ def of_each_key(
     for part in correlated:
         equal, others = split([part], outside, relation.outer.node, relation.node)
         if others:
-            refuse("a query that stands for a value refers to the one around it by equalities: else join, and GROUP BY", part)
+            refuse(
+                "a query that stands for a value refers to the one around it by equalities: else join, and GROUP BY",
+                part,
+            )
         equalities += equal
     keys = tuple(dict.fromkeys(e.right for e in equalities))
     grouping = Grouping(relation, [keys], aliases)
     scalars, tests = (
         Scalars(relation, clause, grouping.add_aggregate, aliases=aliases) for clause in ("SELECT", "HAVING")
     )
-    (value,) = aliases.read(scalars)
+    (value,) = aliases.read(scalars.read)
     condition = None if having is None else tests.condition(only(having, "this"))
     node = aliases.syntax(0)
     if not grouping.aggregates and having is None:
