@@ -18,6 +18,7 @@ from xmlpunct.firehose.library import parse, slices
 from xmlpunct.library import query
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, match
 from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.results import Results
 from xmlpunct.schema import Attribute, Schema, read_columns_by
 from xmlpunct.slice import Slice
 
@@ -39,6 +40,7 @@ __all__ = [
     "Punctuation",
     "PunctuationSet",
     "Reject",
+    "Results",
     "Schema",
     "SchemaError",
     "Slice",

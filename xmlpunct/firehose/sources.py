@@ -128,8 +128,8 @@ class Source:
 class Piece:
     """A part to be: its name, its size as it is stored, and what opens it.
 
-    ``path`` is its own, if it is a file by itself, and ``texts`` are what its name carries. ``once``: it can be read once
-    only. ``owned``: what `open` gives is to be closed.
+    ``path`` is its own, if it is a file by itself, and ``texts`` are what its name carries. ``once``: it can be read
+    once only. ``owned``: what `open` gives is to be closed.
     """
 
     name: str
