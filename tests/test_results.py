@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import xmlpunct
 from tests.strategies import POOLS
 from tests.test_threads import together
-from xmlpunct import Punctuation, Results, SourceError, UsageError
+from xmlpunct import Punctuation, QueryResults, SourceError, UsageError
 from xmlpunct.firehose.writer import XmlWriter
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
@@ -36,7 +36,7 @@ ROWS = [(n, f"b{n}") for n in range(1000)]
 FEED = b"<s>" + b"".join(b"<t><a>%d</a><b>b%d</b></t>" % (n, n) for n in range(1000)) + b"</s>"
 SQL = DDL + "SELECT a, b FROM t"
 
-WAYS: dict[str, Callable[[Results], list[Any]]] = {
+WAYS: dict[str, Callable[[QueryResults], list[Any]]] = {
     "for": lambda results: [r for r in results if isinstance(r, tuple)],
     "batches": lambda results: [row for batch in results.batches() for row in batch.rows()],
     "to_polars": lambda results: results.to_polars().rows(),
@@ -49,7 +49,7 @@ WAYS: dict[str, Callable[[Results], list[Any]]] = {
 }
 
 
-async def gathered(results: Results) -> list[Any]:
+async def gathered(results: QueryResults) -> list[Any]:
     return [r async for r in results if isinstance(r, tuple)]
 
 
@@ -283,7 +283,7 @@ class Endless:
         self.server.close()
 
 
-LEFT: dict[str, Callable[[Results], Any]] = {
+LEFT: dict[str, Callable[[QueryResults], Any]] = {
     "for": lambda results: next(iter(results)),
     "next": lambda results: next(results),
     "batches": lambda results: next(results.batches()),
@@ -292,7 +292,7 @@ LEFT: dict[str, Callable[[Results], Any]] = {
 }
 
 
-async def first(results: Results) -> Any:
+async def first(results: QueryResults) -> Any:
     async for result in results:
         return result
     return None

@@ -27,7 +27,7 @@ _AT_ONCE = 1000
 """After so many results the other tasks of an event loop have a turn."""
 
 
-class Results:
+class QueryResults:
     """The results of a query: of `query`.
 
     Iterating, with ``for`` or with ``async for``, gives tuples and punctuations as they become certain. As columns
@@ -35,7 +35,7 @@ class Results:
 
     Each time the results are read, in whatever way, the query runs anew, over its sources from their beginning; before
     that nothing is read. What can be read once only (standard input, a socket, a pipe, a file object that cannot seek)
-    raises `UsageError` the second time. Who reads no further lets go of the iterator: that ends the run. Results may
+    raises `UsageError` the second time. Who reads no further lets go of the iterator: that ends the run. They may
     be read several times at once, and in any thread.
 
     >>> import xmlpunct

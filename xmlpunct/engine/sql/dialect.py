@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -19,6 +19,7 @@ from xmlpunct.engine.sql.stream_syntax import StreamParser
 from xmlpunct.engine.sql.window_functions import without_emit
 from xmlpunct.engine.sql.window_syntax import WindowParser
 from xmlpunct.errors import SchemaError, SqlError
+from xmlpunct.expressions.expression import FUNCTIONS
 from xmlpunct.names import is_xml_name
 from xmlpunct.paths import read_path
 from xmlpunct.punctuations import pattern as pt
@@ -36,6 +37,13 @@ class PunctSQL(Dialect):
     NULL_ORDERING = "nulls_are_last"
 
     class Parser(WindowParser, StreamParser):
+        # Functions that are read by their names alone have their arguments in the order in which they stand.
+        FUNCTIONS: ClassVar = {
+            name: builder
+            for name, builder in WindowParser.FUNCTIONS.items()
+            if name not in {called for f in FUNCTIONS.values() for called in f.called} | {"DATE_ADD"}
+        }
+
         def _parse_primary(self) -> exp.Expr | None:
             """As sqlglot does; NULL, TRUE and FALSE also remember their place."""
             token = self._curr
