@@ -90,8 +90,8 @@ def run(
             stats.resume(commit.stats)
             if commit.over:
                 checkpoint.clean()
-                if commit.failure is not None:
-                    raise SourceError(*commit.failure)
+                if found.failure is not None:
+                    raise found.failure
                 return
             checkpoint.settle(found, 1)
             name = checkpoint.run

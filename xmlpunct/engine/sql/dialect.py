@@ -160,13 +160,22 @@ def about(sql: str) -> Iterator[None]:
 
 
 def parse_columns(text: str) -> Schema:
-    """Read a column list without its parentheses (see `Schema.parse`)."""
-    return _of_columns(text, schema_of)
+    """Read a column list without its parentheses (see `Schema.parse`). A key is refused: nothing would judge it."""
+    schema, keys = columns_and_keys(text)
+    if keys:
+        told = "a key is judged by a query alone (CREATE STREAM), and by check --schema; here write NOT NULL"
+        raise SqlError(f"{', '.join(keys[0])}: {told}", text, 0, len(text))
+    return schema
 
 
-def keys_in(text: str) -> tuple[tuple[str, ...], ...]:
-    """The keys that a column list declares."""
-    return _of_columns(text, lambda create: keys_of(create, schema_of(create)))
+def columns_and_keys(text: str) -> tuple[Schema, tuple[tuple[str, ...], ...]]:
+    """The schema and the keys that a column list declares, without its parentheses."""
+
+    def read(create: exp.Expr) -> tuple[Schema, tuple[tuple[str, ...], ...]]:
+        schema = schema_of(create)
+        return schema, keys_of(create, schema)
+
+    return _of_columns(text, read)
 
 
 def _of_columns(text: str, read: Callable[[exp.Expr], T]) -> T:
