@@ -26,7 +26,8 @@ def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | N
     """The attributes on which punctuations may make a group final; None if it never is before it is closed.
 
     COUNT(*) never is, nor is XMLAGG: no punctuation speaks about XML. COUNT, SUM and AVG of a grouping attribute count
-    every tuple of the group too. MIN, MAX and DISTINCT of one are what they are with the first tuple, and ask nothing.
+    every tuple of the group too. MIN, MAX and DISTINCT of one are what they are with the first tuple, and ask nothing;
+    but not so ARG_MIN, and what has FILTER, for the first tuple may not count. Of a null that counts nothing is said.
 
     >>> asked([Aggregate("MAX", "temp", False, "top"), Aggregate("MIN", "hour", False, "h")], ["hour"])
     ['temp']
@@ -34,7 +35,9 @@ def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | N
     """
     names = dict[str, None]()
     for a in aggregates:
-        if a.argument is None or a.needs_all or (a.argument in keys and not a.ignores_duplicates):
+        if a.argument is None or a.needs_all or a.takes_null:
+            return None
+        if a.argument in keys and (not a.ignores_duplicates or a.order or a.where):
             return None
         if a.argument not in keys:
             names[a.argument] = None
