@@ -185,9 +185,9 @@ class Connector:
 
         def one(sender: str) -> Source:
             called = f"{name}#{sender}" if sender else name
-            return assembled(
-                called, [Piece(called, None, lambda: binary(InletFile(self.inlet(spec, sender))))]
-            )
+            once = not self.inlet(spec, sender).can_seek
+            part = Piece(called, None, lambda: binary(InletFile(self.inlet(spec, sender))), once=once)
+            return assembled(called, [part])
 
         return merged(name, [one(sender) for sender in self.senders(spec)])
 
