@@ -40,7 +40,7 @@ def test_a_value_of_python_is_a_literal_of_its_type(value: object, type_: Type) 
 
 def test_a_value_of_another_type_is_refused() -> None:
     for value in (b"x", [1], Decimal("NaN")):
-        with pytest.raises(UsageError, match="the parameter :v is .*: there are None, bool"):
+        with pytest.raises(UsageError, match=r"the parameter :v is .*: there are None, bool"):
             of_values({"v": value})
 
 
