@@ -27,7 +27,7 @@ from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 from xmlpunct.firehose.steady import ChangedError
 
-NAME = "xmlpunct"
+NAME = "xmlpunct-query"
 FIRST_BYTES = 2**25
 """The size of an input's first micro-batch. Larger ones show the first result later (`benchmarks/spark.py`)."""
 MOST_BYTES, MOST_BYTES_OF_ALL = 256 * 2**20, 512 * 2**20

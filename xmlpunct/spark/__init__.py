@@ -1,0 +1,14 @@
+"""xmlpunct in PySpark: a data source, queries as streaming data frames, and documents inside a column.
+
+::
+
+    import xmlpunct.spark
+    xmlpunct.spark.register(spark)
+    orders = spark.read.format("xmlpunct").option("element", "order").load("feeds/*.xml.gz")
+
+It needs ``pip install 'xmlpunct[spark]'``. See docs/pyspark.md.
+"""
+
+from xmlpunct.spark.session import register
+
+__all__ = ["register"]
