@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -65,7 +66,7 @@ class Source:
     Each part holds documents of its own. Parts read from a stream can be opened once. ``senders`` are other
     sources that this one is the merge of: it has no bytes of its own, and each sender has an order of its own.
     ``files`` are the paths of the parts, None of those that are no files by themselves. ``texts`` are what the names of
-    the parts carry, if any do: see `labels`.
+    the parts carry, if any do: see `labels`. What can be read ``once`` only is refused to whoever opens it again.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Source:
     senders: tuple[Source, ...] = ()
     files: tuple[str | None, ...] = ()
     texts: tuple[Texts, ...] = ()
+    once: bool = False
 
     @classmethod
     def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
@@ -126,7 +128,8 @@ class Source:
 class Piece:
     """A part to be: its name, its size as it is stored, and what opens it.
 
-    ``path`` is its own, if it is a file by itself, and ``texts`` are what its name carries.
+    ``path`` is its own, if it is a file by itself, and ``texts`` are what its name carries. ``once``: it can be read
+    once only. ``owned``: what `open` gives is to be closed.
     """
 
     name: str
@@ -134,6 +137,8 @@ class Piece:
     open: Callable[[], BinaryIO]
     path: str | None = None
     texts: Texts = ()
+    once: bool = False
+    owned: bool = True
 
 
 def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source:
@@ -160,7 +165,8 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
         if scheme in ("tcp", "tcp-listen", "tls"):
             return _socket(path, name or path)
         if path.startswith(_UNIX):
-            peer = Piece(path, None, lambda: _binary(tcp.connect_unix(path.removeprefix(_UNIX), path)))
+            there = path.removeprefix(_UNIX)
+            peer = Piece(path, None, lambda: _binary(tcp.connect_unix(there, path)), once=True)
             return _assembled(name or path, [peer])
         if path.startswith(FOLLOW):
             return _followed(path.removeprefix(FOLLOW), name)
@@ -235,11 +241,11 @@ def _socket(spec: str, name: str) -> Source:
     if address.tls:
         client_context(address.ca)  # whatever is wrong with it is told now
     if not address.listen:
-        return Source(name, ((name, None),), lambda _: (_binary(tcp.connect(address, name)), True))
+        return _assembled(name, [Piece(name, None, lambda: _binary(tcp.connect(address, name)), once=True)])
     listener = tcp.Listener(address, name)
 
     def peer(called: str) -> Source:
-        return Source(called, ((called, None),), lambda _: (_binary(listener.peer()), True))
+        return _assembled(called, [Piece(called, None, lambda: _binary(listener.peer()), once=True)])
 
     if address.connections == 1:
         return peer(name)
@@ -248,7 +254,7 @@ def _socket(spec: str, name: str) -> Source:
         raise UsageError(f"{name} has several senders, which only a query can merge")
 
     senders = tuple(peer(f"{name}#{number}") for number in range(1, address.connections + 1))
-    return Source(name, ((name, None),), refuse, senders)
+    return Source(name, ((name, None),), refuse, senders, once=True)
 
 
 def _scheme(spec: str) -> str | None:
@@ -266,7 +272,15 @@ def _assembled(name: str, pieces: Sequence[Piece]) -> Source:
     parts = tuple((piece.name, piece.size) for piece in pieces)
     files = tuple(piece.path for piece in pieces)
     texts = tuple(piece.texts for piece in pieces) if any(piece.texts for piece in pieces) else ()
-    return Source(name, parts, lambda part: (pieces[part].open(), True), files=files, texts=texts)
+    once, opened = any(piece.once for piece in pieces), set[int]()
+
+    def open_part(part: int) -> tuple[BinaryIO, bool]:
+        if part in opened and pieces[part].once:
+            raise UsageError(f"{pieces[part].name} can be read once only, and it was: keep what came of it")
+        opened.add(part)
+        return pieces[part].open(), pieces[part].owned
+
+    return Source(name, parts, open_part, files=files, texts=texts, once=once)
 
 
 def _pieces(plain: Piece, reopen: Reopen) -> list[Piece]:
@@ -288,7 +302,7 @@ def _stored_here(path: str) -> list[Piece]:
     shown, size = _shown(path), _size(path)
     plain = Piece(shown, size, lambda: _binary(SteadyFile(path, shown)), path)
     if size is None:
-        return [plain]  # a pipe, say, of which nothing is read before its time
+        return [replace(plain, once=True)]  # a pipe, say, of which nothing is read before its time
     return _pieces(plain, partial(_same, path, shown, stamp(os.stat(path))))
 
 
@@ -310,30 +324,37 @@ class _Kept(SteadyFile):
 
 def _of_file(name: str, part: str, given: BinaryIO, owned: bool = False) -> Source:
     """What is read of a binary file, from where it stands. Of an archive, that is its members."""
-    plain = Source(name, ((part, None),), lambda _: (given, owned))
     try:
         begin = given.tell() if given.seekable() else None
     except (OSError, AttributeError, ValueError):
         begin = None
     if begin is None:
-        return plain
+        return _assembled(name, [Piece(part, None, lambda: given, once=True, owned=owned)])
+    turn = threading.Lock()
+    plain = Piece(part, None, lambda: _binary(_Window(given, begin, turn)))
     try:
-        found = members(part, lambda: _binary(_Window(given, begin)))
+        found = members(part, plain.open)
         given.seek(begin)
     except OSError as error:
         raise SourceError(part, f"cannot be read: {why(error)}") from None
-    return plain if found is None else _assembled(name, [Piece(m.name, m.size, m.open) for m in found])
+    pieces = [plain] if found is None else [Piece(m.name, m.size, m.open) for m in found]
+    return _assembled(name, pieces)
 
 
 class _Window(io.RawIOBase):
-    """A file from some byte on, with a place of its own in it. Closing it leaves the file open."""
+    """A file from some byte on, with a place of its own in it. Closing it leaves the file open.
 
-    def __init__(self, file: BinaryIO, begin: int) -> None:
+    Others read the same file, so each read has a ``turn`` of its own.
+    """
+
+    def __init__(self, file: BinaryIO, begin: int, turn: threading.Lock | None = None) -> None:
         self._file, self._begin, self._at = file, begin, 0
+        self._turn = turn or threading.Lock()
 
     def read(self, size: int = -1) -> bytes:
-        self._file.seek(self._begin + self._at)
-        data = self._file.read(size) or b""
+        with self._turn:
+            self._file.seek(self._begin + self._at)
+            data = self._file.read(size) or b""
         self._at += len(data)
         return data
 
