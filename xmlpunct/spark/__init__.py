@@ -9,6 +9,8 @@
 It needs ``pip install 'xmlpunct[spark]'``. See docs/pyspark.md.
 """
 
+from xmlpunct.spark.documents import from_xml
+from xmlpunct.spark.queries import punctuated, query
 from xmlpunct.spark.session import register
 
-__all__ = ["register"]
+__all__ = ["from_xml", "punctuated", "query", "register"]

@@ -94,7 +94,7 @@ class Table:
                 for parsed in self._parsed(piece, parser):
                     rejects = [*parsed.rejects[0]]
                     slice_ = parsed.slices[0]
-                    tuples, wide = self._fitting(slice_.tuples, parsed)
+                    tuples, wide = self.fitting(slice_.tuples, parsed)
                     rejects += wide
                     if rejects and self.options.mode is Mode.FAILFAST:
                         raise StrictError(f"mode FAILFAST: {rejects[0]}")
@@ -119,6 +119,19 @@ class Table:
         finally:
             log.end()
 
+    def fitting(self, tuples: pl.DataFrame, parsed: Parsed) -> tuple[pl.DataFrame, list[Reject]]:
+        """The tuples that Spark's types hold, and the others as rejects."""
+        wide = self.layout.outside(tuples)
+        if wide is None:
+            return tuples, []
+        assert parsed.rejection is not None
+        rejects: list[Reject] = []
+        for row, name in enumerate(wide):
+            if name is not None:
+                type_ = self.columns[name].dataType.simpleString()
+                rejects.append(parsed.rejection(0, row, f"column {name}: it is too large for {type_}"))
+        return tuples.filter(wide.is_null()), rejects
+
     def batch(self, tuples: pl.DataFrame, corrupt: list[str], said: list[str]) -> pa.RecordBatch:
         """Rows: those of tuples, then those of what could not be read, then those of punctuations."""
         whole = self.layout.batch(tuples)
@@ -133,19 +146,6 @@ class Table:
                 array = whole.column(column.name)
                 arrays.append(pa.concat_arrays([array, pa.nulls(more, array.type)]) if more else array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
-
-    def _fitting(self, tuples: pl.DataFrame, parsed: Parsed) -> tuple[pl.DataFrame, list[Reject]]:
-        """The tuples that Spark's types hold, and the others as rejects."""
-        wide = self.layout.outside(tuples)
-        if wide is None:
-            return tuples, []
-        assert parsed.rejection is not None
-        rejects: list[Reject] = []
-        for row, name in enumerate(wide):
-            if name is not None:
-                type_ = self.columns[name].dataType.simpleString()
-                rejects.append(parsed.rejection(0, row, f"column {name}: it is too large for {type_}"))
-        return tuples.filter(wide.is_null()), rejects
 
     def _parsed(self, piece: Piece, parser: Parser) -> Iterator[Parsed]:
         """What a piece holds, in splits."""
