@@ -37,7 +37,7 @@ FLOORS = (
     "expressions",
     "firehose operators",
     "engine",
-    "library results",
+    "library results spark",
     "__init__ __main__ cli",
 )
 """The house, from the ground up: modules and packages, the more exact name before the less exact one.

@@ -68,7 +68,7 @@ class _Given:
             )
         if column is not None and column not in frame.columns:
             raise UsageError(f"{name} has no column {column}: there are {', '.join(frame.columns)}")
-        empty = to_arrow_schema(frame.schema).empty_table()
+        empty = to_arrow_schema(frame.schema, timezone="UTC").empty_table()
         table = Table.of(empty.drop_columns([column]) if column is not None else empty, name)
         assert table is not None
         return cls(frame, table, column)

@@ -49,7 +49,8 @@ def read_documents(
 class Documents:
     """Reads documents with columns of Spark's.
 
-    >>> documents = Documents(spark.StructType.fromDDL("_id INT, city STRING"), TableOptions())
+    >>> columns = spark.StructType().add("_id", "integer").add("city", "string")
+    >>> documents = Documents(columns, TableOptions())
     >>> documents.read(pa.array(["<o id='1'><city>Oslo</city></o>", None, "<o"])).to_pylist()
     [{'_id': 1, 'city': 'Oslo'}, None, {'_id': None, 'city': None}]
     """

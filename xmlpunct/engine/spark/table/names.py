@@ -37,9 +37,11 @@ class Naming:
 
         Read is the text that is an element's own; in one that is written, there is no other.
 
-        >>> layout = Naming().layout(spark.StructType.fromDDL("_id INT, c STRUCT<city STRING>, l ARRAY<STRUCT<q INT>>"))
-        >>> [f"{a.name} {a.type}" for a in layout.schema]
-        ['@id INT', 'c/city STRING', 'l ARRAY(q INT)']
+        >>> line = spark.ArrayType(spark.StructType().add("_sku", "string").add("qty", "integer"))
+        >>> buyer = spark.StructType().add("city", "string")
+        >>> order = spark.StructType().add("_id", "integer").add("buyer", buyer).add("line", line)
+        >>> [f"{a.name} {a.type}" for a in Naming().layout(order).schema]
+        ['@id INT', 'buyer/city STRING', 'line ARRAY(@sku STRING, qty INT)']
         """
         fields, attributes = self._read(columns, (), writing)
         try:
