@@ -78,7 +78,8 @@ def hours(rows: list[Row]) -> list[int]:
 def test_nested_columns_are_structs_and_arrays(tmp_path: Path) -> None:
     path = tmp_path / "orders.xml"
     path.write_text(
-        """<r xmlns:g="urn:g"><t id="7"><buyer since="2020-01-02"><city>Oslo</city></buyer><g:vat>12.5</g:vat><g:tax>3.5</g:tax>
+        """<r xmlns:g="urn:g"><t id="7"><buyer since="2020-01-02"><city>Oslo</city></buyer><g:vat>12.5</g:vat>
+        <g:tax>3.5</g:tax>
         <line sku="a"><qty>2</qty></line><line sku="b"><qty>3</qty></line><tag>x</tag><tag>y</tag>
         <note lang="no">hei</note><at>2020-01-02T03:04:05Z</at></t><t id="8"/></r>"""
     )

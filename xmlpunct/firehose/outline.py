@@ -63,7 +63,7 @@ def is_column_path(name: str) -> bool:
 
 
 def outline(row: str, columns: Sequence[str], namespaces: Namespaces) -> Element:
-    """The element ``row`` with these columns, of which ``.`` is its own text. Raises `UsageError` for what XML cannot say.
+    """The element ``row`` with these columns; ``.`` is its own text. Raises `UsageError` for what XML cannot say.
 
     >>> item = outline("item", ["@id", "size/w", "size/h", "name"], {})
     >>> item.attributes, [(child.name, list(child.columns())) for child in item.children]

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose import Source, open_source
 from xmlpunct.firehose.labels import Label, Texts, labels_of
+from xmlpunct.firehose.listing import files_below, files_matching, is_pattern
 from xmlpunct.firehose.sources import is_endless
 from xmlpunct.firehose.spec import StreamSpec
 
@@ -80,6 +81,13 @@ def listed(paths: Iterable[str]) -> list[TablePart]:
     if not parts:
         raise UsageError('there is nothing to read: load("feed.xml")')
     return parts
+
+
+def waits(path: str) -> bool:
+    """Whether a directory or a pattern has no files yet."""
+    if os.path.isdir(path):
+        return next(files_below(path), None) is None
+    return is_pattern(path) and not files_matching(path)
 
 
 def labels(spec: StreamSpec, parts: Iterable[TablePart], grows: bool = False) -> list[tuple[Label, ...]]:

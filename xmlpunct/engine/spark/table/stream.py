@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.ranges import Cursor, advance, grouped
 from xmlpunct.engine.spark.table.batch import RANGE_BYTES, Pieces, tasks
-from xmlpunct.engine.spark.table.parts import TablePart, labels, listed
+from xmlpunct.engine.spark.table.parts import TablePart, labels, listed, waits
 from xmlpunct.engine.spark.table.tasks import Piece, Table, input_of
 from xmlpunct.firehose.labels import Label
 from xmlpunct.firehose.spec import elements_of
@@ -151,8 +150,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return files, size
 
     def _listed(self) -> list[TablePart]:
-        paths = self.table.options.paths
-        there = [p for p in paths if not (os.path.isdir(p) and not any(os.scandir(p)))]
+        there = [path for path in self.table.options.paths if not waits(path)]
         return sorted(listed(there), key=lambda part: part.key) if there else []
 
     def _behind(self, at: Progress) -> list[TablePart]:
