@@ -24,6 +24,7 @@ PACKAGE = ROOT / "xmlpunct"
 PARTS = ("engine", "firehose", "operators")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
+    "secrets",
     "errors arrow escapes names overlooked unrolled",
     "paths",
     "doubles types forks",
@@ -37,7 +38,7 @@ FLOORS = (
     "expressions",
     "firehose operators",
     "engine",
-    "library results spark",
+    "library results connectors spark",
     "__init__ __main__ cli",
 )
 """The house, from the ground up: modules and packages, the more exact name before the less exact one.

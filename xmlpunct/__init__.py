@@ -19,7 +19,7 @@ from xmlpunct.firehose.library import parse, slices
 from xmlpunct.library import query
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, match
 from xmlpunct.punctuations.set import PunctuationSet
-from xmlpunct.results import Results
+from xmlpunct.results import QueryResults
 from xmlpunct.schema import Attribute, Schema, read_columns_by
 from xmlpunct.slice import Slice
 
@@ -40,8 +40,8 @@ __all__ = [
     "PatternError",
     "Punctuation",
     "PunctuationSet",
+    "QueryResults",
     "Reject",
-    "Results",
     "Schema",
     "SchemaError",
     "Slice",

@@ -15,11 +15,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xmlpunct.secrets import hide
+
 
 class XmlPunctError(Exception):
-    """Base of every exception that xmlpunct raises on purpose."""
+    """Base of every exception that xmlpunct raises on purpose. It tells no secret (see `xmlpunct.secrets`)."""
 
     exit_code = 1
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(hide(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(XmlPunctError):
@@ -41,7 +46,7 @@ class SqlError(UsageError):
     """
 
     def __init__(self, reason: str, sql: str = "", start: int | None = None, end: int | None = None):
-        self.reason, self.sql, self.start, self.end = reason, sql, start, end
+        self.reason, self.sql, self.start, self.end = hide(reason), sql, start, end
         super().__init__(reason)
 
     def __str__(self) -> str:
@@ -88,7 +93,7 @@ class SourceError(XmlPunctError):
     """
 
     def __init__(self, source: str, reason: str, line: int | None = None, byte: int | None = None):
-        self.source, self.reason, self.line, self.byte = source, reason, line, byte
+        self.source, self.reason, self.line, self.byte = hide(source), hide(reason), line, byte
         super().__init__(reason)
 
     def __reduce__(self) -> tuple[type[SourceError], tuple[str, str, int | None, int | None]]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from xmlpunct.firehose import Readable, Source
 from xmlpunct.forks import need_polars
-from xmlpunct.results import Results
+from xmlpunct.results import QueryResults
 
 if TYPE_CHECKING:
     from xmlpunct.engine.inputs.tables import Table, Tabular
 
 
-def query(sql: str, **sources: Readable | Tabular) -> Results:
-    """A query, to be run in this process by whoever reads its `Results`.
+def query(sql: str, **sources: Readable | Tabular) -> QueryResults:
+    """A query, to be run in this process by whoever reads its `QueryResults`.
 
     ``sql`` declares its streams (CREATE STREAM) and holds one query. ``sources`` replace the sources of streams, by
     name: a path, bytes, or a binary file. Or they are tables: polars data or lazy frames, pandas data frames, and
@@ -61,4 +61,4 @@ def query(sql: str, **sources: Readable | Tabular) -> Results:
     for stream in planned.streams:
         if stream.declared in tables:
             tables[stream.declared].check(stream.schema)
-    return Results(planned, {**inference.given, **tables})
+    return QueryResults(planned, {**inference.given, **tables})

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -26,7 +27,7 @@ _AT_ONCE = 1000
 """After so many results the other tasks of an event loop have a turn."""
 
 
-class Results:
+class QueryResults:
     """The results of a query: of `query`.
 
     Iterating, with ``for`` or with ``async for``, gives tuples and punctuations as they become certain. As columns
@@ -34,7 +35,7 @@ class Results:
 
     Each time the results are read, in whatever way, the query runs anew, over its sources from their beginning; before
     that nothing is read. What can be read once only (standard input, a socket, a pipe, a file object that cannot seek)
-    raises `UsageError` the second time. Who reads no further lets go of the iterator: that ends the run. Results may
+    raises `UsageError` the second time. Who reads no further lets go of the iterator: that ends the run. They may
     be read several times at once, and in any thread.
 
     >>> import xmlpunct
@@ -45,23 +46,22 @@ class Results:
     """
 
     def __init__(self, query: Query, given: Mapping[str, Source | Table]) -> None:
-        self._query, self._given = query, given
-        self._opening = threading.Lock()
+        self._run = _Run(query, given)
         self._begun: Iterator[Tuple | Punctuation] | None = None
 
     @property
     def schema(self) -> Schema:
         """The columns of the tuples."""
-        return self._query.root.schema
+        return self._run.schema
 
     def __iter__(self) -> Iterator[Tuple | Punctuation]:
         """The tuples and punctuations of a run; of the one that ``next`` has begun and not ended, the others."""
-        return self._elements() if self._begun is None else self
+        return chain.from_iterable(self._run.elements()) if self._begun is None else self
 
     def __next__(self) -> Tuple | Punctuation:
         """The first tuple or punctuation of a run, and with the next call the next of the same run."""
         if self._begun is None:
-            self._begun = self._elements()
+            self._begun = iter(self)
         try:
             return next(self._begun)
         except BaseException:
@@ -70,7 +70,7 @@ class Results:
 
     async def __aiter__(self) -> AsyncIterator[Tuple | Punctuation]:
         """The same for asyncio. A thread of its own runs the query, so that the event loop never waits."""
-        loop, slices = asyncio.get_running_loop(), self._lists(watched=True)
+        loop, slices = asyncio.get_running_loop(), self._run.elements(watched=True)
         thread = ThreadPoolExecutor(1, thread_name_prefix="xmlpunct query")
         try:
             while (found := await loop.run_in_executor(thread, next, slices, None)) is not None:
@@ -85,9 +85,7 @@ class Results:
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """The tuples as data frames, none of them empty, each as soon as its tuples are certain."""
-        for part in self._slices():
-            if part.tuples.height:
-                yield part.tuples
+        return self._run.batches()
 
     def to_polars(self) -> pl.DataFrame:
         """All tuples as one data frame, once the sources have ended."""
@@ -99,24 +97,35 @@ class Results:
         found = (batch for frame in self.batches() for batch in frame.to_arrow().to_batches())
         return pa.RecordBatchReader.from_batches(schema, found).__arrow_c_stream__(requested_schema)
 
-    def _elements(self) -> Iterator[Tuple | Punctuation]:
-        for found in self._lists():
-            yield from found
 
-    def _lists(self, watched: bool = False) -> Generator[list[Tuple | Punctuation]]:
-        """The elements of each slice, in a list."""
-        for part in self._slices(watched):
-            yield [*rows(self.schema, part), *(p for p in part.punctuations if not p.is_everything)]
+class _Run:
+    """What to run, and how it is read. It knows nothing of who reads it, so that what is left is freed at once."""
 
-    def _slices(self, watched: bool = False) -> Iterator[Slice]:
+    def __init__(self, query: Query, given: Mapping[str, Source | Table]) -> None:
+        self.schema = query.root.schema
+        self._query, self._given = query, given
+        self._opening = threading.Lock()
+
+    def slices(self, watched: bool = False) -> Iterator[Slice]:
         """A run. One that is ``watched`` never waits for long: it gives empty slices."""
         from xmlpunct.engine.local.run import open_sources, results
 
         need_polars()
         with self._opening:
-            opened = open_sources(self._query, self._given)
+            sources = open_sources(self._query, self._given)
         log = RejectLog()
         try:
-            yield from results(self._query, opened, log.add, watched)
+            yield from results(self._query, sources, log.add, watched)
         finally:
             log.end()
+
+    def elements(self, watched: bool = False) -> Generator[list[Tuple | Punctuation]]:
+        """The tuples and punctuations of a run, slice by slice."""
+        for part in self.slices(watched):
+            yield [*rows(self.schema, part), *(p for p in part.punctuations if not p.is_everything)]
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """The tuples of a run, slice by slice where there are any."""
+        for part in self.slices():
+            if part.tuples.height:
+                yield part.tuples

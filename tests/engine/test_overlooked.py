@@ -14,13 +14,13 @@ from tests.checkpoints import keeping
 from tests.engine.test_live import BEGIN, COUNT, LISTENING, Running, closing, connected, t, until
 from tests.spark.test_ranges import job_of, micro_batches
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.files import Appender
+from xmlpunct.engine.files import FileOutlet
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import FileTarget, Sink
+from xmlpunct.engine.spark.sink import OutletTarget, Sink
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
@@ -61,7 +61,7 @@ def on_spark(query: Query, options: RunOptions, stats: RunStats) -> None:
     out = Path(str(options.output)).parent
     job = job_of(query, out, 2, options.slice_bytes)
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
-    target, metrics = FileTarget(Appender(options.output, 0)), RunMetrics(query, job.inputs, stats, {})
+    target, metrics = OutletTarget(FileOutlet(options.output, 0)), RunMetrics(query, job.inputs, stats, {})
     sink = Sink(job, keeping(out / "log"), Commit(), output, target, None, metrics, options.strict)
     for number, rows in enumerate(micro_batches(job)):
         sink.take(rows, number)

@@ -16,6 +16,7 @@ from tests.oracle.table_1 import set_match
 from tests.strategies import SMALL, Space, cuts, streams, tuples_of
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.functions.intervals import shifted
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import compiled
 from xmlpunct.operators import Project
@@ -50,6 +51,13 @@ RISING = {
     "truncated": fn.cast(fn.call("*", A, n("0.3")), INT),
     "double": fn.cast(A, DOUBLE),
     "double / 3": fn.call("/", fn.cast(A, DOUBLE), n("3e0")),
+    "rounded": fn.call("ROUND", A, n("-1")),
+    "rounded double": fn.call("ROUND", fn.call("/", fn.cast(A, DOUBLE), n("3e0")), n("0")),
+    "rounded decimal": fn.call("ROUND", fn.call("*", A, n("0.35")), n("1")),
+    "floor": fn.call("FLOOR", fn.call("/", fn.cast(A, DOUBLE), n("4e0"))),
+    "ceiling": fn.call("CEIL", fn.call("*", A, n("0.25"))),
+    "whole": fn.call("TRUNC", fn.call("*", A, n("0.3"))),
+    "sign": fn.call("SIGN", A),
 }
 FALLING = {
     "-a": fn.call("NEG", A),
@@ -173,6 +181,32 @@ def test_images_of_dates(unit: str) -> None:
         if pattern is EMPTY:
             continue
         assert_exact(image(e, Attribute("day", DATE), pattern), pattern, window, results)
+
+
+DAY_PARTS = {
+    name: fn.call(name, Column(DATE, True, "day"))
+    for name in ("YEAR", "ISOYEAR", "YEARWEEK", "DECADE", "EPOCH", "EPOCH_US", "JULIAN")
+} | {
+    "a month on": shifted("+", Column(DATE, True, "day"), n("1"), "MONTH"),
+    "days on": shifted("-", Column(DATE, True, "day"), n("40"), "DAY"),
+    "weeks since": fn.call(
+        "DATE_DIFF",
+        *(fn.literal(t, v) for t, v in ((STRING, "week"), (DATE, date(2024, 1, 3)))),
+        Column(DATE, True, "day"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAY_PARTS)
+def test_images_of_parts_of_dates(name: str) -> None:
+    """As of DATE_TRUNC, but where days between others give what none of the range does."""
+    day, e = Column(DATE, True, "day"), DAY_PARTS[name]
+    window = [date(2023, 9, 20) + timedelta(days=days) for days in range(500)]
+    results = values(e, window, day)
+    for low, high in product([None, *window[98:112:2]], [None, *window[98:200:5]]):
+        pattern = pt.interval(DATE, low, high, True, True)
+        if pattern is not EMPTY:
+            assert_exact(image(e, Attribute("day", DATE), pattern), pattern, window, results)
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,13 @@ def _truncate(unit: str, at: datetime) -> datetime:
     return datetime(*at.timetuple()[:below], *first[below:6], tzinfo=UTC)  # type: ignore[arg-type]
 
 
+def _days_later(day: date, days: int, _: str) -> date:
+    try:
+        return day + timedelta(days=days)
+    except OverflowError:
+        raise EvaluationError("DATE overflow") from None
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "+": _arithmetic(lambda a, b: a + b),
     "-": _arithmetic(lambda a, b: a - b),
@@ -269,6 +276,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "MINUTE": lambda d: d.minute,
     "SECOND": lambda d: d.second,
     "DATE_TRUNC": _truncate,
+    "DATE_ADD": _days_later,
+    "DATE_DIFF": lambda unit, a, b: (b.date() - a.date()).days,
 }
 
 

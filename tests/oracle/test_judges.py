@@ -221,6 +221,11 @@ CASES: dict[str, Case] = {
     "count": group_by(TALL, 1, ("COUNT*", False)),
     "max": group_by(TALL, 1, ("MAX", False)),
     "min, sum": group_by(TALL, 1, ("MIN", False), ("SUM", False)),
+    "count distinct": group_by(TALL, 1, ("COUNT", True)),
+    "count distinct, max": group_by(TALL, 1, ("COUNT", True), ("MAX", False)),
+    "groups alone": group_by(TALL, 1),
+    "max of all": group_by(TALL, 0, ("MAX", False)),
+    "count of all, distinct": group_by(TALL, 0, ("COUNT", True), ("MIN", False)),
     **dict(near()),
     # What is released is closed, though all that still come at its place would be equal to it.
     "sort": Case(

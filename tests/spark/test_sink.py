@@ -15,14 +15,14 @@ from tests.spark.test_ranges import job_of
 from xmlpunct.codec import pack, pieces
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.files import Appender
+from xmlpunct.engine.files import Appender, FileOutlet
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.spark.edge import rejects_to_bytes
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, OPERATORS, RESULT, Job, Row, task_seq
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import FileTarget, Sink
+from xmlpunct.engine.spark.sink import OutletTarget, Sink
 from xmlpunct.engine.stats import InputStats, RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
@@ -50,7 +50,7 @@ class Bench:
             keeping(self.folder / "log"),
             commit,
             Output(self.schema, writer),
-            FileTarget(Appender(str(self.out), commit.length)),
+            OutletTarget(FileOutlet(str(self.out), commit.length)),
             Appender(str(self.rejects), commit.rejects_length),
             RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats, commit.held),
             strict,
@@ -105,7 +105,9 @@ def test_nothing_is_committed_that_is_not_written(tmp_path: Path, monkeypatch: p
     bench = Bench(tmp_path)
     sink = bench.sink()
     with monkeypatch.context() as patch:
-        patch.setattr(Appender, "append", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        patch.setattr(
+            Appender, "append", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left"))
+        )
         with pytest.raises(OSError, match="No space"):
             sink.take([bench.result(0, 1)], 0)
     assert isinstance(sink.failure, OSError)

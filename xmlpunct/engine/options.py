@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.firehose.outline import Namespaces
 
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -36,7 +37,7 @@ class XmlForm:
 class RunOptions:
     """The options of ``xmlpunct run``, whichever engine takes them.
 
-    ``output`` is a path, a path ending in ``/`` (a dataset), or None for standard output; ``slice_bytes`` the
+    ``output`` is a path, a path ending in ``/`` (a dataset), a URL, or None for standard output; ``slice_bytes`` the
     input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject, and
     ``max_rejects`` where they are too many. ``form`` is how
     XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
@@ -65,7 +66,12 @@ class RunOptions:
     @property
     def dataset(self) -> bool:
         """Whether the output is a directory with one directory per slice."""
-        return self.output is not None and self.output.endswith("/")
+        return self.output is not None and self.output.endswith("/") and not self.is_url
+
+    @property
+    def is_url(self) -> bool:
+        """Whether the output is what a connector writes to."""
+        return self.output is not None and scheme_of(self.output) not in ("", "-")
 
 
 def parse_size(text: str) -> int:

@@ -17,6 +17,7 @@ from xmlpunct.engine.checkpoint.checkpoint import OWN_NAMES
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import UsageError
+from xmlpunct.firehose.connectors import connector_of, scheme_of
 from xmlpunct.firehose.sources import is_passed_over, paths_of, would_be_read
 
 Identity = tuple[int | str, ...]
@@ -78,7 +79,9 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     if options.query_file is not None:
         read.append(Place("the query", options.query_file))
     files, dataset = [], None
-    if options.dataset:
+    if options.is_url:
+        _refuse_read_url(str(options.output), query.reads)
+    elif options.dataset:
         dataset = Place("-o", str(options.output))
     else:
         files.append(_output("-o", options.output))
@@ -95,6 +98,16 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
         _refuse_in_checkpoint(checkpoint, [*files, *([dataset] if dataset else [])], read)
     if dataset is not None:
         _refuse_in_dataset(dataset, [*files, *([checkpoint] if checkpoint else [])], read)
+
+
+def _refuse_read_url(output: str, reads: Iterable[tuple[str, str]]) -> None:
+    """Refuse to write to what is read: what is written would be read, without end."""
+    place = connector_of(output).place(output)
+    for role, spec in reads:
+        if scheme_of(spec) == scheme_of(output) and connector_of(spec).place(spec) == place:
+            raise UsageError(
+                f"-o {output} is what is read as {role} {spec}, and would be read: name another place"
+            )
 
 
 def standard_output() -> Place:

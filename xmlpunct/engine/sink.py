@@ -1,4 +1,4 @@
-"""Where the local engine's output goes: a file or standard output, and the file of rejects."""
+"""Where the local engine's output goes: a file, standard output or what a connector writes to, and the rejects."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
+from typing import Any
 
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.files import Appender
+from xmlpunct.engine.files import Appender, FileOutlet
 from xmlpunct.engine.options import RunOptions, XmlForm
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, UsageError
 from xmlpunct.firehose import writer_for
+from xmlpunct.firehose.connectors import Form, Outlet, Results, connector_of, expand
 from xmlpunct.slice import Slice
 
 _log = logging.getLogger("xmlpunct")
@@ -29,11 +31,12 @@ class Sink:
     """
 
     def __init__(
-        self, out: Appender, rejects: Appender | None, output: Output, stats: RunStats, commit: Commit
+        self, out: Outlet, rejects: Appender | None, output: Output, stats: RunStats, commit: Commit
     ) -> None:
         self.output, self.stats = output, stats
         self.length, self.rejects_length = commit.length, commit.rejects_length
         self._out, self._rejects = out, rejects
+        self._group, self._slices = commit.groups, list[Slice]()
         self._held, self._rejected = bytearray(), bytearray()
         self._ended = commit.closed
         if commit.output:
@@ -46,7 +49,10 @@ class Sink:
     def write(self, given: Slice) -> None:
         """Put out a result slice."""
         before = self.output.tuples, self.output.punctuations
-        self._held += self.output.body(given)
+        ready = self.output.prepare(given) if given else given
+        if ready:
+            self._slices.append(ready)
+            self._held += self.output.writer.body(ready)
         self.stats.result(self.output.tuples - before[0], self.output.punctuations - before[1])
         self.stats.late, self.stats.forgotten = self.output.late, self.output.forgotten
 
@@ -69,7 +75,7 @@ class Sink:
     @property
     def pending(self) -> bool:
         """Whether anything is held back."""
-        return bool(self._held or self._rejected)
+        return bool(self._held or self._slices or self._rejected)
 
     @property
     def mark(self) -> list[int]:
@@ -77,32 +83,35 @@ class Sink:
         checksum = zlib.crc32(self._rejected, zlib.crc32(self._held))
         return [self.length + len(self._held), self.rejects_length + len(self._rejected), checksum]
 
-    def flush(self, *, more: bool = False) -> None:
-        """Make visible what was held back. With ``more`` it was, before the run went on, and so was what follows.
+    @property
+    def groups(self) -> int:
+        """How many groups of results were made visible."""
+        return self._group
 
-        Files then keep what follows, and streams, which cannot be rewritten, get nothing.
-        """
+    def flush(self, *, more: bool = False) -> None:
+        """Make visible what was held back. With ``more`` it was, before the run went on, and so was what follows."""
         if self._rejects is not None and self._rejected:
             if not more or self._rejects.is_file:
                 self._rejects.append(self._rejected, self.rejects_length, more=more)
             self.rejects_length += len(self._rejected)
             self._rejected = bytearray()
-        if self._held:
-            if not more or self._out.is_file:
-                self._out.append(self._held, self.length, more=more)
-            self.length += len(self._held)
-            self._held = bytearray()
+        if self._held or self._slices:
+            data, slices = bytes(self._held), tuple(self._slices)
+            self._out.write(Results(self._group, slices, data, self.length, self._ended), again=more)
+            self._group += 1
+            self.length += len(data)
+            self._held, self._slices = bytearray(), []
             self.stats.bytes_out = self.length
 
     def finish(self) -> None:
         """Let who reads the output know that nothing follows."""
         self._out.finish()
 
-    def sync(self) -> None:
-        """Come back when all that is visible is on disk."""
-        for file in (self._out, self._rejects):
-            if file is not None:
-                file.sync()
+    def commit(self) -> Any:
+        """Come back when all that is visible is durable; the position of the output."""
+        if self._rejects is not None:
+            self._rejects.sync()
+        return self._out.commit()
 
 
 def reject_line(reject: Reject) -> bytes:
@@ -118,14 +127,29 @@ def tell_complete() -> None:
 
 
 @contextmanager
-def open_sink(options: RunOptions, output: Output, stats: RunStats, commit: Commit) -> Iterator[Sink]:
+def open_sink(
+    options: RunOptions, output: Output, stats: RunStats, commit: Commit, run: str
+) -> Iterator[Sink]:
     """The sink that the options ask for. Raises `UsageError` if a file cannot be written."""
     with ExitStack() as opened:
-        out = opened.enter_context(closing(Appender(options.output, commit.length)))
+        out = open_outlet(options, output, commit, run, opened)
         rejects = None
         if options.rejects:
             rejects = opened.enter_context(closing(Appender(options.rejects, commit.rejects_length)))
         yield Sink(out, rejects, output, stats, commit)
+
+
+def open_outlet(options: RunOptions, output: Output, commit: Commit, run: str, opened: ExitStack) -> Outlet:
+    """Where results go, from where a ``commit`` left off; ``opened`` closes it. Raises `UsageError`."""
+    outlet: Outlet
+    if options.output is not None and options.is_url:
+        spec = expand(options.output)
+        outlet = connector_of(spec).outlet(spec, options.output)
+    else:
+        outlet = FileOutlet(options.output, commit.length)
+    opened.callback(outlet.close)
+    outlet.open(Form(run, output.schema, output.writer, options.format), commit.position)
+    return outlet
 
 
 def make_output(options: RunOptions, query: Query) -> Output:

@@ -284,6 +284,14 @@ class Syntax(NamedTuple):
     unread: str = ""
 
 
+class Doc(NamedTuple):
+    """An entry of docs/functions.md: how a function is written, what it gives, and an example that can be computed."""
+
+    form: str
+    meaning: str
+    example: str = ""
+
+
 class Outcome(NamedTuple):
     """What a function gives: results, and the ways it can fail, each a condition and a reason."""
 
@@ -314,8 +322,9 @@ class Function:
     - ``monotone``: the place of the one argument that is no constant, and whether the call never falls as that grows
       (True) or never rises (False). Otherwise None.
     - ``arity``: how many arguments there are at least and at most.
-    - ``syntax`` and ``notation``: how SQL is read and printed. Where syntax needs more than a `Syntax`, the planner has
-      a reader.
+    - ``syntax`` and ``notation``: how SQL is read and printed. ``called``: the names of a function that is read as
+      ``NAME(argument, ...)`` and nothing else. Where neither is enough, the planner has a reader.
+    - ``doc``: its entry in docs/functions.md.
     - ``compile``: how operands are evaluated (None: all of them, in order), see `xmlpunct.expressions.compiler`.
     - ``holds``: of a comparison, whether it holds where the first operand is less, equal, and greater.
     - ``takes_whole``: whether it takes XML and arrays, which are compared with nothing.
@@ -327,6 +336,8 @@ class Function:
     evaluate: Callable[..., Outcome] = _no_evaluation
     syntax: Syntax | None = None
     notation: Notation = Notation()
+    called: tuple[str, ...] = ()
+    doc: Doc | None = None
     arity: tuple[int, int] = (2, 2)
     nullable: Callable[[Sequence[Expression]], bool] = any_null
     monotone: Callable[[Call], tuple[int, bool] | None] = lambda call: None

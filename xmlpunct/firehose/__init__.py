@@ -2,7 +2,7 @@
 
 The way of a byte, from a source to a slice:
 
-    sources        files, sockets, pipes; all of it becomes UTF-8
+    sources        a connector for each scheme; all of it becomes UTF-8             connectors, source
        |
     splitter       cuts where no tuple and no punctuation is open            position, markup
        |                by a walk of the native reader; what that does not take, by plain Python
@@ -22,9 +22,11 @@ The way of a byte, from a source to a slice:
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.library import Readable, parse, slices
 from xmlpunct.firehose.parser import Parser, parse_conforming, parse_split
+from xmlpunct.firehose.part_reader import PartReader
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.reader import FirehoseReader
-from xmlpunct.firehose.sources import PartReader, Source, open_source
+from xmlpunct.firehose.source import Source
+from xmlpunct.firehose.sources import open_source
 from xmlpunct.firehose.spec import (
     PUNCT_NAMESPACE,
     ElementName,

@@ -62,6 +62,16 @@ def lines(given: Slice, of_tuple: pl.Expr, form: Lines) -> bytes:
     return "".join(pieces).encode()
 
 
+def tuple_lines(given: Slice, of_tuple: pl.Expr) -> list[str]:
+    """The line of each tuple of a slice."""
+    return given.tuples.with_columns(of_tuple)["line"].to_list()
+
+
+def punctuation_lines(given: Slice, form: Lines) -> list[str]:
+    """The line of each punctuation of a slice that says anything in this form, but for ``<*, ..., *>``."""
+    return [text for p in given.punctuations if not p.is_everything and (text := form.punctuation(p))]
+
+
 def _joined(found: pl.Series) -> str:
     """Lines, one behind the other."""
     return "".join(found.to_list()) if len(found) < _FEW else str(found.str.join("").item())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 from contextlib import suppress
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose.archives import kind_of_archive
@@ -80,6 +80,41 @@ class PartReader:
             return self._owned and self._file.seekable()
         except (OSError, AttributeError):
             return False
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether `resume` can go on from a position: see `xmlpunct.firehose.connectors.Inlet`."""
+        return bool(getattr(self._file, "can_seek", False))
+
+    @property
+    def wants_acknowledgement(self) -> bool:
+        """Whether `acknowledge` is waited for."""
+        return bool(getattr(self._file, "wants_acknowledgement", False))
+
+    @property
+    def position(self) -> Any:
+        """Up to where exactly all has been read, of what can go on from positions; else None."""
+        is_exact = not (self.transcoded or self._stored.taken > self._stored.at)
+        return getattr(self._file, "position", None) if is_exact else None
+
+    def resume(self, position: Any) -> None:
+        """Instead of `begin`: go on from a position that was in UTF-8, and not packed. Raises `SourceError`."""
+        try:
+            self._file.resume(position)  # type: ignore[attr-defined]
+        except OSError as error:
+            raise SourceError(self.name, f"cannot be read: {why(error)}") from None
+
+    def keep(self) -> None:
+        """Leave acknowledging what was read to the caller."""
+        if hasattr(self._file, "keep"):
+            self._file.keep()
+
+    def acknowledge(self, position: Any) -> None:
+        """What was read up to a position is durable. Raises `SourceError`."""
+        try:
+            self._file.acknowledge(position)  # type: ignore[attr-defined]
+        except OSError as error:
+            raise SourceError(self.name, f"cannot be acknowledged: {why(error)}") from None
 
     def read(self, size: int) -> bytes:
         """At most about ``size`` further bytes, as soon as there are any; none only at the end.

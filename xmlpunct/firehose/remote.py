@@ -13,13 +13,33 @@ from contextlib import contextmanager
 from typing import Any
 
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.firehose.connectors import Connector
 from xmlpunct.firehose.listing import in_order
+from xmlpunct.firehose.source import Piece, Source, assembled, bare, binary, pieces
 
 GLANCE_BYTES = 2**16
 """How much to fetch at once of what is only looked at."""
 
 Place = tuple[Any, str]
 """A file system of fsspec's, and a path in it."""
+
+
+class Stores(Connector):
+    """Any URL that fsspec knows: a file, a directory or a pattern, and the archives among them."""
+
+    def source(self, spec: str, name: str) -> Source:
+        parts = [part for called, place in listed(spec) for part in _parts(bare(called), place)]
+        return assembled(bare(name), parts)
+
+    def is_endless(self, spec: str) -> bool:
+        return False
+
+
+def _parts(name: str, place: Place) -> list[Piece]:
+    """The parts in a file that fsspec opens."""
+    looking = [RemoteFile(name, place, GLANCE_BYTES)]
+    plain = Piece(name, None, lambda: binary(RemoteFile(name, place)))
+    return pieces(plain, lambda: binary(looking.pop()) if looking else plain.open())
 
 
 def listed(url: str) -> list[tuple[str, Place]]:

@@ -14,7 +14,7 @@ KEPT_BYTES = 2**16
 
 
 class ChangedError(SourceError):
-    """A file is no longer what was read of it. Nothing is final: once it is what it was, a run can go on."""
+    """A source is not there, or no longer what was read of it. Nothing is final: once it is, a run can go on."""
 
     @classmethod
     def of(cls, source: str, what: str) -> ChangedError:

@@ -14,19 +14,52 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.firehose.connectors import Connector
+from xmlpunct.firehose.source import Piece, Source, assembled, binary, merged
 from xmlpunct.firehose.tls import client_context
 
 CONNECT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.2  # how often someone who waits for a peer looks whether they still should
 _LOOPBACK, _EVERYWHERE = "127.0.0.1", ("0.0.0.0", "::")
 _log = logging.getLogger("xmlpunct")
+
+
+class Sockets(Connector):
+    """``tcp://``, ``tls://`` and ``tcp-listen://``."""
+
+    def senders(self, spec: str) -> Sequence[str]:
+        if not spec.lower().startswith("tcp-listen://"):
+            return ("",)
+        count = Address.parse(spec).connections
+        return [str(1 + i) for i in range(count)] if count > 1 else ("",)
+
+    def source(self, spec: str, name: str) -> Source:
+        address = Address.parse(spec)
+        if address.tls:
+            client_context(address.ca)  # whatever is wrong with it is told now
+        listener = Listener(address, name) if address.listen else None
+
+        def one(sender: str) -> Source:
+            called = f"{name}#{sender}" if sender else name
+            peer = listener.peer if listener else lambda: connect(address, name)
+            return assembled(called, [Piece(called, None, lambda: binary(peer()), once=True)])
+
+        return merged(name, [one(sender) for sender in self.senders(spec)])
+
+
+class UnixSockets(Connector):
+    """``unix:`` and the path of a socket."""
+
+    def source(self, spec: str, name: str) -> Source:
+        path = spec.removeprefix("unix:")
+        return assembled(name, [Piece(spec, None, lambda: binary(connect_unix(path, spec)), once=True)])
 
 
 @dataclass(frozen=True)

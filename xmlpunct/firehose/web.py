@@ -22,6 +22,8 @@ from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.firehose.connectors import Connector
+from xmlpunct.firehose.source import Piece, Source, Window, assembled, bare, binary, pieces
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.firehose.tls import client_context
 
@@ -33,6 +35,39 @@ BODY_SECONDS = 60.0
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _KEPT_BYTES = 2**18
 _SKIPPED_BYTES = 2**18
+
+
+class WebServers(Connector):
+    """``http://`` and ``https://``: a document, or the members of an archive."""
+
+    def source(self, spec: str, name: str) -> Source:
+        return assembled(bare(name), _documents(spec))
+
+    def is_endless(self, spec: str) -> bool:
+        return False
+
+
+def _documents(url: str) -> list[Piece]:
+    """The document at a URL, which is connected to now, or its members."""
+    first = WebFile(url)
+    waiting, looking = [first], [Window(binary(first), 0)]
+
+    def again() -> WebFile:
+        return WebFile(url, first.entity)
+
+    plain = Piece(first.name, None, lambda: binary(waiting.pop() if waiting else again()))
+    try:
+        entity = first.start()
+        if entity is None or entity.length is None:
+            return [plain]  # it may be live, so that it is not waited for here
+        parts = pieces(plain, lambda: binary(looking.pop() if looking else again()))
+        first.seek(0)
+    except BaseException:
+        first.close()
+        raise
+    if parts[0] is not plain:
+        first.close()
+    return parts
 
 
 @dataclass(frozen=True)

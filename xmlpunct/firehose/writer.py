@@ -14,7 +14,7 @@ from xmlpunct.arrays import ArrayType
 from xmlpunct.errors import UsageError
 from xmlpunct.escapes import FORBIDDEN, IN_ATTRIBUTE, IN_TEXT
 from xmlpunct.firehose.elements import Elements
-from xmlpunct.firehose.formats import line, lines
+from xmlpunct.firehose.formats import line, lines, punctuation_lines, tuple_lines
 from xmlpunct.firehose.outline import (
     Element,
     Namespaces,
@@ -46,6 +46,12 @@ class Writer(Protocol):
         """The tuples and punctuations of a slice, all but ``<*, ..., *>``.
 
         A punctuation stands where the slice says it stood; if it does not say, after the tuples.
+        """
+
+    def messages(self, slice_: Slice) -> tuple[list[bytes], list[bytes]]:
+        """The tuples and the punctuations of a slice, each to be understood by itself.
+
+        Raises `UsageError` for a form that has no such thing.
         """
 
     def end(self) -> bytes:
@@ -143,6 +149,14 @@ class XmlWriter:
         """The bytes of tuples that are not `unfit`. A punctuation that XML cannot hold is left unsaid."""
         return lines(slice_, self._line, self)
 
+    def messages(self, slice_: Slice) -> tuple[list[bytes], list[bytes]]:
+        prefixes = "".join(f" xmlns:{prefix}={quoteattr(uri)}" for prefix, uri in self._namespaces.items())
+        punct = f"punct:{self.element.rpartition(':')[2]}"
+        return (
+            [_declaring(text, self.element, prefixes) for text in tuple_lines(slice_, self._line)],
+            [_declaring(text, punct, self._declared) for text in punctuation_lines(slice_, self)],
+        )
+
     def end(self) -> bytes:
         return f"</{self.root}>\n".encode()
 
@@ -188,6 +202,11 @@ class XmlWriter:
 
     def _has_pattern(self, place: int) -> bool:
         return self.schema.attributes[place].type.comparable
+
+
+def _declaring(text: str, name: str, declarations: str) -> bytes:
+    """An element of that name by itself, with the ``declarations`` of the namespaces in it."""
+    return text.rstrip("\n").replace(f"<{name}", f"<{name}{declarations}", 1).encode()
 
 
 def _filled(pieces: list[str | int], said: Mapping[int, str]) -> str:
@@ -244,6 +263,10 @@ class JsonlWriter:
     def body(self, slice_: Slice) -> bytes:
         return lines(slice_, self._line, self)
 
+    def messages(self, slice_: Slice) -> tuple[list[bytes], list[bytes]]:
+        tuples, punctuations = tuple_lines(slice_, self._line), punctuation_lines(slice_, self)
+        return [t[:-1].encode() for t in tuples], [t[:-1].encode() for t in punctuations]
+
     def around(self, place: int) -> tuple[str, str]:
         name = json.dumps(self.schema.names[place], ensure_ascii=False)
         return f'{{"$punct": {{{name}: "', '"}}\n'
@@ -269,6 +292,11 @@ class CsvWriter:
 
     def body(self, slice_: Slice) -> bytes:
         return self._csv(self.schema.texts(slice_.tuples), header=False)
+
+    def messages(self, slice_: Slice) -> tuple[list[bytes], list[bytes]]:
+        raise UsageError(
+            "csv says its columns in the first line, which messages do not have: write xml or jsonl"
+        )
 
     def end(self) -> bytes:
         return b""

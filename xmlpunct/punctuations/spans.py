@@ -91,6 +91,21 @@ class Spans:
                 spans.update(dict.fromkeys(self._of(keyed.patterns[:at], touched)))
         return list(spans)
 
+    def open(self, keys: Sequence[Pattern]) -> IntervalSet:
+        """The values of the attribute that are not closed for all of some keys.
+
+        >>> s = Schema.parse("hour INT, temp INT CHECK (temp BETWEEN 0 AND 99)")
+        >>> spans = Spans(s, ["hour"], "temp")
+        >>> _ = spans.add([Punctuation.of(s, hour=5, temp="[80,89]"), Punctuation.of(s, temp="[90,)")])
+        >>> print(spans.open([pt.constant(s["hour"].type, 5)]))
+        [0,79]
+        """
+        outline, closed = Punctuation(self.schema, (*keys, WILDCARD)), _united(self._never, self._never)
+        for q in self._outlines.overlapping(outline):
+            if covers(q, outline):
+                closed.update(self._fused.values((len(keys), q.patterns)))
+        return ~closed
+
     def forget(self, closed: Sequence[Punctuation]) -> None:
         """Forget the spans of keys for which nobody asks any more: ``closed`` are punctuations over keys and ``*``."""
         at = len(self.schema) - 1

@@ -17,6 +17,7 @@ import fcntl
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
@@ -32,10 +33,11 @@ from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Node, Query
-from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
-VERSION = 6
+VERSION = 7
 """Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
@@ -57,6 +59,21 @@ class Found:
     commit: Commit
     slices: list[dict[str, Any]]
 
+    @property
+    def failure(self) -> SourceError | None:
+        """What the run failed for, once for all: whoever saw its end may not see it go on behind that."""
+        if self.commit.failure is None:
+            return None
+        source, reason, *place = self.commit.failure
+        known = [(p.path, p.stored) for given in self.inputs for p in given.parts if p.name == source]
+        for path, size in known:
+            with suppress(OSError):
+                if size is not None and os.stat(path).st_size > size:
+                    reason += (
+                        "; it has grown since, but that run is over: read it anew with another --checkpoint"
+                    )
+        return SourceError(source, reason, *place)
+
 
 class Checkpoint:
     """The checkpoint in directory ``path``, made if need be; a context manager. Raises `UsageError`."""
@@ -72,6 +89,8 @@ class Checkpoint:
         )
         self._log = WriteAheadLog(self.path / "log")
         self._job: bytes = b""
+        self.run = run_name()
+        """What tells this run from others, however often it goes on."""
         self._over = False
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
@@ -128,6 +147,7 @@ class Checkpoint:
             if saved[what] != value:
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
         inputs = [_input(values) for values in saved["inputs"]]
+        self.run = saved["run"]
         commits = [Commit.from_record(record) for record in records if COMMIT in record]
         commit = commits[-1] if commits else Commit()
         self._over = commit.over
@@ -146,7 +166,13 @@ class Checkpoint:
         if found.shards is None:
             found.shards = shards
             inputs = [asdict(i) for i in found.inputs]
-            saved = {"made_by": self._made_by, **self._asked, "shards": shards, "inputs": inputs}
+            saved = {
+                "made_by": self._made_by,
+                **self._asked,
+                "shards": shards,
+                "inputs": inputs,
+                "run": self.run,
+            }
             saved["inferred"] = dict(self.query.inferred)
             saved["planned"] = {
                 "sql": self.query.sql,
@@ -227,7 +253,12 @@ def inferred_before(path: str | None) -> dict[str, list[Any]]:
 
 def _place(path: str | None) -> str | None:
     """A file, wherever one stands."""
-    return path if path in (None, "-") else os.path.abspath(str(path))
+    return path if path is None or scheme_of(path) else os.path.abspath(path)
+
+
+def run_name() -> str:
+    """A name for a new run that no other has."""
+    return uuid.uuid4().hex
 
 
 def described(query: Query) -> list[Any]:

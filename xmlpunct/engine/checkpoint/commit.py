@@ -28,6 +28,7 @@ class Commit:
     no input is left to be judged; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far,
     ``cursors`` where each feed stands, of which Spark keeps account by itself; ``operators`` and ``output`` are
     the state of those that run beside it, ``held`` is what `xmlpunct.engine.why.holding.Holding` gave.
+    ``groups`` are the groups of results that were written, ``position`` what the output's `Outlet.commit` gave.
     """
 
     batch: int = -1
@@ -41,6 +42,8 @@ class Commit:
     operators: Frames = field(default_factory=dict)
     output: Frames = field(default_factory=dict)
     closed: bool = False
+    groups: int = 0
+    position: Any = None
 
     @property
     def over(self) -> bool:

@@ -3,8 +3,8 @@
 ::
 
     PATH, PATH.1, PATH.2 ...   the segments; those before the last are complete
-    PATH.log                   a `WriteAheadLog`: the `Sum` of the complete ones, removed ones too; and, once
-                               nothing follows, the `End`
+    PATH.log                   a `WriteAheadLog`: the `Sum` of the complete ones, removed ones too; the last `Mark`,
+                               of a source that can go on from positions; and, once nothing follows, the `End`
 
 No more than `MOST_BYTES` are kept. Who writes waits until who reads has released some, so a reader must not wait
 for more than `READ_AT_ONCE` bytes before it releases what came before them.
@@ -35,7 +35,7 @@ READ_AT_ONCE = 2**26
 """How much may be read of a spool before it is released. An element may be as large again."""
 _GLANCE_SECONDS = 0.02
 """How often a full spool looks for room: a matter of latency."""
-_SUM, _END = "sum", "end"
+_SUM, _MARK, _END = "sum", "mark", "end"
 """The records of a spool's log, each by its one piece."""
 
 Read = Callable[[int], bytes]
@@ -45,6 +45,13 @@ class End(NamedTuple):
     """The end of a spool: how its source failed, if it did."""
 
     failure: str | None
+
+
+class Mark(NamedTuple):
+    """A byte of the spool, and the position of the source that belongs to it."""
+
+    byte: int
+    position: Any
 
 
 def log_of(spool: str | Path) -> WriteAheadLog:
@@ -160,7 +167,7 @@ class SpoolWriter:
 
     def __init__(self, spool: Path, stopped: threading.Event) -> None:
         self.spool, self._stopped = spool, stopped
-        self._sum = _sum(spool)
+        self._sum, self.mark = _known(spool)
         # A segment that the sum covers is complete, even if the next one was never begun.
         self._number = max((segments(spool) or [0])[-1], self._sum.size // SEGMENT_BYTES)
         self._open()
@@ -189,6 +196,28 @@ class SpoolWriter:
                 if not given or before.read(len(given)) != given:
                     return False
         return True
+
+    def continues(self, read: Read) -> bool:
+        """Whether a source that goes on from `mark` gives again what was spooled behind that, as far as it is there."""
+        assert self.mark is not None
+        at, there = self.mark.byte, segments(self.spool)[0] * SEGMENT_BYTES
+        with open_at(self.spool, max(at, there)) as before:
+            while left := self.size - at:
+                given = read(min(left, 2**20))
+                if not given or before.read(len(known := given[max(there - at, 0) :])) != known:
+                    return False
+                at += len(given)
+        return True
+
+    def note(self, position: Any) -> None:
+        """Put down, durably, the position of the source that belongs to the end of the spool."""
+        self.sync()
+        self.mark = Mark(self.size, position)
+        self._save()
+
+    def _save(self) -> None:
+        mark = [] if self.mark is None else [{_MARK: json.dumps(self.mark._asdict()).encode()}]
+        log_of(self.spool).replace({_SUM: json.dumps(self._sum._asdict()).encode()}, *mark)
 
     def recognises(self, read: Callable[[int, int], bytes]) -> bool:
         """Whether a file, of which ``read`` gives so many bytes from one on, looks like what was read of it.
@@ -227,7 +256,7 @@ class SpoolWriter:
         self._file.close()
         with open(segment(self.spool, self._number), "rb") as full:
             self._sum = self._sum.with_segment(full.read)
-        log_of(self.spool).replace({_SUM: json.dumps(self._sum._asdict()).encode()})
+        self._save()
         self._number += 1
         self._open()
         return True
@@ -259,6 +288,10 @@ class Sum(NamedTuple):
         return Sum(size, total.hexdigest(), self.head or digest(head), digest(tail))
 
 
-def _sum(spool: Path) -> Sum:
-    sums = [record[_SUM] for record in log_of(spool).read() if _SUM in record]
-    return Sum(**json.loads(sums[-1])) if sums else Sum()
+def _known(spool: Path) -> tuple[Sum, Mark | None]:
+    """The last sum, and the last mark."""
+    records = log_of(spool).read()
+    sums = [record[_SUM] for record in records if _SUM in record]
+    marks = [record[_MARK] for record in records if _MARK in record]
+    total = Sum(**json.loads(sums[-1])) if sums else Sum()
+    return total, Mark(**json.loads(marks[-1])) if marks else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -23,6 +24,8 @@ from xmlpunct.firehose.steady import ChangedError, read_at
 _CHUNK = 2**20
 """How many bytes a spooler takes at a time, and syncs."""
 _GLANCE_SECONDS = 0.02
+NOTE_SECONDS = 1.0
+"""How often a source's position is put down, if it has any. What came since is read again after a kill."""
 _log = logging.getLogger("xmlpunct")
 _OTHER_BYTES = "it does not hold what was read of it before"
 _NOT_REPEATED = "the connection of an earlier run was lost, and this one does not begin with the same bytes"
@@ -31,9 +34,10 @@ _NOT_REPEATED = "the connection of an earlier run was lost, and this one does no
 class Spool(threading.Thread):
     """Copies what one part of a source gives, as UTF-8, into a spool, from where an earlier run left off.
 
-    A file is read on from there. What cannot be gone back in (a socket, a pipe) has to give once more what it
-    gave to the earlier run, which is compared: anything else is a failure, since what is missing between then
-    and now nobody knows. The end, and how the source failed if it did, go into its log.
+    A file is read on from there, and a source that has positions from the last that was put down. What cannot be gone
+    back in (a socket, a pipe) has to give once more what it gave to the earlier run, which is compared: anything else
+    is a failure, since what is missing between then and now nobody knows. The end, and how the source failed if it
+    did, go into its log.
 
     While as much is spooled as may be, nothing is read: whoever sends has to wait (see `segments`). The parts of a
     source are copied one after another, in one thread: the spool of a part begins when that ``before`` it is done.
@@ -48,6 +52,7 @@ class Spool(threading.Thread):
             before._after = self
         self._reader: PartReader | None = None
         self._stopped = threading.Event()
+        self._noted = 0.0
         self._error: XmlPunctError | None = None
         self.bell: threading.Condition | None = None
         """Rung when something has come, and at the end."""
@@ -103,19 +108,32 @@ class Spool(threading.Thread):
             try:
                 with self._source.reader(self._part) as reader:
                     self._reader = reader
+                    reader.keep()
                     if not self._stopped.is_set():
                         for data in self._further(reader, out):
                             out.append(data)
+                            self._note(reader, out)
                             self._ring()
             except ChangedError:
                 raise  # which is not the end of it: a later run may find it as it was
             except SourceError as error:
+                if self._reader is not None and self._reader.can_resume:
+                    raise ChangedError(error.source, error.reason) from None
                 failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
             out.sync()
         if self._stopped.is_set():
             return False
         finish(self._path, failure)
         return failure is None
+
+    def _note(self, reader: PartReader, out: SpoolWriter) -> None:
+        """Put down how far the source was read, if it is time to, and tell it so. Raises `SourceError`."""
+        position, now = reader.position, time.monotonic()
+        is_due = reader.wants_acknowledgement or now - self._noted >= NOTE_SECONDS
+        if position is not None and is_due and not self._stopped.is_set():  # then all of it was added
+            out.note(position)
+            reader.acknowledge(position)
+            self._noted = now
 
     def _ring(self) -> None:
         if self.bell is not None:
@@ -130,6 +148,12 @@ class Spool(threading.Thread):
 
     def _further(self, reader: PartReader, out: SpoolWriter) -> Iterator[bytes]:
         """What comes after the bytes that were spooled before. Raises `SourceError`."""
+        if out.mark is not None and reader.can_resume:
+            reader.resume(out.mark.position)
+            if not out.continues(reader.read) and not self._stopped.is_set():
+                raise SourceError(reader.name, _OTHER_BYTES)
+            yield from self._rest(reader)
+            return
         reader.begin()
         path = self._source.files[self._part] if self._source.files else None
         if path is not None and reader.seekable and not reader.transcoded:
@@ -139,6 +163,9 @@ class Spool(threading.Thread):
             if reader.seekable or self._source.parts[self._part][1] is not None:
                 raise ChangedError.of(reader.name, _OTHER_BYTES)
             raise SourceError(reader.name, _NOT_REPEATED)
+        yield from self._rest(reader)
+
+    def _rest(self, reader: PartReader) -> Iterator[bytes]:
         while not self._stopped.is_set() and (data := reader.read(_CHUNK)):
             yield data
 

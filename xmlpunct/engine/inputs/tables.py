@@ -100,7 +100,7 @@ class Table:
         for part in rows.iter_slices(SLICE_ROWS):
             tuples, wrong = _read(part, schema)
             rejects = [
-                Reject(self.name, None, None, reason, as_text(part.row(row, named=True)))
+                Reject(self.name, None, None, reason, as_text(tuples.row(row, named=True)))
                 for row, reason in sorted(wrong.items())
             ]
             if wrong:
@@ -191,7 +191,7 @@ def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[in
     read = _converted(values, type_)
     wrong: dict[int, str] = {}
     for row in (read.is_null() & values.is_not_null()).arg_true():
-        wrong[row] = f"attribute {name}: {shown(str(values[row]))} is not of type {type_}"
+        wrong[row] = f"attribute {name}: {_told(values, row)} is not of type {type_}"
     if not attribute.nullable:
         wrong |= dict.fromkeys(values.is_null().arg_true(), f"attribute {name}: missing, and it is NOT NULL")
     if attribute.domain is not WILDCARD:
@@ -199,6 +199,14 @@ def _column(values: pl.Series, attribute: Attribute) -> tuple[pl.Series, dict[in
             text = shown(type_.format(read[row]))
             wrong[row] = f"attribute {name}: {text} is outside its domain {attribute.domain}"
     return read, wrong
+
+
+def _told(values: pl.Series, row: int) -> str:
+    """A value that is none of its type. Python has no date for such a moment."""
+    if not values.dtype.is_temporal():
+        return shown(str(values[row]))
+    unit = values.dtype.time_unit if isinstance(values.dtype, pl.Datetime) else "days"
+    return f"{values.to_physical()[row]} {unit} since 1970"
 
 
 def _arrays(values: pl.Series, attribute: Attribute, type_: ArrayType) -> tuple[pl.Series, dict[int, str]]:

@@ -147,7 +147,7 @@ class Ledger:
         began = time.monotonic()
         sink = self._sink
         commit = Commit(self._number, sink.length, sink.rejects_length, stats=sink.stats.saved())
-        commit.closed = sink.ended
+        commit.closed, commit.groups = sink.ended, sink.groups
         if over:
             commit.ended = failure is None
             commit.failure = None if failure is None else list(failure.__reduce__()[1])
@@ -157,7 +157,7 @@ class Ledger:
         if not commit.ended:
             self._running.look()
             commit.held, self._held = sink.stats.holding.snapshot(), sink.stats.holding.looked
-        sink.sync()
+        commit.position = sink.commit()
         self._checkpoint.commit(commit)
         self._running.release()
         self._released = self._running.spooled

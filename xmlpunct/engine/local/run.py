@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, run_name
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.said import Sayings
@@ -77,7 +77,7 @@ def run(
 
         provisional = Provisional(query, options)
     with ExitStack() as opened:
-        checkpoint, found, commit = None, None, Commit()
+        checkpoint, found, commit, name = None, None, Commit(), run_name()
         sources: Mapping[str, Source | Input | Table]
         spools: list[Spool] = []
         if options.checkpoint is None:
@@ -90,10 +90,11 @@ def run(
             stats.resume(commit.stats)
             if commit.over:
                 checkpoint.clean()
-                if commit.failure is not None:
-                    raise SourceError(*commit.failure)
+                if found.failure is not None:
+                    raise found.failure
                 return
             checkpoint.settle(found, 1)
+            name = checkpoint.run
             sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
         running = LocalRun(query, sources, options.slice_bytes, stats, options.punct_namespace, sayings)
         opened.enter_context(closing(running))
@@ -101,7 +102,7 @@ def run(
             spool.bell = running.bell
             spool.start()
             opened.callback(spool.stop)
-        sink = opened.enter_context(open_sink(options, output, stats, commit))
+        sink = opened.enter_context(open_sink(options, output, stats, commit, name))
         ledger = Ledger(running, sink, checkpoint, found, options.max_rejects)
         try:
             ledger.check()

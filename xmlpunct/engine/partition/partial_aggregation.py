@@ -58,7 +58,7 @@ def _aggregated(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) 
     extremes = all(
         a.function in ("MIN", "MAX") for a in node.aggregates
     )  # of others few streams close a value
-    kept = list(dict.fromkeys((*joint, *(asked(node.aggregates, node.keys) if extremes else ()))))
+    kept = list(dict.fromkeys((*joint, *((extremes and asked(node.aggregates, node.keys)) or ()))))
     parts = []
     for side in sides:
         its = dict(zip(whole.names, side.schema.names, strict=True))

@@ -58,6 +58,8 @@ def check_dataset(options: RunOptions, schema: Schema) -> None:
 class DatasetTarget:
     """The dataset in directory ``path``; slices that no commit knows of are removed."""
 
+    position: Any = None
+
     def __init__(self, path: str, committed: Commit, punct_namespace: str) -> None:
         self.path = Path(path).absolute()
         self.session: SparkSession | None = None

@@ -20,18 +20,18 @@ from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_output
+from xmlpunct.engine.sink import make_output, open_outlet
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import FragmentProcessor
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import STREAMING, SparkFailure, gist, spark_session
-from xmlpunct.engine.spark.sink import FileTarget, Sink
+from xmlpunct.engine.spark.sink import OutletTarget, Sink
 from xmlpunct.engine.spark.source import NAME, QuerySource
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, XmlPunctError
+from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.firehose.steady import ChangedError
 
@@ -68,14 +68,14 @@ class Runner:
             metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
             if commit.over:
                 checkpoint.clean()
-                if commit.failure is not None:
-                    raise SourceError(*commit.failure)
+                if found.failure is not None:
+                    raise found.failure
                 return
             opened.callback(checkpoint.clean_if_over)
             rejects = None
             if self.options.rejects:
                 rejects = opened.enter_context(closing(Appender(self.options.rejects, commit.rejects_length)))
-            target = self._target(commit, opened)
+            target = self._target(commit, checkpoint.run, opened)
 
             def work(shared: SparkSession) -> None:
                 own = shared.newSession()  # so that our settings are nobody else's
@@ -104,11 +104,11 @@ class Runner:
                     work(made)
             warn_of_growth(found.inputs)
 
-    def _target(self, commit: Commit, opened: ExitStack) -> FileTarget | DatasetTarget:
+    def _target(self, commit: Commit, run: str, opened: ExitStack) -> OutletTarget | DatasetTarget:
         options = self.options
         if options.dataset:
             return DatasetTarget(str(options.output), commit, options.punct_namespace)
-        return FileTarget(opened.enter_context(closing(Appender(options.output, commit.length))))
+        return OutletTarget(open_outlet(options, self._output, commit, run, opened))
 
 
 def _stream(

@@ -33,13 +33,16 @@ from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
+from xmlpunct.firehose.connectors import Outlet, Results
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.operators import run
 from xmlpunct.slice import Slice, concat
 
 
 class Target(Protocol):
-    """Where results go."""
+    """Where results go. ``position`` is what `Outlet.commit` gave last."""
+
+    position: Any
 
     def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
         """Write a micro-batch, the last one if it ``closes`` the output; how long the target then is.
@@ -51,22 +54,26 @@ class Target(Protocol):
         """Let who reads the output know that nothing follows."""
 
 
-class FileTarget:
-    """One file, or stream, in the writer's format."""
+class OutletTarget:
+    """What an `Outlet` writes to: one file, or stream, in the writer's format, or what a connector knows."""
 
-    def __init__(self, file: Appender) -> None:
-        self._file = file
+    position: Any = None
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
 
     def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
         data = output.writer.start() if committed.batch < 0 else b""
-        data += output.body(given)
+        ready = output.prepare(given) if given else given
+        data += output.writer.body(ready) if ready else b""
         data += output.writer.end() if closes else b""
-        length = self._file.append(data, committed.length)
-        self._file.sync()
-        return length
+        slices = (ready,) if ready else ()
+        self._outlet.write(Results(batch, slices, data, committed.length, closes))
+        self.position = self._outlet.commit()
+        return committed.length + len(data)
 
     def finish(self) -> None:
-        self._file.finish()
+        self._outlet.finish()
 
 
 class Sink:
@@ -218,6 +225,7 @@ class Sink:
         stats.rejected += len(rejects)
         ended = closed and (self._metrics.ended or not self._judges)
         new = Commit(batch, length, rejects_length, ended, failure, self._metrics.as_dict(), closed=closed)
+        new.position = self._target.position
         new.output, new.held = output.snapshot(), stats.holding.snapshot()
         new.operators = dict(self._gather.state.snapshot()) if self._gather is not None else {}
         self._keep(new)

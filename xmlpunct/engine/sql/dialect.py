@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -19,6 +19,7 @@ from xmlpunct.engine.sql.stream_syntax import StreamParser
 from xmlpunct.engine.sql.window_functions import without_emit
 from xmlpunct.engine.sql.window_syntax import WindowParser
 from xmlpunct.errors import SchemaError, SqlError
+from xmlpunct.expressions.expression import FUNCTIONS
 from xmlpunct.names import is_xml_name
 from xmlpunct.paths import read_path
 from xmlpunct.punctuations import pattern as pt
@@ -36,6 +37,13 @@ class PunctSQL(Dialect):
     NULL_ORDERING = "nulls_are_last"
 
     class Parser(WindowParser, StreamParser):
+        # Functions that are read by their names alone have their arguments in the order in which they stand.
+        FUNCTIONS: ClassVar = {
+            name: builder
+            for name, builder in WindowParser.FUNCTIONS.items()
+            if name not in {called for f in FUNCTIONS.values() for called in f.called} | {"DATE_ADD"}
+        }
+
         def _parse_primary(self) -> exp.Expr | None:
             """As sqlglot does; NULL, TRUE and FALSE also remember their place."""
             token = self._curr
@@ -152,13 +160,22 @@ def about(sql: str) -> Iterator[None]:
 
 
 def parse_columns(text: str) -> Schema:
-    """Read a column list without its parentheses (see `Schema.parse`)."""
-    return _of_columns(text, schema_of)
+    """Read a column list without its parentheses (see `Schema.parse`). A key is refused: nothing would judge it."""
+    schema, keys = columns_and_keys(text)
+    if keys:
+        told = "a key is judged by a query alone (CREATE STREAM), and by check --schema; here write NOT NULL"
+        raise SqlError(f"{', '.join(keys[0])}: {told}", text, 0, len(text))
+    return schema
 
 
-def keys_in(text: str) -> tuple[tuple[str, ...], ...]:
-    """The keys that a column list declares."""
-    return _of_columns(text, lambda create: keys_of(create, schema_of(create)))
+def columns_and_keys(text: str) -> tuple[Schema, tuple[tuple[str, ...], ...]]:
+    """The schema and the keys that a column list declares, without its parentheses."""
+
+    def read(create: exp.Expr) -> tuple[Schema, tuple[tuple[str, ...], ...]]:
+        schema = schema_of(create)
+        return schema, keys_of(create, schema)
+
+    return _of_columns(text, read)
 
 
 def _of_columns(text: str, read: Callable[[exp.Expr], T]) -> T:

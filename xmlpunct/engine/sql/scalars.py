@@ -16,10 +16,11 @@ from xmlpunct.engine.sql.window_syntax import StreamOf
 from xmlpunct.engine.sql.xml_syntax import XmlAgg, XmlAttributes, XmlForest
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import FUNCTIONS, Column, Expression, Function
+from xmlpunct.expressions.functions import intervals
 from xmlpunct.expressions.functions.arithmetic import NEGATIVE
 from xmlpunct.expressions.functions.conditions import CASE, EQUAL, IS_NULL, NOT, NOT_DISTINCT
-from xmlpunct.expressions.functions.text import LIKE
-from xmlpunct.expressions.functions.times import PARTS
+from xmlpunct.expressions.functions.text import LIKE, LTRIM, RTRIM, TRIM
+from xmlpunct.expressions.functions.times import part_of
 from xmlpunct.types import BOOLEAN, STRING
 from xmlpunct.unrolled import unrolled
 
@@ -199,10 +200,50 @@ class Scalars:
 
     def _extract(self, node: exp.Expr) -> Reading:
         unit, operand = take(node, "this", "expression")
-        if unit.name.upper() not in PARTS:
-            *parts, last = PARTS
-            refuse(f"EXTRACT gives {', '.join(parts)} or {last}, not {unit.name}", node)
-        return (yield from self._call(node, PARTS[unit.name.upper()], operand))
+        value = yield operand
+        with at(node):
+            return part_of(unit.name, value)
+
+    def _named(self, node: exp.Expr) -> Reading:
+        """A function that is read by its name alone."""
+        name, operands = take(node, "this", "expressions")
+        if str(name).upper() == "DATE_ADD" and len(operands) == 2 and isinstance(operands[1], exp.Interval):
+            return (yield from self._shifted(node, "+", *operands))
+        record = CALLED.get(str(name).upper())
+        if record is None:
+            refuse(_unknown(node), node)
+        return (yield from self._call(node, record, operands))
+
+    def _sum(self, node: exp.Expr) -> Reading:
+        """``+`` or ``-``, perhaps of an interval."""
+        operator = "+" if isinstance(node, exp.Add) else "-"
+        a, b = take(node, "this", "expression")
+        if operator == "+" and isinstance(a, exp.Interval):
+            a, b = b, a
+        if isinstance(b, exp.Interval):
+            return (yield from self._shifted(node, operator, a, b))
+        return (yield from self._call(node, FUNCTIONS[operator], a, b))
+
+    def _shifted(self, node: exp.Expr, operator: str, moment: exp.Expr, interval: exp.Expr) -> Reading:
+        """A moment plus or minus an interval."""
+        amount, unit = take(interval, "this", "unit")
+        value = yield moment
+        if amount is None or unit is None:
+            refuse("an INTERVAL is a number and a unit: INTERVAL '10' MINUTE; join several by +", interval)
+        negative = isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal)
+        constant = amount.this if negative else amount
+        with at(interval):
+            if isinstance(constant, exp.Literal):
+                count, units = intervals.interval(f"{'-' * negative}{constant.name}", unit.name)
+            else:
+                count, units = (yield amount), intervals.unit_of(unit.name)
+        with at(node):
+            return intervals.shifted(operator, value, count, units)
+
+    def _trim(self, node: exp.Expr) -> Reading:
+        text, characters, position = take(node, "this", "expression", "position")
+        record = {"LEADING": LTRIM, "TRAILING": RTRIM}.get(str(position).upper(), TRIM)
+        return (yield from self._call(node, record, text, characters))
 
 
 def _unknown(node: exp.Expr) -> str:
@@ -223,6 +264,9 @@ def _unknown(node: exp.Expr) -> str:
 
 _FUNCTIONS = {getattr(exp, f.syntax.node): f for f in FUNCTIONS.values() if f.syntax}
 """The functions that sqlglot has a node for."""
+
+CALLED = {name: f for f in FUNCTIONS.values() for name in f.called}
+"""The functions that are read by their names alone."""
 
 Reader = Callable[[Scalars, Any], Reading]
 
@@ -248,6 +292,10 @@ _READERS: dict[type[exp.Expr], Reader] = {
     exp.Like: Scalars._like,
     exp.Escape: Scalars._like,
     exp.Extract: Scalars._extract,
+    exp.Anonymous: Scalars._named,
+    exp.Add: Scalars._sum,
+    exp.Sub: Scalars._sum,
+    exp.Trim: Scalars._trim,
     exp.XMLElement: lambda self, node: element(node, self.relation),
     XmlForest: lambda self, node: forest(node, self.relation),
 }

@@ -8,13 +8,25 @@ with DOUBLE and DECIMAL stay mixed, because they are exact. A NULL literal takes
 from __future__ import annotations
 
 from xmlpunct.expressions.expression import FUNCTIONS, Expression
-from xmlpunct.expressions.functions import arithmetic, conditions, text, times, xml
+from xmlpunct.expressions.functions import (
+    arithmetic,
+    conditions,
+    intervals,
+    json_text,
+    lists,
+    powers,
+    regex,
+    rounding,
+    text,
+    times,
+    xml,
+)
 from xmlpunct.expressions.functions.casts import NULL, cast, common_type, literal, number, of_type
 from xmlpunct.expressions.functions.times import UNITS
 
 __all__ = [
-    "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "literal", "number",
-    "of_type", "text", "times", "xml",
+    "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "intervals", "json_text", "lists",
+    "literal", "number", "of_type", "powers", "regex", "rounding", "text", "times", "xml",
 ]  # fmt: skip
 
 

@@ -23,10 +23,17 @@ from xmlpunct.expressions.expression import (
     infix,
 )
 from xmlpunct.expressions.functions.casts import as_decimal, cast, is_null, literal
+from xmlpunct.expressions.functions.intervals import of_moments
 from xmlpunct.expressions.int128 import int128, minus, rescale, to_decimal, unscaled
-from xmlpunct.types import DOUBLE, INT, DecimalType, decimal
+from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, DecimalType, decimal
 
 # typing
+
+
+def of_number(name: str, argument: Expression) -> Expression:
+    """A numeric argument, or a null that becomes one. Raises ValueError."""
+    (number,) = _numbers(name, [argument])
+    return number
 
 
 def _numbers(name: str, args: Sequence[Expression]) -> list[Expression]:
@@ -44,6 +51,8 @@ def _typed(of_decimals: Callable[[DecimalType, DecimalType], DecimalType] | None
     """Typing of functions of two numbers. ``of_decimals`` gives the type over DECIMAL, if there is one."""
 
     def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+        if any(a.type in (DATE, TIMESTAMP) for a in args):
+            return of_moments(record.name, *args)
         a, b = _numbers(record.name, args)
         if not isinstance(a.type, DecimalType) and not isinstance(b.type, DecimalType):
             return record.call(a.type, a, b)
@@ -68,7 +77,7 @@ def _type_of_product(p: DecimalType, q: DecimalType) -> DecimalType:
 
 
 def _typed_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
-    (a,) = _numbers(record.name, args)
+    a = of_number(record.name, args[0])
     return record.call(a.type, a)
 
 
@@ -77,7 +86,8 @@ def _typed_sign(record: Function, args: tuple[Expression, ...]) -> Expression:
 _LOW, _HIGH = -(2**63), 2**63 - 1
 
 
-def _to_int(wide: pl.Expr) -> Outcome:
+def to_int(wide: pl.Expr) -> Outcome:
+    """128-bit results as INT, and where they do not fit."""
     beyond = ~wide.is_between(int128(_LOW), int128(_HIGH))
     return Outcome(wide.cast(pl.Int64, strict=False), [(beyond, "INT overflow")])
 
@@ -91,7 +101,7 @@ def _operation(
             return Outcome(canonical(operation(a, b)))
         if isinstance(call.type, DecimalType):
             return of_decimals(call.type, [as_decimal(argument.type) for argument in call.args], a, b)
-        return _to_int(operation(a.cast(pl.Int128), b.cast(pl.Int128)))
+        return to_int(operation(a.cast(pl.Int128), b.cast(pl.Int128)))
 
     return evaluate
 
@@ -130,7 +140,7 @@ def _quotient(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
         return Outcome(canonical(a / b), _by_zero(call, b))
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
     whole = x.abs() // y.abs()
-    value, overflow = _to_int(pl.when((x < 0) == (y < 0)).then(whole).otherwise(minus(whole)))
+    value, overflow = to_int(pl.when((x < 0) == (y < 0)).then(whole).otherwise(minus(whole)))
     only = call.args[1]
     risky = not isinstance(only, Literal) or only.value == -1
     return Outcome(value, [*_by_zero(call, b), *(overflow if risky else ())])
@@ -167,7 +177,7 @@ def _signed(
 ) -> Callable[[Call, pl.Expr], Outcome]:
     def evaluate(call: Call, a: pl.Expr) -> Outcome:
         if call.type is INT:
-            return _to_int(wide(a.cast(pl.Int128)))
+            return to_int(wide(a.cast(pl.Int128)))
         if isinstance(call.type, DecimalType):
             return Outcome(to_decimal(wide(unscaled(a)), call.type))
         return Outcome(double(a))

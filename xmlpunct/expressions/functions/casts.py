@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial, reduce
 from typing import Any
@@ -102,6 +103,8 @@ def fold(argument: Literal, type_: Type) -> Literal | None:
         return literal(type_, type_.parse_sql(value))
     if type_ is DOUBLE and argument.type.numeric:
         return literal(type_, DOUBLE.accept(float(value)))
+    if type_ is TIMESTAMP and argument.type is DATE:
+        return literal(type_, datetime(value.year, value.month, value.day, tzinfo=UTC))
     if isinstance(type_, DecimalType) and argument.type.numeric and argument.type is not DOUBLE:
         try:
             return literal(type_, type_.accept(value))
@@ -130,7 +133,7 @@ Conversion = Callable[[Any, Any, pl.Expr], tuple[pl.Expr, bool]]
 """Takes the types and a column. Gives the column, null where the conversion fails, and whether it never fails."""
 
 
-def _each(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl.Expr:
+def each(value: pl.Expr, convert: Callable[[Any], Value], target: Type) -> pl.Expr:
     """A conversion by Python, once for each distinct value."""
 
     def attempt(given: Value) -> Value:
@@ -190,7 +193,7 @@ def _decimal_to_int(source: DecimalType, target: Type, value: pl.Expr) -> tuple[
 def _decimal_to_double(source: DecimalType, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
     if source.precision <= 15:  # both exact in binary, so that the quotient is rounded once
         return unscaled(value).cast(pl.Float64) / 10.0**source.scale, True
-    return _each(value, float, DOUBLE), True
+    return each(value, float, DOUBLE), True
 
 
 DECIMAL = decimal(38, 0)
@@ -206,7 +209,7 @@ _RISING: dict[tuple[Type, Type], Conversion] = {
     (INT, DOUBLE): _plain,
     (INT, DECIMAL): _to_decimal,
     (DOUBLE, INT): _double_to_int,
-    (DOUBLE, DECIMAL): lambda source, target, value: (_each(value, partial(_round, target), target), False),
+    (DOUBLE, DECIMAL): lambda source, target, value: (each(value, partial(_round, target), target), False),
     (DECIMAL, INT): _decimal_to_int,
     (DECIMAL, DOUBLE): _decimal_to_double,
     (DECIMAL, DECIMAL): _to_decimal,
@@ -230,7 +233,7 @@ CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
         for t in (INT, DECIMAL, BOOLEAN, DATE, TIMESTAMP)
     },
     (DOUBLE, STRING): lambda source, target, value: (
-        _each(value, source.format, target),
+        each(value, source.format, target),
         True,
     ),  # also near zero
     (INT, BOOLEAN): lambda source, target, value: (value != 0, True),

@@ -10,6 +10,7 @@ import polars as pl
 from xmlpunct.expressions.expression import (
     MANY,
     Call,
+    Doc,
     Expression,
     Function,
     Literal,
@@ -21,6 +22,7 @@ from xmlpunct.expressions.expression import (
     infix,
 )
 from xmlpunct.expressions.functions.casts import of_type
+from xmlpunct.expressions.functions.lists import items
 from xmlpunct.types import BOOLEAN, INT, STRING, Type
 
 
@@ -95,10 +97,49 @@ def _written_like(call: Call) -> Pieces:
     return [*call.operand(0), " LIKE ", *call.operand(1)]
 
 
+def _typed_texts(type_: Type) -> Typing:
+    """Typing of functions of strings alone."""
+    return lambda record, args: record.call(type_, *(of_type(record.name, a, STRING) for a in args))
+
+
+def _trim(name: str, cut: Callable[[pl.Expr, pl.Expr], pl.Expr], where: str, *called: str) -> Function:
+    def evaluate(call: Call, text: pl.Expr, chars: pl.Expr | None = None) -> Outcome:
+        if chars is None:
+            return Outcome(cut(text, pl.lit(" ")))
+        return Outcome(pl.when(chars.is_not_null()).then(cut(text, chars)))  # to polars null is white space
+
+    return Function(
+        name, _typed_texts(STRING), evaluate, called=called, arity=(1, 2),
+        doc=Doc(f"{name}(s [, characters])", f"s without spaces, or without any of the characters, at {where}.",
+                f"{name}('xxabxx', 'x')"),
+    )  # fmt: skip
+
+
+def _typed_part(record: Function, args: tuple[Expression, ...]) -> Expression:
+    text, separator = (of_type(record.name, a, STRING) for a in args[:2])
+    return record.call(STRING, text, separator, of_type(record.name, args[2], INT))
+
+
+def _part(call: Call, text: pl.Expr, separator: pl.Expr, place: pl.Expr) -> Outcome:
+    at = pl.when(place > 0).then(place - 1).otherwise(place)
+    size = items(text, separator).list.len().cast(pl.Int64)
+    found = items(text, separator).list.get(at.clip(-(2**31), 2**31), null_on_oob=True)
+    is_there = (place != 0) & at.is_between(-size, size - 1)
+    known = text.is_not_null() & separator.is_not_null() & place.is_not_null()
+    return Outcome(pl.when(known).then(pl.when(is_there).then(found).otherwise(pl.lit(""))))
+
+
 # fmt: off
 UPPER = _of_one("UPPER", STRING, lambda v: v.str.to_uppercase())
 LOWER = _of_one("LOWER", STRING, lambda v: v.str.to_lowercase())
-TRIM = _of_one("TRIM", STRING, lambda v: v.str.strip_chars(" "))
+TRIM = _trim("TRIM", lambda s, c: s.str.strip_chars(c), "both ends")
+LTRIM = _trim("LTRIM", lambda s, c: s.str.strip_chars_start(c), "its beginning", "LTRIM")
+RTRIM = _trim("RTRIM", lambda s, c: s.str.strip_chars_end(c), "its end", "RTRIM")
+SPLIT_PART = Function(
+    "SPLIT_PART", _typed_part, _part, called=("SPLIT_PART",), arity=(3, 3),
+    doc=Doc("SPLIT_PART(s, separator, n)",
+            "The n-th part of s, from its end if n is negative; empty where there is none.",
+            "SPLIT_PART('a,b,c', ',', 2)"))
 LENGTH = _of_one("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64))
 SUBSTRING = Function(
     "SUBSTRING", _typed(STRING), _substring, Syntax("Substring", "this start length"), arity=(2, 3))

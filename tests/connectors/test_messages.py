@@ -1,0 +1,129 @@
+"""A connector of somebody else: the worked example of docs/connectors.md, installed, run and killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import SAMPLES, Cli
+from tests.reliability.support import LONG
+from xmlpunct.connectors import Connector
+from xmlpunct.firehose import generate, parse
+from xmlpunct.firehose.connectors import connector_of
+from xmlpunct.schema import Schema
+
+PAGE = (SAMPLES.parent / "docs" / "connectors.md").read_text()
+HOURS = 40
+QUERY = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
+  WITH (source = 'unset', element = 'tempdata');
+SELECT hour, COUNT(*) AS n, MAX(currtmp) AS top FROM sensor1 GROUP BY hour"""
+
+
+def block(language: str) -> str:
+    found, *_ = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of the example's package, as pip would have installed it."""
+    folder = tmp_path / "site"
+    information = folder / "messages-1.0.dist-info"
+    information.mkdir(parents=True)
+    (folder / "messages.py").write_text(block("python"))
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: messages\nVersion: 1.0\n")
+    points = tomllib.loads(block("toml"))["project"]["entry-points"]
+    said = [f"[{group}]\n{name} = {place}\n" for group, own in points.items() for name, place in own.items()]
+    (information / "entry_points.txt").write_text("".join(said))
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    yield folder
+    sys.modules.pop("messages", None)
+
+
+def fill(file: Path, lines: list[bytes]) -> None:
+    """Put elements into topic ``in``, and its end."""
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, topic, text BLOB, run, number)")
+        rows = [("in", line) for line in [*lines, b""]]
+        database.executemany("INSERT INTO message (topic, text) VALUES (?, ?)", rows)
+
+
+def told(file: Path) -> list[bytes]:
+    """The messages of topic ``out``."""
+    with closing(sqlite3.connect(file)) as database:
+        order = "SELECT text FROM message WHERE topic = 'out' ORDER BY id"
+        return [text for (text,) in database.execute(order)]
+
+
+def elements(seed: int = 0) -> list[bytes]:
+    """The tuples and punctuations of a stream, each a message by itself."""
+    lines = generate.warehouse(sensors=1, hours=HOURS, readings=30, punctuations=4, seed=seed)
+    declared = b'<punct:tempdata xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct"'
+    found = [line.strip().encode() for _, line in lines]
+    return [e.replace(b"<punct:tempdata", declared, 1) for e in found if e[:2] != b"</" and b"data>" in e]
+
+
+def test_an_entry_point_is_found_by_its_scheme(installed: Path, tmp_path: Path, cli: Cli) -> None:
+    found = connector_of("messages:///x?topic=a")
+    assert isinstance(found, Connector)
+    assert type(found).__name__ == "Messages"
+    file = tmp_path / "feed.db"
+    given = elements()
+    fill(file, given)
+    url = f"messages://{file}?topic="
+    ended = cli("run", "--engine", "local", "-q", QUERY, "-s", f"sensor1={url}in", "-o", f"{url}out")
+    assert ended.code == 0, ended.err
+    document = b"<stream>" + b"".join(told(file)) + b"</stream>"
+    results = [*parse(document, Schema.parse("hour INT, n INT, top INT"), element="result")]
+    assert len([r for r in results if isinstance(r, tuple)]) == HOURS
+
+
+def test_what_no_connector_knows_is_refused(cli: Cli) -> None:
+    ended = cli(
+        "run", "--engine", "local", "-q", QUERY, "-s", "sensor1=samples/sensor1.xml", "-o", "klingon://x"
+    )
+    assert ended.code == 2
+    assert "nothing is written to klingon://" in ended.err
+    ended = cli("run", "-q", QUERY, "-s", "sensor1=tcp://h:1", "-o", "tcp://h:1")
+    assert ended.code == 2
+    assert "is what is read" in ended.err
+
+
+def test_killed_at_random(installed: Path, tmp_path: Path) -> None:
+    """Each result is written once, whatever kills the run, and the source is read on from its position."""
+    chance, kills, seed = random.Random(1), 0, 0
+    while kills < (30 if LONG else 2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        file, expected = folder / "feed.db", folder / "expected.db"
+        for each in (file, expected):
+            fill(each, elements(seed))
+        assert run(expected, folder / "none").wait(60) == 0
+        for _ in range(6):
+            process = run(file, folder / "checkpoint")
+            time.sleep(chance.uniform(0.4, 1.2))
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+        assert run(file, folder / "checkpoint").wait(60) == 0
+        assert sorted(told(file)) == sorted(told(expected))
+        seed += 1
+
+
+def run(file: Path, checkpoint: Path) -> subprocess.Popen[bytes]:
+    url = f"messages://{file}?topic="
+    command = ["run", "--engine", "local", "--slice", "2KiB", "-q", QUERY, "--checkpoint", str(checkpoint)]
+    places = ["-s", f"sensor1={url}in", "-o", f"{url}out"]
+    return subprocess.Popen([sys.executable, "-m", "xmlpunct", *command, *places])

@@ -1,0 +1,49 @@
+"""Arrays that expressions make: lists of values of one type."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from xmlpunct.arrays import ArrayType, array_of
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Outcome
+from xmlpunct.expressions.functions.casts import of_type
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import STRING, Type
+
+ITEM = "value"
+"""The column of such an array."""
+
+
+def list_of(type_: Type) -> ArrayType:
+    """The type of arrays of single values; each item is an element of its own in XML.
+
+    >>> list_of(STRING)
+    ARRAY(value STRING PATH '.')
+    """
+    return array_of(Schema.of([Attribute(ITEM, type_, path=".")]))
+
+
+def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+    return record.call(list_of(STRING), *(of_type(record.name, a, STRING) for a in args))
+
+
+def items(text: pl.Expr, separator: pl.Expr) -> pl.Expr:
+    """A list of the parts of a text: of the empty text one, and between empty separators its characters."""
+    return (
+        pl.when((text == "") | separator.is_null())
+        .then(pl.concat_list(text))
+        .otherwise(text.str.split(separator))
+    )
+
+
+def _split(call: Call, text: pl.Expr, separator: pl.Expr) -> Outcome:
+    rows = items(text, separator).list.eval(pl.struct(pl.element().alias(ITEM)))
+    return Outcome(pl.when(text.is_not_null()).then(rows))
+
+
+SPLIT = Function(
+    "SPLIT", _typed, _split, called=("SPLIT", "STRING_SPLIT", "STR_SPLIT", "STRING_TO_ARRAY"),
+    nullable=lambda args: args[0].nullable,
+    doc=Doc("SPLIT(s, separator)", "The parts of s, an array of rows with the one column `value`, for UNNEST.",
+            "SPLIT('a,b', ',')"),
+)  # fmt: skip

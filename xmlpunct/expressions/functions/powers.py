@@ -1,0 +1,62 @@
+"""Roots, powers and logarithms: functions of DOUBLEs that give NaN and INF where they have no number, as DuckDB's do.
+
+None is taken as monotone: NaN is greatest, and the last bit of a logarithm is not proved to rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from xmlpunct.arrow import floats
+from xmlpunct.doubles import canonical
+from xmlpunct.expressions.expression import Doc, Expression, Function, Outcome
+from xmlpunct.expressions.functions.arithmetic import of_number
+from xmlpunct.expressions.functions.casts import cast
+from xmlpunct.types import DOUBLE
+
+
+def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+    return record.call(DOUBLE, *(cast(of_number(record.name, a), DOUBLE) for a in args))
+
+
+def _of_array(
+    compute: Callable[..., np.ndarray[tuple[int], np.dtype[np.float64]]],
+) -> Callable[[pl.Expr], pl.Expr]:
+    """A polars expression of a function of numpy."""
+
+    def run(column: pl.Series) -> pl.Series:
+        with np.errstate(all="ignore"):
+            values = compute(column.to_numpy())
+        return floats(column.name, values, column.is_null().to_numpy() if column.null_count() else None)
+
+    return lambda value: value.map_batches(run, pl.Float64(), is_elementwise=True)
+
+
+_log10, _log2 = _of_array(np.log10), _of_array(np.log2)  # polars' log10(1000) is 2.9999999999999996
+
+
+def _of_one(name: str, compute: Callable[[pl.Expr], pl.Expr], doc: Doc) -> Function:
+    return Function(
+        name, _typed, lambda call, x: Outcome(canonical(compute(x))), called=(name,), arity=(1, 1), doc=doc
+    )
+
+
+def _typed_log(record: Function, args: tuple[Expression, ...]) -> Expression:
+    return _typed(record, args) if len(args) > 1 else LOG10(*args)
+
+
+# fmt: off
+SQRT = _of_one("SQRT", pl.Expr.sqrt, Doc("SQRT(x)", "The square root; NaN of a negative number.", "SQRT(2)"))
+EXP = _of_one("EXP", pl.Expr.exp, Doc("EXP(x)", "e to the power of x.", "EXP(1)"))
+LN = _of_one("LN", pl.Expr.log, Doc("LN(x)", "The natural logarithm; -INF of 0, NaN of a negative number.", "LN(2)"))
+LOG10 = _of_one("LOG10", _log10, Doc("LOG10(x)", "The logarithm to base 10.", "LOG10(1000)"))
+LOG2 = _of_one("LOG2", _log2, Doc("LOG2(x)", "The logarithm to base 2.", "LOG2(8)"))
+LOG = Function(
+    "LOG", _typed_log, lambda call, base, x: Outcome(canonical(_log2(x) / _log2(base))), called=("LOG",), arity=(1, 2),
+    doc=Doc("LOG([base,] x)", "The logarithm, to base 10 unless another is given.", "LOG(2, 8)"))
+POWER = Function(
+    "POWER", _typed, lambda call, x, y: Outcome(canonical(x.pow(y))), called=("POWER", "POW"),
+    doc=Doc("POWER(x, y)", "x to the power of y, as a DOUBLE.", "POWER(2, 10)"))

@@ -1,0 +1,140 @@
+"""Regular expressions: literal patterns in the syntax of Rust's regex and of RE2, which never go back."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome
+from xmlpunct.expressions.functions.casts import is_null, of_type
+from xmlpunct.types import BOOLEAN, INT, STRING
+
+_FLAGS = {"c": "", "i": "i", "s": "s", "m": "m", "n": "m", "p": "m"}
+"""DuckDB's flags, and those of a pattern."""
+
+
+def _constants(name: str, args: tuple[Expression, ...], what: str) -> list[str]:
+    """The texts of literals."""
+    found = []
+    for a in args:
+        if not isinstance(of_type(name, a, STRING), Literal) or is_null(a):
+            raise ValueError(f"{name} wants a literal {what}")
+        found.append(a.value)  # type: ignore[attr-defined]
+    return found
+
+
+def _pattern(name: str, pattern: str, flags: str = "") -> str:
+    """A pattern with its flags in front. Raises ValueError where it is none."""
+    unknown = set(flags) - _FLAGS.keys() - {"l"}
+    if unknown:
+        raise ValueError(f"{name} has the flags c, i, l, m and s, not {min(unknown)}")
+    if "l" in flags:
+        pattern = pl.escape_regex(pattern)
+    said = "".join(sorted({_FLAGS.get(flag, "") for flag in flags}))
+    whole = f"(?{said}){pattern}" if said else pattern
+    try:
+        pl.Series([""]).str.contains(whole)
+    except pl.exceptions.ComputeError as error:
+        why = str(error).rpartition("\nerror: ")[2].splitlines()[0]
+        raise ValueError(f"{pattern!r} is no regular expression: {why}") from None
+    return whole
+
+
+def _literal(text: str) -> Literal:
+    return Literal(STRING, False, text)
+
+
+def _text(call: Call, place: int) -> str:
+    argument = call.args[place]
+    assert isinstance(argument, Literal)
+    return str(argument.value)
+
+
+def _typed_test(record: Function, args: tuple[Expression, ...]) -> Expression:
+    text = of_type(record.name, args[0], STRING)
+    if any(map(is_null, args[1:])):
+        return Literal(BOOLEAN, True, None)
+    return record.call(
+        BOOLEAN, text, _literal(_pattern(record.name, *_constants(record.name, args[1:], "pattern")))
+    )
+
+
+def _typed_replacement(record: Function, args: tuple[Expression, ...]) -> Expression:
+    text = of_type(record.name, args[0], STRING)
+    if any(map(is_null, args[1:])):
+        return Literal(STRING, True, None)
+    pattern, replacement, *flags = _constants(record.name, args[1:], "pattern, replacement and flags")
+    every = "g" in "".join(flags)
+    whole = _pattern(record.name, pattern, "".join(flags).replace("g", ""))
+    _rewrite(record.name, replacement, _groups(whole))
+    return record.call(
+        STRING, text, _literal(whole), _literal(replacement), *([_literal("g")] if every else [])
+    )
+
+
+def _groups(pattern: str) -> int:
+    """How many groups a pattern has."""
+    return len(pl.select(pl.lit("").str.extract_groups(pattern)).to_series().struct.fields)
+
+
+def _rewrite(name: str, replacement: str, groups: int) -> str:
+    r"""A replacement as polars reads it: ``\1`` is a group there too, but written ``${1}``."""
+
+    def one(found: re.Match[str]) -> str:
+        what = found[1]
+        if what == "\\":
+            return "\\"
+        if not what.isdecimal():
+            raise ValueError(f"behind \\ in the replacement of {name} stands a digit or another \\")
+        if int(what) > groups:
+            raise ValueError(f"the pattern has {groups} groups, and so no \\{what}")
+        return f"${{{what}}}"
+
+    return re.sub(r"\\(.?)", one, replacement.replace("$", "$$"), flags=re.DOTALL)
+
+
+def _replaced(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+    pattern = _text(call, 1)
+    value = _rewrite(call.function, _text(call, 2), _groups(pattern))
+    return Outcome(
+        text.str.replace_all(pattern, value) if len(call.args) > 3 else text.str.replace(pattern, value)
+    )
+
+
+def _typed_extraction(record: Function, args: tuple[Expression, ...]) -> Expression:
+    text = of_type(record.name, args[0], STRING)
+    group = of_type(record.name, args[2], INT) if len(args) > 2 else Literal(INT, False, 0)
+    if is_null(args[1]) or is_null(group):
+        return Literal(STRING, True, None)
+    whole = _pattern(record.name, *_constants(record.name, args[1:2], "pattern"))
+    if not isinstance(group, Literal):
+        raise ValueError(f"{record.name} wants a literal number of a group")
+    if not 0 <= group.value <= _groups(whole):
+        raise ValueError(f"the pattern has {_groups(whole)} groups, and so no {group.value}")
+    return record.call(STRING, text, _literal(whole), group)
+
+
+def _extracted(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+    (group,) = (a.value for a in call.args[2:] if isinstance(a, Literal))
+    found = text.str.extract(_text(call, 1), group).fill_null("")
+    return Outcome(pl.when(text.is_not_null()).then(found))
+
+
+# fmt: off
+REGEXP_LIKE = Function(
+    "REGEXP_LIKE", _typed_test, lambda call, text, *_: Outcome(text.str.contains(_text(call, 1))),
+    called=("REGEXP_LIKE", "REGEXP_MATCHES"), arity=(2, 3),
+    doc=Doc("REGEXP_LIKE(s, pattern [, flags])",
+            "Whether a part of s matches. Flags: i ignores case, s lets . match a line's end, m is for lines.",
+            "REGEXP_LIKE('Oslo', '^os', 'i')"))
+REGEXP_REPLACE = Function(
+    "REGEXP_REPLACE", _typed_replacement, _replaced, called=("REGEXP_REPLACE",), arity=(3, 4),
+    doc=Doc("REGEXP_REPLACE(s, pattern, replacement [, flags])",
+            "s with the first match replaced, with the flag g every one. \\1 in the replacement is a group.",
+            "REGEXP_REPLACE('17:30', '(\\d+):(\\d+)', '\\2 past \\1')"))
+REGEXP_EXTRACT = Function(
+    "REGEXP_EXTRACT", _typed_extraction, _extracted, called=("REGEXP_EXTRACT",), arity=(2, 3),
+    doc=Doc("REGEXP_EXTRACT(s, pattern [, group])",
+            "The first match in s, or a group of it; empty where nothing matches.",
+            "REGEXP_EXTRACT('lane 42', '[0-9]+')"))
