@@ -43,6 +43,7 @@ OWN = {
     "tls": "tcp:Sockets",
     "unix": "tcp:UnixSockets",
     "http": "web:WebServers",
+    "kafka": "kafka:Kafka",
     "https": "web:WebServers",
 }
 """The connectors of this package, by scheme; a path has none. What nobody else knows is for fsspec: see `remote`."""
@@ -149,8 +150,8 @@ class Outlet(ABC):
 class Connector:
     """What a scheme stands for: override `inlet` to be read, `outlet` to be written.
 
-    A ``spec`` is the whole URL. One with ``${NAME}`` is expanded before it comes here, and what it is called by people,
-    ``name``, is not. All methods raise `UsageError` for a URL that makes no sense.
+    A ``spec`` is the whole URL. Where something is opened its ``${NAME}`` are expanded before it comes here, and what
+    it is called by people, ``name``, is not. All methods raise `UsageError` for a URL that makes no sense.
     """
 
     def inlet(self, spec: str, sender: str) -> Inlet:
@@ -162,7 +163,10 @@ class Connector:
         raise UsageError(f"nothing is written to {scheme_of(spec)}://: name a file, and copy it there")
 
     def senders(self, spec: str) -> Sequence[str]:
-        """The names of the senders, each with an order of its own; stable from run to run."""
+        """The names of the senders, each with an order of its own; stable from run to run.
+
+        This is asked when a query is planned. Who has to connect for that has to `expand` the URL.
+        """
         return ("",)
 
     def is_endless(self, spec: str) -> bool:

@@ -80,4 +80,4 @@ def is_endless(spec: str) -> bool:
 
 def senders_of(spec: str | None) -> int:
     """How many senders the source that a text names has: more than one where several peers can connect."""
-    return 1 if spec is None else len(connector_of(spec).senders(expand(spec)))
+    return 1 if spec is None else len(connector_of(spec).senders(spec))

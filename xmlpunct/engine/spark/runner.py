@@ -82,6 +82,9 @@ class Runner:
                 if isinstance(target, DatasetTarget):
                     target.session = own
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
+                if commit.position is None and target.position is not None:
+                    commit.position = target.position  # kept before anything is written behind it
+                    checkpoint.commit(commit)
                 sink = Sink(
                     job,
                     checkpoint.commit,

@@ -57,10 +57,9 @@ class Target(Protocol):
 class OutletTarget:
     """What an `Outlet` writes to: one file, or stream, in the writer's format, or what a connector knows."""
 
-    position: Any = None
-
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
+        self.position: Any = outlet.commit()
 
     def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
         data = output.writer.start() if committed.batch < 0 else b""
