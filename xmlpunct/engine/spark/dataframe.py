@@ -28,6 +28,7 @@ from xmlpunct.engine.plan import Limit, Query, Sort, Stream
 from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 from xmlpunct.engine.spark.processor import FragmentProcessor
+from xmlpunct.engine.spark.session import PROVIDER, state_store
 from xmlpunct.engine.spark.source import NAME
 from xmlpunct.engine.spark.table.datasource import XmlTable
 from xmlpunct.engine.spark.table.options import Mode
@@ -159,6 +160,11 @@ def _check(session: SparkSession, query: Query, given: Mapping[str, _Given], pun
         raise UsageError(
             "ORDER BY and LIMIT are refused: a streaming data frame has no order. Order what its sink has written, or "
             "use xmlpunct.query or xmlpunct run"
+        )
+    if "RocksDB" not in state_store(session):
+        raise UsageError(
+            f"this session keeps the state of streaming queries in {state_store(session)}, and transformWithState runs "
+            f"with RocksDB alone: unset {PROVIDER}, or set it to RocksDB's"
         )
     if punctuation is not None and punctuation in query.root.schema:
         raise UsageError(f"the result has a column {punctuation}: give columnNameOfPunctuation another name")

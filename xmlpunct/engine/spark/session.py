@@ -24,10 +24,10 @@ from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.errors import XmlPunctError
 
 _STATE = "org.apache.spark.sql.execution.streaming.state"
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _USUAL_STORE = f"{_STATE}.HDFSBackedStateStoreProvider"
 STATE_STORE = {
-    _PROVIDER: f"{_STATE}.RocksDBStateStoreProvider",
+    PROVIDER: f"{_STATE}.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
 """Where transformWithState keeps state: Spark runs it with no other store."""
@@ -47,9 +47,14 @@ _SOCKET_FOLDER = 60
 """A socket's path has room for some 100 characters, of which Spark's names take 42."""
 
 
+def state_store(session: SparkSession) -> str:
+    """The class that keeps the state of a session's streaming queries."""
+    return str(session.conf.get(PROVIDER, _USUAL_STORE))
+
+
 def with_state_store(session: SparkSession) -> dict[str, str]:
     """Set `STATE_STORE` in a session that has Spark's default, and leave any other as it is; what was set."""
-    if session.conf.get(_PROVIDER, _USUAL_STORE) != _USUAL_STORE:
+    if state_store(session) != _USUAL_STORE:
         return {}
     for name, value in STATE_STORE.items():
         session.conf.set(name, value)
