@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 import xmlpunct
@@ -183,6 +183,6 @@ def test_the_page_runs_under_spark_connect(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.spark
 def test_the_page_runs_in_spark_submit(tmp_path: Path) -> None:
-    submit = shutil.which("spark-submit") or str(Path(sys.executable).with_name("spark-submit"))
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     shown = scripted(tmp_path, "", submit, "--master", "local[2]")
     assert "sockets are read" in shown

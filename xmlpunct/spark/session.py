@@ -22,11 +22,12 @@ def register(spark: SparkSession) -> None:
     is missing.
     """
     need_spark()
-    from xmlpunct.engine.spark.session import with_state_store
+    from xmlpunct.engine.spark.session import active, with_state_store
     from xmlpunct.engine.spark.source import QuerySource
     from xmlpunct.engine.spark.table.datasource import XmlTable
 
     for name, value in with_state_store(spark).items():
         _log.info("%s is now %s in this session: queries keep their state there", name, value)
-    spark.dataSource.register(XmlTable)
-    spark.dataSource.register(QuerySource)
+    with active(spark):
+        spark.dataSource.register(XmlTable)
+        spark.dataSource.register(QuerySource)

@@ -28,7 +28,7 @@ from xmlpunct.engine.plan import Limit, Query, Sort, Stream
 from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 from xmlpunct.engine.spark.processor import FragmentProcessor
-from xmlpunct.engine.spark.session import PROVIDER, state_store
+from xmlpunct.engine.spark.session import PROVIDER, active, state_store
 from xmlpunct.engine.spark.source import NAME
 from xmlpunct.engine.spark.table.datasource import XmlTable
 from xmlpunct.engine.spark.table.options import Mode
@@ -213,7 +213,8 @@ def _written(given: _Given, folder: Path) -> Input:
         if given.punctuation is not None:
             options["columnNameOfPunctuation"] = _PUNCTUATION
         half = folder.with_name(f"{folder.name}.half-{uuid.uuid4().hex}")
-        writer.options(**options).save(str(half))
+        with active(given.frame.sparkSession):
+            writer.options(**options).save(str(half))
         half.replace(folder)
     parts = listed([str(folder)]) if any(folder.rglob("*.xml")) else []
     return Input(given.table.name, (), tuple(Part(p.name, str(p.path), p.size, stored=p.size) for p in parts))

@@ -62,6 +62,27 @@ def with_state_store(session: SparkSession) -> dict[str, str]:
 
 
 @contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Let a session be the active one, where Spark looks for sources from Python, whichever session is asked.
+
+    Under Connect there is one alone.
+    """
+    if not hasattr(session, "_jsparkSession"):
+        yield
+        return
+    sessions: Any = session._jvm.SparkSession  # as pyspark does
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+@contextmanager
 def spark_session(master: str) -> Iterator[SparkSession]:
     """A session on ``master``, which ends with the block and leaves nothing behind.
 
