@@ -92,10 +92,9 @@ def test_a_table_has_ended_before_a_stream_begins() -> None:
 def test_what_is_declared_is_relied_on() -> None:
     """Keys and orders make promises of a table's rows, and what breaks them is a reject."""
     sql = "CREATE STREAM t (a INT, PRIMARY KEY (a)); SELECT * FROM t"
-    assert [str(r) for r in query(sql, t=frame(a=[1, 2, 1])) if not isinstance(r, tuple)] == [
-        "{1,2}",
-        "*",
-    ] or True
+    found = list(query(sql, t=frame(a=[1, 2, 1])))
+    assert [r for r in found if isinstance(r, tuple)] == [(1,), (2,)]
+    assert {str(r) for r in found if not isinstance(r, tuple)} == {"<1>", "<2>"}
     ordered = "CREATE STREAM t (a INT) PUNCTUATE ORDER BY a; SELECT * FROM t"
     assert [r for r in query(ordered, t=frame(a=[1, 3, 2])) if isinstance(r, tuple)] == [(1,), (3,)]
 

@@ -14,7 +14,7 @@ import importlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -127,9 +127,9 @@ class Kafka(Connector):
         topic = Topic.parse(spec, _READING)
         if (named := topic.partitions) is not None:
             return [*map(str, named)]
-        topic = Topic.parse(expand(spec), _READING)
-        with _client(_short(spec), lambda kafka: kafka.Consumer(_reading(topic), logger=_log)) as client:
-            return [*map(str, _partitions(client, topic, _short(spec)))]
+        topic, name = Topic.parse(expand(spec), _READING), _short(spec)
+        with _telling(name), _consumer(topic) as consumer:
+            return [*map(str, _partitions(consumer, topic, name))]
 
     def is_endless(self, spec: str) -> bool:
         return Topic.parse(spec, _READING).options.get("until") != "end"
@@ -253,14 +253,13 @@ class TopicWriter(Outlet):
         form.encoder.messages(Slice(form.schema.empty()))  # if there are any in this format
         usual = {"partitioner": "murmur2_random", "linger.ms": "0"}
         own = {"bootstrap.servers": topic.brokers, "transactional.id": f"xmlpunct-{form.run}"}
-        with _telling(self._name):
+        with _telling(self._name, is_written=True):
             self._producer = kafka.Producer(usual | topic.settings | own, logger=_log)
             # From now on, nothing comes any more of what a run that was killed has sent.
             self._producer.init_transactions(ANSWER_SECONDS)
             self._partitions = _partitions(self._producer, topic, self._name, is_made=True)
             settings = {k: v for k, v in topic.settings.items() if k.startswith(("security", "sasl", "ssl"))}
-            reading = _reading(Topic(topic.brokers, topic.name, {}, settings))
-            with _client(self._name, lambda kafka: kafka.Consumer(reading, logger=_log)) as consumer:
+            with _consumer(Topic(topic.brokers, topic.name, {}, settings)) as consumer:
                 ends = {p: self._end(kafka, consumer, p) for p in self._partitions}
                 if position is None:
                     self._offsets = ends
@@ -310,7 +309,7 @@ class TopicWriter(Outlet):
             self._sequence = number + 1
         if not messages:
             return
-        with _telling(self._name):
+        with _telling(self._name, is_written=True):
             self._producer.begin_transaction()
             for message in messages:
                 self._produce(*message)
@@ -379,14 +378,13 @@ def _reading(topic: Topic) -> dict[str, Any]:
 
 
 @contextmanager
-def _client(name: str, make: Callable[[ModuleType], Any]) -> Iterator[Any]:
-    """A client for a moment. Raises as `_telling` does."""
-    with _telling(name):
-        client = make(_library())
-        try:
-            yield client
-        finally:
-            client.close()
+def _consumer(topic: Topic) -> Iterator[Any]:
+    """A consumer for a moment."""
+    client = _library().Consumer(_reading(topic), logger=_log)
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def _partitions(client: Any, topic: Topic, name: str, is_made: bool = False) -> list[int]:
@@ -404,16 +402,18 @@ def _partitions(client: Any, topic: Topic, name: str, is_made: bool = False) -> 
 
 
 @contextmanager
-def _telling(name: str) -> Iterator[None]:
-    """Make errors of librdkafka ours: of its settings `UsageError`, of all else `SourceError`."""
+def _telling(name: str, is_written: bool = False) -> Iterator[None]:
+    """Make errors of librdkafka ours: of its settings `UsageError`, else `SourceError`, or what a failed output is."""
     kafka = _library()
     try:
         yield
-    except kafka.KafkaException as error:
-        found = error.args[0]
+    except (kafka.KafkaException, SourceError) as error:
+        found = error.reason if isinstance(error, SourceError) else error.args[0]
         said = found.str() if hasattr(found, "str") else str(found)
         if hasattr(found, "code") and found.code() == kafka.KafkaError._INVALID_ARG:
             raise UsageError(f"{name}: {said}") from None
+        if is_written:
+            raise XmlPunctError(f"cannot write {name}: {said}") from None
         raise SourceError(name, said) from None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ from xmlpunct.operators.groups import Groups, grouping
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ownership
-from xmlpunct.punctuations.pattern import WILDCARD, constant
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern, constant
 from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.punctuations.spans import Spans, inside, unbounded
@@ -26,7 +26,8 @@ def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | N
     """The attributes on which punctuations may make a group final; None if it never is before it is closed.
 
     COUNT(*) never is, nor is XMLAGG: no punctuation speaks about XML. COUNT, SUM and AVG of a grouping attribute count
-    every tuple of the group too. MIN, MAX and DISTINCT of one are what they are with the first tuple, and ask nothing.
+    every tuple of the group too. MIN, MAX and DISTINCT of one are what they are with the first tuple, and ask nothing;
+    but not so ARG_MIN, and what has FILTER, for the first tuple may not count. Of a null that counts nothing is said.
 
     >>> asked([Aggregate("MAX", "temp", False, "top"), Aggregate("MIN", "hour", False, "h")], ["hour"])
     ['temp']
@@ -34,7 +35,9 @@ def asked(aggregates: Sequence[Aggregate], keys: Sequence[str]) -> list[str] | N
     """
     names = dict[str, None]()
     for a in aggregates:
-        if a.argument is None or a.needs_all or (a.argument in keys and not a.ignores_duplicates):
+        if a.argument is None or a.needs_all or a.takes_null:
+            return None
+        if a.argument in keys and (not a.ignores_duplicates or a.order or a.where):
             return None
         if a.argument not in keys:
             names[a.argument] = None
@@ -79,16 +82,20 @@ class Test:
             return True
         return self._at_last is not None and bool((tuples[self._column] == self._last).any())
 
+    def may_make_final(self, pattern: Pattern) -> bool:
+        """Whether a group can be final because an interval is closed."""
+        if not unbounded(self._type, pattern, not self._is_max):
+            return False
+        return self._is_extreme or unbounded(self._type, pattern, self._is_max)
+
     def add(self, spans: Iterable[Punctuation]) -> PunctuationSet:
         """Take the spans of its argument; return what groups may be final now."""
         fresh = PunctuationSet(self.schema)
         for span in spans:
             *keys, pattern = span.patterns
-            if not unbounded(self._type, pattern, not self._is_max):
+            if not self.may_make_final(pattern):
                 continue
             is_all = unbounded(self._type, pattern, self._is_max)
-            if not (is_all or self._is_extreme):
-                continue
             end = WILDCARD if is_all else inside(self._type, pattern, self._is_max, strict=True)
             p = Punctuation(self.schema, [*(keys or [WILDCARD]), *[end] * self._is_extreme])
             self.final.discard([q for q in self.final.overlapping(p) if covers(p, q)])
@@ -158,8 +165,13 @@ class Finality:
             return
         news = [p for p in batch if not places.issuperset(p.constrained)]
         if news:
-            found = {name: spans.add(news) for name, spans in self._spans.items()}
+            found = {name: spans.add(news, self._asked(name)) for name, spans in self._spans.items()}
             self._fresh += [test.add(found[name]) for name, test in self._tests]
+
+    def _asked(self, name: str) -> Callable[[Pattern], bool]:
+        """Which intervals of an attribute matter to some test."""
+        tests = [test for argument, test in self._tests if argument == name]
+        return lambda pattern: any(test.may_make_final(pattern) for test in tests)
 
     def forget(self, closed: PunctuationBatch) -> None:
         """Forget what is known of closed groups."""

@@ -22,9 +22,14 @@ VALUE = "$value"
 
 
 class Kept(NamedTuple):
-    """The values that some aggregates retain: of an argument and of what they sort by, ``every`` one or each once."""
+    """The values that some aggregates retain: of an argument and of what they sort by, ``every`` one or each once.
+
+    ``nulls``: null counts as one. ``where``: the column that says which tuples count; the empty name for all.
+    """
 
     every: bool
+    nulls: bool
+    where: str
     columns: tuple[str, ...]
 
 
@@ -66,7 +71,7 @@ class Groups(Arrangement):
         for key, seen in self._values.items():
             rows = self._rows(tuples, key)
             if key.every:
-                seen.append(rows.filter(pl.col(VALUE).is_not_null()))
+                seen.append(rows if key.nulls else rows.filter(pl.col(VALUE).is_not_null()))
             else:
                 seen.insert(rows)
 
@@ -109,6 +114,8 @@ class Groups(Arrangement):
     def _rows(self, tuples: pl.DataFrame, key: Kept) -> pl.DataFrame:
         """What some tuples have of a group and of the values that are retained."""
         names = [VALUE, *_order(len(key.columns) - 1)]
+        if key.where:
+            tuples = tuples.filter(pl.col(key.where))
         return tuples.select(
             *self._by, *(pl.col(c).alias(n) for c, n in zip(key.columns, names, strict=True))
         )
@@ -116,7 +123,7 @@ class Groups(Arrangement):
     def _with_values(self, groups: pl.DataFrame, a: Accumulator, values: pl.DataFrame) -> pl.DataFrame:
         """Groups with the partial columns of an aggregate, from the values of its argument."""
         argument, order = str(a.aggregate.argument), a.aggregate.order
-        if a.aggregate.needs_all:
+        if a.aggregate.record.gathers:
             values = values.sort(
                 [*_order(len(order)), VALUE],
                 descending=[*(key.descending for key in order), False],
@@ -148,7 +155,9 @@ class Groups(Arrangement):
 
 
 def _kept(a: Accumulator) -> Kept:
-    return Kept(a.aggregate.needs_all, tuple(a.aggregate.columns))
+    one = a.aggregate
+    columns = (str(one.argument), *(key.column for key in one.order))
+    return Kept(one.needs_all, one.takes_null, one.where or "", columns)
 
 
 def _order(count: int) -> list[str]:

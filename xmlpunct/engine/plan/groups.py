@@ -54,7 +54,8 @@ class GroupBy(Unary):
             text += f"; no punctuation speaks about {', '.join(computed)}, which is computed"
         nulls = [key for key in by if self.schema[key].nullable]
         if nulls:
-            text += f"; where {' or '.join(nulls)} is null, at the end of {end}"
+            by_what = "by punctuations with * there" if len(self.keys) > 1 else f"at the end of {end}"
+            text += f"; where {' or '.join(nulls)} is null, {by_what}"
         return text + self._final
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from xmlpunct.engine.plan import Join, Node, Project, SemiJoin, attributes, is_changing, plain, timing
-from xmlpunct.engine.rules.walk import conjunction
+from xmlpunct.engine.rules.walk import conjunction, conjuncts
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.relations import joined_relations
@@ -163,7 +163,7 @@ def joined(
     sides = Sides(left.node, right.node, equalities)
     inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), sides.keys
     # What can fail is asked last. It fails for fewer pairs then, never for others, and the rest bounds what pairs meet.
-    parts = sorted([*sides.residual, *others], key=can_fail)
+    parts = sorted((c for part in (*sides.residual, *others) for c in conjuncts(part)), key=can_fail)
     residual = conjunction(parts) if parts else None
     if is_changing(left.node):
         return joined_relations(left, right, kind, inputs, keys, residual)
