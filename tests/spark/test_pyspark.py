@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -186,3 +187,15 @@ def test_the_page_runs_in_spark_submit(tmp_path: Path) -> None:
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     shown = scripted(tmp_path, "", submit, "--master", "local[2]")
     assert "sockets are read" in shown
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_a_result_of_fifty_million_rows_leaves_the_driver_as_it_was() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "dataframe.py"), "--rows", "50000000"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=7200)
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    said = json.loads(ran.stdout)
+    assert said["written"] == 50_000_000
+    heap = said["driver_heap_mib"]
+    assert heap["at_the_end"] < heap["at_a_quarter"] + 32
