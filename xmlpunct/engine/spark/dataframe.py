@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import shutil
 import tempfile
+import threading
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from xmlpunct.engine.checkpoint.checkpoint import VERSION, described
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.spool import find_inputs, unfinished
+from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Limit, Query, Sort, Stream
@@ -34,11 +37,14 @@ from xmlpunct.engine.spark.table.datasource import XmlTable
 from xmlpunct.engine.spark.table.options import Mode
 from xmlpunct.engine.spark.table.parts import listed
 from xmlpunct.engine.sql import plan
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.firehose.sources import is_endless
 from xmlpunct.schema import Attribute, Schema
 
+_log = logging.getLogger("xmlpunct")
+_GLANCE_SECONDS = 1.0
+"""How often to look whether something keeps a spool from being written."""
 _ROW = "row"
 """The element of the rows of a frame that is written as XML."""
 _PUNCTUATION = "punctuation"
@@ -121,8 +127,8 @@ def query_frame(
         s.source and is_endless(s.source) for s in _read(planned, given)
     )
     job = replace(job, fingerprint=_fingerprint(job, planned, {*written}, replayable))
-    for each in spools:
-        each.start()
+    if spools:
+        _start(spools)
     return _frame(session, job, [(n, g) for n, g in streaming.items() if n in used], punctuation, mode)
 
 
@@ -202,6 +208,27 @@ def _folder(spool: str | None) -> tuple[Path, bool]:
     path = Path(tempfile.mkdtemp(prefix="xmlpunct-frames-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path, True
+
+
+def _start(spools: Sequence[Spool]) -> None:
+    """Copy what cannot be read again; log what keeps it from being copied, since then the query waits for it."""
+    for spool in spools:
+        spool.start()
+
+    def watch() -> None:
+        left = list(spools)
+        while left:
+            time.sleep(_GLANCE_SECONDS)
+            for spool in list(left):
+                try:
+                    spool.check()
+                except XmlPunctError as error:
+                    _log.error("%s; the query waits for it: stop it, and begin again", error)
+                    left.remove(spool)
+            if not any(spool.is_alive() for spool in spools):
+                return
+
+    threading.Thread(target=watch, name="watch spools", daemon=True).start()
 
 
 def _written(given: _Given, folder: Path) -> Input:
