@@ -48,7 +48,7 @@ from xmlpunct.firehose.outline import read_namespaces
     "--output",
     type=PLACE,
     metavar="OUT",
-    help="A file, or a directory ending in / (default: standard output).",
+    help="A file, a directory ending in /, or a URL (default: standard output).",
 )
 @click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
 @click.option(
