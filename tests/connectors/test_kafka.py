@@ -233,8 +233,8 @@ def test_a_broker_that_is_not_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     assert (ended.code, "is what is read" in ended.err) == (2, True)
 
 
-def run(*options: str) -> subprocess.Popen[bytes]:
-    return launch("run", "-q", QUERY, "--slice", "4KiB", *options)
+def run(*options: str, size: str = "4KiB") -> subprocess.Popen[bytes]:
+    return launch("run", "-q", QUERY, "--slice", size, *options)
 
 
 def tuples(url: str) -> Counter[str]:
@@ -317,6 +317,6 @@ def test_kafka_to_kafka_killed_on_spark(topic: str, tmp_path: Path) -> None:
     places = ["-s", f"sensor1={given}?partitions=0,1&until=end"]
     ends_well(run("--engine", "local", *places, "-o", alone))
     going = ["--master", "local[2]", *places, "-o", out, "--checkpoint", str(tmp_path / "checkpoint")]
-    kill(run(*going), out, 1)
-    ends_well(run(*going))
+    assert kill(run(*going, size="96KiB"), out, 1)
+    ends_well(run(*going, size="96KiB"))
     judge(out, alone)

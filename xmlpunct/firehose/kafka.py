@@ -14,7 +14,7 @@ import importlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -30,6 +30,8 @@ from xmlpunct.slice import Slice
 
 ANSWER_SECONDS = 20.0
 """How long a broker may take to answer, and a topic that is written to may take to be made."""
+OTHERS_SECONDS = 120.0
+"""How long somebody else's transaction may hold back what comes behind it. A minute is Kafka's usual limit."""
 LOG_SECONDS = 60.0
 """How often librdkafka may say the same."""
 PIECE_BYTES = 2**20
@@ -125,9 +127,9 @@ class Kafka(Connector):
         topic = Topic.parse(spec, _READING)
         if (named := topic.partitions) is not None:
             return [*map(str, named)]
-        topic = Topic.parse(expand(spec), _READING)
-        with _client(_short(spec), lambda kafka: kafka.Consumer(_reading(topic), logger=_log)) as client:
-            return [*map(str, _partitions(client, topic, _short(spec)))]
+        topic, name = Topic.parse(expand(spec), _READING), _short(spec)
+        with _telling(name), _consumer(topic) as consumer:
+            return [*map(str, _partitions(consumer, topic, name))]
 
     def is_endless(self, spec: str) -> bool:
         return Topic.parse(spec, _READING).options.get("until") != "end"
@@ -251,20 +253,20 @@ class TopicWriter(Outlet):
         form.encoder.messages(Slice(form.schema.empty()))  # if there are any in this format
         usual = {"partitioner": "murmur2_random", "linger.ms": "0"}
         own = {"bootstrap.servers": topic.brokers, "transactional.id": f"xmlpunct-{form.run}"}
-        with _telling(self._name):
+        with _telling(self._name, is_written=True):
             self._producer = kafka.Producer(usual | topic.settings | own, logger=_log)
             # From now on, nothing comes any more of what a run that was killed has sent.
             self._producer.init_transactions(ANSWER_SECONDS)
             self._partitions = _partitions(self._producer, topic, self._name, is_made=True)
             settings = {k: v for k, v in topic.settings.items() if k.startswith(("security", "sasl", "ssl"))}
-            reading = _reading(Topic(topic.brokers, topic.name, {}, settings))
-            with _client(self._name, lambda kafka: kafka.Consumer(reading, logger=_log)) as consumer:
-                ends = {p: self._end(kafka, consumer, p) for p in self._partitions}
-                if position is None:
-                    self._offsets = ends
-                else:
-                    self._sequence = position["sequence"]
-                    self._offsets = ends | {int(p): offset for p, offset in position["offsets"].items()}
+            whole = (topic.brokers, topic.name, dict[str, str]())
+            # Also what a transaction of somebody else holds back: it may be ours that is behind it.
+            with _consumer(Topic(*whole, settings | {"isolation.level": "read_uncommitted"})) as consumer:
+                self._offsets = ends = {p: self._end(kafka, consumer, p) for p in self._partitions}
+            if position is not None:
+                self._sequence = position["sequence"]
+                self._offsets = ends | {int(p): offset for p, offset in position["offsets"].items()}
+                with _consumer(Topic(*whole, settings)) as consumer:
                     self._look(kafka, consumer, ends)
 
     def _end(self, kafka: ModuleType, consumer: Any, partition: int) -> int:
@@ -275,14 +277,14 @@ class TopicWriter(Outlet):
         """Find which messages of this run are behind the position."""
         left = {p: offset for p, offset in self._offsets.items() if offset < ends[p]}
         consumer.assign([kafka.TopicPartition(self._topic.name, p, offset) for p, offset in left.items()])
-        until = time.monotonic() + ANSWER_SECONDS
+        until = time.monotonic() + OTHERS_SECONDS
         while left:
             message = consumer.poll(_GLANCE_SECONDS)
             if message is None:
                 if time.monotonic() > until:
                     raise XmlPunctError(f"cannot write {self._name}: what was written before cannot be read")
                 continue
-            until = time.monotonic() + ANSWER_SECONDS
+            until = time.monotonic() + OTHERS_SECONDS
             error, partition = message.error(), message.partition()
             if error is not None and error.code() != kafka.KafkaError._PARTITION_EOF:
                 raise kafka.KafkaException(error)
@@ -308,7 +310,7 @@ class TopicWriter(Outlet):
             self._sequence = number + 1
         if not messages:
             return
-        with _telling(self._name):
+        with _telling(self._name, is_written=True):
             self._producer.begin_transaction()
             for message in messages:
                 self._produce(*message)
@@ -377,14 +379,13 @@ def _reading(topic: Topic) -> dict[str, Any]:
 
 
 @contextmanager
-def _client(name: str, make: Callable[[ModuleType], Any]) -> Iterator[Any]:
-    """A client for a moment. Raises as `_telling` does."""
-    with _telling(name):
-        client = make(_library())
-        try:
-            yield client
-        finally:
-            client.close()
+def _consumer(topic: Topic) -> Iterator[Any]:
+    """A consumer for a moment."""
+    client = _library().Consumer(_reading(topic), logger=_log)
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def _partitions(client: Any, topic: Topic, name: str, is_made: bool = False) -> list[int]:
@@ -402,16 +403,18 @@ def _partitions(client: Any, topic: Topic, name: str, is_made: bool = False) -> 
 
 
 @contextmanager
-def _telling(name: str) -> Iterator[None]:
-    """Make errors of librdkafka ours: of its settings `UsageError`, of all else `SourceError`."""
+def _telling(name: str, is_written: bool = False) -> Iterator[None]:
+    """Make errors of librdkafka ours: of its settings `UsageError`, else `SourceError`, or what a failed output is."""
     kafka = _library()
     try:
         yield
-    except kafka.KafkaException as error:
-        found = error.args[0]
+    except (kafka.KafkaException, SourceError) as error:
+        found = error.reason if isinstance(error, SourceError) else error.args[0]
         said = found.str() if hasattr(found, "str") else str(found)
         if hasattr(found, "code") and found.code() == kafka.KafkaError._INVALID_ARG:
             raise UsageError(f"{name}: {said}") from None
+        if is_written:
+            raise XmlPunctError(f"cannot write {name}: {said}") from None
         raise SourceError(name, said) from None
 
 
