@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.connectors.servers import mosquitto
-from tests.connectors.test_messages import HOURS, QUERY, elements
+from tests.connectors.test_messages import HOURS, QUERY, copied, elements
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch
 from xmlpunct.connectors import Form, Inlet, Results
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
@@ -275,6 +275,28 @@ def is_killed(process: subprocess.Popen[bytes], seconds: float) -> bool:
     _, said = process.communicate()
     assert process.returncode == -signal.SIGKILL, said.decode()
     return True
+
+
+def test_the_lines_to_copy(port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    base = f"mqtt://127.0.0.1:{port}/"
+    with connected(base) as judge:
+        judge.subscribe("maxima", 1)
+        assert judge.joined.wait(10)
+        process = launch(*copied("MQTT", **{"localhost:1883": f"127.0.0.1:{port}"}))
+        said = '<punct:reading xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct"><hour>17</hour></punct:reading>'
+        for temp, topic in enumerate(("sensors/S1", "sensors/S2"), 20):
+            wait_for_reader(base + topic, process)
+            reading = f"<reading><sid>{topic[-2:]}</sid><hour>17</hour><temp>{temp}</temp></reading>"
+            send(base + topic, [reading.encode(), said.encode()])
+        until = time.monotonic() + MOST_SECONDS
+        while len(judge.messages) < 2:
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=MOST_SECONDS)
+        assert judge.messages[0].payload == b"<result><hour>17</hour><top>21</top></result>"
 
 
 def results_of(messages: Sequence[Any]) -> dict[int, bytes]:

@@ -19,7 +19,7 @@ import pytest
 
 from tests.cli.harness import Cli
 from tests.connectors.servers import free_port
-from tests.connectors.test_messages import HOURS, QUERY, elements
+from tests.connectors.test_messages import HOURS, QUERY, copied, elements
 from tests.reliability.support import LONG, bag, ends_well, launch
 from xmlpunct.connectors import Form, Outlet, Results
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
@@ -284,6 +284,20 @@ def deliver(port: int, pieces: Sequence[bytes], sender: str, over: threading.Eve
                 if number == len(pieces) - 1 and last and over.wait(0.2):
                     return
             time.sleep(0.02)
+
+
+def test_the_lines_to_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    port, over = free_port(), threading.Event()
+    order = b"<order><id>%d</id><hour>17</hour><amount>12.50</amount></order>"
+    with receiving() as (url, taken):
+        places = {":8080": f":{port}", "http://localhost:9090/": url}
+        process = launch(*copied("HTTP", **places))
+        deliver(port, [b"<s>" + order % 1, order % 2 + b"</s>"], "", over)
+        ends_well(process)
+    text = b"".join(data for _, data in taken)
+    assert b"<result><hour>17</hour><total>25.00</total></result>" in text
+    assert text.endswith(b"</stream>\n")
 
 
 def kill_at_random(folder: Path, chance: random.Random, kills: int, *engine: str) -> None:
