@@ -23,6 +23,7 @@ PAGES = {
         "README.md",
         "docs/output.md",
         "docs/promises.md",
+        "docs/python.md",
         "docs/windows.md",
         "docs/why.md",
         "docs/complaints/README.md",
@@ -39,10 +40,11 @@ def blocks(language: str, text: str = README) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def test_the_python_examples_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if blocks("pycon", text)])
+def test_the_python_examples_print_what_is_shown(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    text = "\n".join(blocks("pycon"))
-    examples = doctest.DocTestParser().get_doctest(text, {}, "README", None, None)
+    text = "\n".join(blocks("pycon", PAGES[page]))
+    examples = doctest.DocTestParser().get_doctest(text, {}, page, None, None)
     assert len(examples.examples) > 5
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples).failed == 0
 

@@ -1,7 +1,7 @@
 """xmlpunct: continuous queries over punctuated XML streams.
 
-`parse` and `slices` read XML into tuples and punctuations; `query` runs SQL over streams in this process;
-`match`, `combine` and `covers` reason about punctuations.
+`parse` and `slices` read XML into tuples and punctuations, `scan_xml` into a polars LazyFrame; `query` runs SQL over
+streams in this process; `match`, `combine` and `covers` reason about punctuations.
 """
 
 from xmlpunct.errors import (
@@ -14,10 +14,12 @@ from xmlpunct.errors import (
     UsageError,
     XmlPunctError,
 )
+from xmlpunct.firehose.lazy import scan_xml
 from xmlpunct.firehose.library import parse, slices
 from xmlpunct.library import query
 from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, match
 from xmlpunct.punctuations.set import PunctuationSet
+from xmlpunct.results import QueryResults
 from xmlpunct.schema import Attribute, Schema, read_columns_by
 from xmlpunct.slice import Slice
 
@@ -38,6 +40,7 @@ __all__ = [
     "PatternError",
     "Punctuation",
     "PunctuationSet",
+    "QueryResults",
     "Reject",
     "Schema",
     "SchemaError",
@@ -52,5 +55,6 @@ __all__ = [
     "match",
     "parse",
     "query",
+    "scan_xml",
     "slices",
 ]

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from xmlpunct.firehose import Readable, Source
-from xmlpunct.firehose.library import RejectLog, rows
 from xmlpunct.forks import need_polars
-from xmlpunct.punctuations.punctuation import Punctuation, Tuple
-from xmlpunct.schema import Schema
-from xmlpunct.slice import Slice
+from xmlpunct.results import QueryResults
+
+if TYPE_CHECKING:
+    from xmlpunct.engine.inputs.tables import Table, Tabular
 
 
-def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
-    """Run a query in this process; yields its result's tuples and punctuations as they become certain.
+def query(sql: str, **sources: Readable | Tabular) -> QueryResults:
+    """A query, to be run in this process by whoever reads its `QueryResults`.
 
     ``sql`` declares its streams (CREATE STREAM) and holds one query. ``sources`` replace the sources of streams, by
-    name: a path, bytes, or a binary file. Rejected tuples are logged as warnings on the logger ``xmlpunct``,
-    the first few of a kind, then their number. Raises
-    `SqlError` before anything is read, and `SourceError` where a source fails, after all results that were certain by
-    then.
+    name: a path, bytes, or a binary file. Or they are tables: polars data or lazy frames, pandas data frames, and
+    whatever gives Arrow data, as pyarrow's tables do. A table is a constant relation: all its rows, then the end
+    of the stream. It need not be declared; then its columns are as it has them. A stream of Arrow data is read now, to
+    its end, a lazy frame by each run, and the index of a pandas data frame not at all. Null is no array but an empty
+    one.
+
+    Rejected tuples are logged as warnings on the logger ``xmlpunct``, the first few of a kind, then their number.
+    Raises `SqlError` and `UsageError` before anything is read, the latter for a column of a table that does not fit;
+    and its results `SourceError` where a source fails, after all that were certain by then.
 
     >>> feed = b'''<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct"><t><hour>5</hour></t><t><hour>6</hour></t>
     ...   <p:t><hour>5</hour></p:t><t><hour>6</hour></t></s>'''
@@ -29,28 +34,31 @@ def query(sql: str, **sources: Readable) -> Iterator[Tuple | Punctuation]:
     (5, 1)
     <5, *>
     (6, 2)
+    >>> import polars as pl
+    >>> shifts = pl.DataFrame({"hour": [5, 6], "name": ["Ada", "Bo"]})
+    >>> sql = "CREATE STREAM t (hour INT); SELECT name, COUNT(*) AS n FROM t JOIN shifts USING (hour) GROUP BY name"
+    >>> query(sql, t=feed, shifts=shifts).to_polars().rows()
+    [('Ada', 1), ('Bo', 2)]
     """
     need_polars()
     from xmlpunct.engine.inference import Inference
-    from xmlpunct.engine.local.run import open_sources, results
+    from xmlpunct.engine.inputs.tables import Table
     from xmlpunct.engine.sql import plan
 
-    named = {name: os.fspath(s) for name, s in sources.items() if isinstance(s, str | os.PathLike)}
-    given = {
-        name: s if isinstance(s, Source) else Source.of(s, name)
-        for name, s in sources.items()
-        if not isinstance(s, str | os.PathLike)
-    }
+    named: dict[str, str] = {}
+    given: dict[str, Source] = {}
+    tables: dict[str, Table] = {}
+    for name, source in sources.items():
+        if isinstance(source, str | os.PathLike):
+            named[name] = os.fspath(source)
+        elif (table := Table.of(source, name)) is not None:
+            tables[name] = table
+        else:
+            given[name] = source if isinstance(source, Source) else Source.of(source, name)
+            named[name] = given[name].name
     inference = Inference(given=given)
-    planned = plan(sql, named | {name: source.name for name, source in given.items()}, inference=inference)
-    opened, log = open_sources(planned, inference.given), RejectLog()
-    return _elements(results(planned, opened, log.add), planned.root.schema, log)
-
-
-def _elements(slices: Iterator[Slice], schema: Schema, log: RejectLog) -> Iterator[Tuple | Punctuation]:
-    try:
-        for part in slices:
-            yield from rows(schema, part)
-            yield from (p for p in part.punctuations if not p.is_everything)
-    finally:
-        log.end()
+    planned = plan(sql, named, inference=inference, tables=tables)
+    for stream in planned.streams:
+        if stream.declared in tables:
+            tables[stream.declared].check(stream.schema)
+    return QueryResults(planned, {**inference.given, **tables})

@@ -2,6 +2,7 @@
 
 - ``nested``: elements of the tuples' name inside a tuple, of which they are part; by their name.
 - ``namespace``: tuples that have nothing at a path but something in a namespace that is not read; by path.
+- ``stranger``: elements with the tuples' name, in a namespace of neither tuples nor punctuations; by expanded name.
 - ``undeclared``: elements and attributes of tuples beyond the columns, which nobody declared; by path.
 - ``dropped``: punctuations that constrain what is not declared; by the tuples' element.
 - ``element``: an input without tuples and punctuations; by the element looked for.
@@ -17,6 +18,7 @@ Overlooked = dict[str, dict[str, int]]
 """Counts by kind and name."""
 
 NESTED, NAMESPACE, UNDECLARED, DROPPED = "nested", "namespace", "undeclared", "dropped"
+STRANGER = "stranger"
 ELEMENT, PATH = "element", "path"
 ABSENT = "absent"
 """In how many tuples nothing is at a path. Only at the end is it known whether that is all of them (`PATH`)."""
@@ -27,7 +29,7 @@ COUNTS = (ABSENT, CLOSED)
 """The kinds that are counted for the end alone."""
 
 MOST = 20
-"""How many undeclared names are counted apart, so that memory is bounded; the rest count together, as `OTHERS`."""
+"""How many such names of a kind are counted apart, so that memory is bounded; the rest count together, as `OTHERS`."""
 OTHERS = "..."
 _SHOWN = 10
 """How many names a message lists."""
@@ -44,7 +46,7 @@ class Notice:
     @property
     def fails(self) -> bool:
         """Whether it is an error under ``--strict``. A path where nothing is may just be optional."""
-        return self.kind in (NESTED, NAMESPACE, ELEMENT)
+        return self.kind in (NESTED, NAMESPACE, STRANGER, ELEMENT)
 
     def __str__(self) -> str:
         more = len(self.names) - _SHOWN
@@ -55,6 +57,8 @@ class Notice:
 _TEXTS = {
     NESTED: "<{}> inside a tuple is part of it, and no tuple",
     NAMESPACE: "what is in another namespace is not read at PATH {}",
+    STRANGER: "not read for its namespace: {}; write --punct-namespace URI where it is that of punctuations, and "
+    "element = '{{URI}}name' where it is that of tuples",
     UNDECLARED: "not read: {}; the columns are what it began with: declare others (CREATE STREAM, --schema)",
     DROPPED: "punctuations of <{}> that constrain what is not declared are dropped",
     ELEMENT: "no element <{}> was found",
@@ -73,7 +77,7 @@ def add(total: Overlooked, more: Overlooked) -> Overlooked:
     for kind, names in more.items():
         known = total.setdefault(kind, {})
         for name, number in names.items():
-            if kind == UNDECLARED and name not in known and len(known) >= MOST:
+            if kind in (UNDECLARED, STRANGER) and name not in known and len(known) >= MOST:
                 name = OTHERS
             if name not in known:
                 new.setdefault(kind, {})[name] = number

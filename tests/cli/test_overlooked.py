@@ -16,6 +16,13 @@ CASES = [
     ("<u><a>1</a><b>2</b></u>", "element", "t", "no element <t> was found"),
     ("", "element", "t", "no element <t> was found"),
     ("<t><a>1</a><o:b>2</o:b></t>", "namespace", "b", "what is in another namespace is not read at PATH b"),
+    (
+        "<t><a>1</a><b>2</b></t><o:t><a>*</a></o:t>",
+        "stranger",
+        "{urn:o}t",
+        "not read for its namespace: {urn:o}t; write --punct-namespace URI where it is that of punctuations, and "
+        "element = '{URI}name' where it is that of tuples",
+    ),
     ("<t><a>1</a><b>2</b><t/></t>", "nested", "t", "<t> inside a tuple is part of it, and no tuple"),
 ]
 
@@ -36,13 +43,23 @@ def test_a_line_that_names_it(body: str, kind: str, name: str, line: str, cli: C
     stats = source.with_name("stats")
     ran = cli(*run, "--stats", stats)
     assert (ran.code, ran.err) == (0, f"xmlpunct: s: {line}\n")
-    assert len(ran.out.splitlines()) == body.count("<a>") * ("<t>" in body)
+    assert len(ran.out.splitlines()) == body.count("<t><a>")
     assert json.loads(stats.read_text())["inputs"]["s"]["overlooked"] == {kind: {name: 1}}
     strict = cli(*run, "--strict", "--stats", stats)
     assert (strict.code, strict.out, strict.err) == (1, "", f"xmlpunct: --strict: s: {line}\n")
     for command in ("parse", "check"):
         ran = cli(command, source, "--element", "t", "--schema", "a INT, b INT")
         assert (ran.code, ran.err) == (0, f"xmlpunct: {source}: {line}\n")
+
+
+def test_punctuations_in_another_namespace_are_read_where_that_is_told(cli: Cli, source: Path) -> None:
+    write(source, "<t><a>1</a><b>2</b></t><o:t><a>1</a></o:t>")
+    ran = cli(
+        *("run", "--engine", "local", "-q", QUERY.format(source=source), "--format", "jsonl"),
+        *("--punct-namespace", "urn:o", "--strict"),
+    )
+    assert (ran.code, ran.err) == (0, "")
+    assert '{"$punct": {"a": "1"}}' in ran.out.splitlines()
 
 
 def test_nothing_is_said_where_nothing_is_overlooked(cli: Cli, source: Path) -> None:

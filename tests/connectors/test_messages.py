@@ -70,7 +70,7 @@ def told(file: Path) -> list[bytes]:
 
 def elements(seed: int = 0) -> list[bytes]:
     """The tuples and punctuations of a stream, each a message by itself."""
-    lines = generate.warehouse(sensors=1, hours=HOURS, readings=30, punctuations=4, seed=seed)
+    lines = generate.warehouse(sensors=1, hours=HOURS, readings=4, punctuations=4, seed=seed)
     declared = b'<punct:tempdata xmlns:punct="http://www.cse.ogi.edu/dot/niagara/punct"'
     found = [line.strip().encode() for _, line in lines]
     return [e.replace(b"<punct:tempdata", declared, 1) for e in found if e[:2] != b"</" and b"data>" in e]

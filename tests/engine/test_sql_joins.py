@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from tests.engine.fixtures import evaluate, unoptimized
 from tests.oracle.values import bag
-from xmlpunct.engine.plan import Node
+from xmlpunct.engine.plan import Join, Node
 from xmlpunct.engine.rules import optimize
+from xmlpunct.engine.sql import plan
+from xmlpunct.operators.join_boxes import bounds_of
 from xmlpunct.types import decimal
 
 DECLARED = """
@@ -180,3 +182,25 @@ def test_an_outer_join_takes_not_null_and_domain_from_the_side_that_may_be_missi
     schema = unoptimized("SELECT b, hour FROM s LEFT JOIN r ON s.a = r.a", DECLARED).schema
     assert [a.nullable for a in schema] == [False, True]
     assert str(schema["hour"].domain) == "*"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "y.b BETWEEN x.a - 2 AND x.a",
+        "y.b <= x.a AND y.b >= x.a - 2",
+        "y.b >= x.a - 2 AND x.k = y.k AND y.b <= x.a",
+    ],
+)
+def test_what_can_fail_is_asked_last_so_that_both_sides_have_bounds(condition: str) -> None:
+    streams = "".join(
+        f"CREATE STREAM {name} (k INT, {own} INT) WITH (source = '-');"
+        for name, own in (("x", "a"), ("y", "b"))
+    )
+    (join,) = plan(f"{streams} SELECT x.a, y.b FROM x JOIN y ON {condition}").root.find(Join)
+    left, right = (below.schema for below in join.inputs)
+    assert join.residual is not None
+    for mine, other in ((left, right), (right, left)):
+        bounds, own = bounds_of(join.residual, mine, other)
+        assert sorted(bound.is_low for bound in bounds) == [False, True]
+        assert not own

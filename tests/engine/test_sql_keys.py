@@ -57,8 +57,17 @@ def test_every_declared_key_is_said() -> None:
 
 
 def test_not_null_follows() -> None:
-    schema = Schema.parse("a INT, b INT, c INT UNIQUE, PRIMARY KEY (a)")
-    assert [a.nullable for a in schema] == [False, True, False]
+    text = (
+        "CREATE STREAM t (a INT, b INT, c INT UNIQUE, PRIMARY KEY (a)) WITH (source = 'x'); SELECT a FROM t"
+    )
+    (stream,) = plan(text).streams
+    assert [a.nullable for a in stream.schema] == [False, True, False]
+
+
+@pytest.mark.parametrize("columns", ["a INT PRIMARY KEY", "a INT, UNIQUE (a)"])
+def test_a_key_that_nobody_would_judge_is_refused(columns: str) -> None:
+    with pytest.raises(SqlError, match=r"a: a key is judged by a query alone .* here write NOT NULL"):
+        Schema.parse(columns)
 
 
 @pytest.mark.parametrize("query", ["SELECT id, v FROM t", "SELECT v, COUNT(*) AS n FROM t GROUP BY v"])

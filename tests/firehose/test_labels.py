@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from xmlpunct import SourceError, UsageError, parse
+from xmlpunct import SourceError, UsageError, XmlPunctError, parse
+from xmlpunct.engine.explain import explain
+from xmlpunct.engine.sql import plan
 from xmlpunct.firehose import labels as labels_module
 from xmlpunct.firehose.check import check
 from xmlpunct.firehose.infer import infer, take_sample
@@ -79,7 +81,48 @@ def test_a_file_of_that_very_name_is_meant(folder: Path) -> None:
     (folder / "{hour}.xml").write_text(document("<v>1</v>"))
     assert columns_named("{hour}.xml") == ()
     assert open_source("{hour}.xml").texts == ()
-    assert columns_named("tcp://{host}:1") == columns_named("-") == columns_named("follow:{a}") == ()
+    assert columns_named("-") == columns_named("tcp://host:1") == columns_named("follow:{hour}.xml") == ()
+
+
+@pytest.mark.parametrize(
+    "spec", ["https://h/hour={hour}.xml", "s3://b/hour={hour}", "follow:hour={hour}.xml", "tcp://{host}:1"]
+)
+def test_what_is_not_listed_carries_nothing(folder: Path, spec: str) -> None:
+    for use in (columns_named, open_source):
+        with pytest.raises(UsageError, match=r"\{ho(ur|st)\} is for the names of local files"):
+            use(spec)
+    with pytest.raises(XmlPunctError, match="is for the names of local files: name a path"):
+        explain(plan(f"CREATE STREAM s (hour INT, a INT) WITH (source = '{spec}'); SELECT a FROM s"))
+    assert columns_named("https://h/${NAME}.xml") == ()  # taken from the environment
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("at=17%3A30", "17:30"),
+        ("at=a%2fb%25", "a/b%"),
+        ("at=100%", "100%"),
+        ("at=%zz%4", "%zz%4"),
+        ("at=a+b %20", "a+b  "),
+    ],
+)
+def test_values_as_hive_writes_them(tmp_path: Path, name: str, value: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "part-0.xml").write_text(document("<v>1</v>"))
+    pattern = f"{tmp_path}/at={{at}}"
+    (texts,) = open_source(pattern).texts
+    assert texts == (("at", value),)
+
+
+def test_null_in_a_name(tmp_path: Path) -> None:
+    (tmp_path / "at=__HIVE_DEFAULT_PARTITION__.xml").write_text(document("<v>1</v>"))
+    with pytest.raises(SourceError, match="its name says that at is null"):
+        open_source(f"{tmp_path}/at={{at}}.xml")
+
+
+def test_only_behind_an_equals_sign(tmp_path: Path) -> None:
+    (tmp_path / "a%20b.xml").write_text(document("<v>1</v>"))
+    assert open_source(f"{tmp_path}/{{at}}.xml").texts == ((("at", "a%20b"),),)
 
 
 SCHEMA = Schema.parse("hour INT NOT NULL CHECK (hour BETWEEN 0 AND 23), v INT")

@@ -64,7 +64,8 @@ def tuples(draw: st.DrawFn) -> str:
 @st.composite
 def documents(draw: st.DrawFn) -> str:
     kinds = draw(st.lists(tuples(), min_size=1, max_size=4))
-    body = draw(st.lists(st.sampled_from([*kinds, f"<u>{kinds[0]}</u>", "<v/>"]), max_size=60))
+    strange = ["<o:t/>", "<t xmlns='urn:q'>x</t>", f"<o:t>{kinds[0]}<o:t/></o:t>", "<p:t><o:t>*</o:t></p:t>"]
+    body = draw(st.lists(st.sampled_from([*kinds, f"<u>{kinds[0]}</u>", "<v/>", *strange]), max_size=60))
     return f"{OPEN}{''.join(body)}</r>"
 
 
@@ -76,7 +77,10 @@ def told(document: str, spec: StreamSpec) -> Overlooked:
         names = found.setdefault(kind, {})
         names[name] = names.get(name, 0) + 1
 
-    for t in _outermost(ElementTree.fromstring(document)):
+    root = ElementTree.fromstring(document)
+    for name in _strangers(root):
+        see("stranger", name)
+    for t in _outermost(root):
         for _ in list(t.iter("t"))[1:]:
             see("nested", "t")
         texts = {e.tag: e for e in t}
@@ -110,6 +114,15 @@ def told(document: str, spec: StreamSpec) -> Overlooked:
 
 def _outermost(element: ElementTree.Element) -> list[ElementTree.Element]:
     return [element] if element.tag == "t" else [t for child in element for t in _outermost(child)]
+
+
+def _strangers(element: ElementTree.Element) -> list[str]:
+    """The elements named as tuples, in a namespace that nobody told, outside of tuples and punctuations."""
+    name = str(element.tag)
+    if name in ("t", f"{{{PUNCT_NAMESPACE}}}t"):
+        return []
+    own = [name] if name.endswith("}t") else []
+    return own + [found for child in element for found in _strangers(child)]
 
 
 def counts(parsed: Parsed) -> Overlooked:
@@ -154,6 +167,7 @@ def test_tuples_in_a_namespace() -> None:
     document = f"{OPEN}<o:t><a>1</a><o:b>2</o:b><p:c>3</p:c><t/></o:t><t><a/></t></r>".encode()
     for read in (parse_conforming, parse_split):
         assert counts(read(Split("doc", Position(), document, True), [spec])) == {
+            "stranger": {"t": 1},
             "namespace": {"c": 1},
             "absent": {"c": 1},
         }
@@ -178,12 +192,17 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return found
 
 
+STRANGE = (
+    "not read for its namespace: {urn:o}t; write --punct-namespace URI where it is that of punctuations, and "
+    "element = '{URI}name' where it is that of tuples"
+)
 CASES = [
     ("<t><a>1</a></t>", []),
     ("", ["s.xml: no element <t> was found"]),
     ("<u/>", ["s.xml: no element <t> was found"]),
     ("<p:t/>", []),
-    ("<t xmlns='urn:o'><a>1</a></t>", ["s.xml: no element <t> was found"]),
+    ("<t xmlns='urn:o'><a>1</a></t>", [f"s.xml: {STRANGE}", "s.xml: no element <t> was found"]),
+    ("<t><a>1</a></t><o:t><a>*</a></o:t>", [f"s.xml: {STRANGE}"]),
     ("<t><o:a>1</o:a></t>" * 3, ["s.xml: what is in another namespace is not read at PATH a"]),
     ("<t><a>1</a><o:a>1</o:a></t>", []),
     ("<t><a>1</a><t/></t>" * 3, ["s.xml: <t> inside a tuple is part of it, and no tuple"]),

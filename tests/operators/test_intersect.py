@@ -82,12 +82,20 @@ def test_table() -> None:
         2: 1; null           -> 1; null
         2: 1; null; 3        ->
         2: P(2)              -> P(2)
-        1: P([0,9])          -> P(2)
-        2: P([1,9])          -> P([0,9]); P([1,9])
-        1: P(*)              ->
+        1: P([0,9])          -> P(2); P([0,9])
+        2: P([1,9])          -> P([1,9])
+        1: P(*)              -> P(*)
         2: P(*)              -> P([0,9]); P(*)
         """,
     )
+
+
+def test_what_was_output_is_retained_once_and_blocks_nothing() -> None:
+    operator = Intersect(X, X)
+    check_table(operator, "1: 1; 2 ->\n 1: P([0,9]) ->\n 2: 1; 1 -> 1")
+    assert operator.state.rows == 2, "1 as output, and the left 2"
+    check_table(operator, "2: 2; 2 -> 2; P([0,9])\n 2: 1; 2 ->")
+    assert operator.state.rows == 0
 
 
 def test_a_side_without_a_match_need_not_wait_for_the_other() -> None:

@@ -113,6 +113,28 @@ def test_a_tuple_goes_once_its_interval_is_closed() -> None:
     assert operator.state.rows == 0
 
 
+def test_one_punctuation_closes_what_several_conditions_have_in_common() -> None:
+    """``w >= v AND u <= v + 5``: v = 3 meets what has w from 3 on and u up to 8, of which neither is closed alone."""
+    v, w, u = (Column(INT, True, name) for name in ("v", "w", "u"))
+    condition = call("AND", call(">=", w, v), call("<=", u, call("+", v, literal(INT, 5))))
+    left, right = Schema.parse("k INT, v INT"), Schema.parse("l INT, w INT, u INT")
+    operator = Join(left, right, [("k", "l")], "left", condition)
+    check_table(
+        operator,
+        """
+        1: 7 3; 7 2; 8 3        ->
+        2: P(7, [3,), (,8])     -> 7 3 null null null; P(*, *, 7, [3,), (,8])
+        1: 7 3; 7 4             -> 7 3 null null null
+        2: P(*, [3,), (,9])     -> 8 3 null null null; 7 4 null null null; P(*, *, *, [3,), (,9])
+        """,
+    )
+    assert operator.state.rows == 1
+    restored = Join(left, right, [("k", "l")], "left", condition)
+    restored.state.restore(operator.state.snapshot())
+    check_table(restored, "1: 5 4; 5 5 -> 5 4 null null null")
+    assert restored.state.rows == 2
+
+
 @pytest.mark.parametrize("pairs", [[("k", "l"), ("k", "w")], [("k", "l"), ("v", "l")]])
 def test_an_attribute_is_a_key_once(pairs: list[tuple[str, str]]) -> None:
     """Else what closes l = 5 would be said of k, w and all."""

@@ -110,9 +110,9 @@ class Verdict:
 
 
 def in_output(
-    ports: Sequence[Port], schema: Schema, places: Sequence[Sequence[int | None]]
+    ports: Sequence[Port], schema: Schema, places: Sequence[Sequence[int | None]], combines: bool = True
 ) -> list[Punctuation]:
-    """The punctuations of each port, and all combinations of one of each, in terms of the output.
+    """The punctuations of each port and, if it ``combines``, all combinations of one of each, in terms of the output.
 
     ``places`` has for each port where it has each attribute of the output.
     """
@@ -120,5 +120,5 @@ def in_output(
         [p.rebase(schema, at) for p in port.ps if set(p.constrained) <= set(at)]
         for port, at in zip(ports, places, strict=True)
     ]
-    both = [combine(p, q) for p, q in product(*moved)] if len(moved) > 1 else []
+    both = [combine(p, q) for p, q in product(*moved)] if combines and len(moved) > 1 else []
     return [*(p for said in moved for p in said), *(p for p in both if p is not None)]

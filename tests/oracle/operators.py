@@ -199,17 +199,20 @@ def group_by(
     """
     places = [schema.index(k) for k in keys]
     arguments = [None if a is None else schema.index(a) for _, a, _ in aggregates]
-    early = bool(keys) and all(
-        i is not None and i not in places and (f in ("MIN", "MAX") or (f != "XMLAGG" and not d))
+    early = all(
+        i is not None and f != "XMLAGG" and (i not in places or d or f in ("MIN", "MAX"))
         for (f, _, d), i in zip(aggregates, arguments, strict=True)
     )
 
     def is_final(ts: list[Row], may_come: Sequence[Row]) -> bool:
         """Whether no tuple of the group that may come changes any aggregate."""
-        for (f, _, _), i in zip(aggregates, arguments, strict=True):
+        for (f, _, d), i in zip(aggregates, arguments, strict=True):
             assert i is not None
             type_, known = schema.attributes[i].type, [t[i] for t in ts if t[i] is not None]
+            counted = {same(v) for v in known}
             for v in (u[i] for u in may_come if u[i] is not None):
+                if d and same(v) in counted:
+                    continue
                 if f not in ("MIN", "MAX") or not known:
                     return False
                 if same(aggregate(f, False, type_, [*known, v])) != same(aggregate(f, False, type_, known)):
@@ -217,9 +220,9 @@ def group_by(
         return True
 
     def leaving(port: Port) -> Callable[[Row], bool]:
-        """Whether the group of a key is closed, or has a tuple and is final."""
+        """Whether the group of a key is closed, or has a tuple (if there are keys) and is final."""
         closes = closer(port)
-        groups: dict[tuple[Hashable, ...], list[Row]] = {}
+        groups: dict[tuple[Hashable, ...], list[Row]] = {} if keys or not early else {(): []}
         may_come: dict[tuple[Hashable, ...], list[Row]] = {}
         if early and conceivable is not None:
             for t in port.ts:

@@ -33,11 +33,11 @@ def _oracle(difference: bool, conceivable: Sequence[Sequence[Row]]) -> Oracle:
         return [t for t in relational.difference(ports[0].ts, ports[1].ts) if has(ports, 1, t)]
 
     def stored(ports: Ports) -> list[list[Row]]:
-        """Table 4."""
+        """Table 4; what intersect has output stands on neither side."""
         ts1, ts2 = (distinct(port.ts) for port in ports)
         return [
-            [t for t in ts1 if not has(ports, 1, t) and not (difference and among(t, ports[1].ts))],
-            [t for t in ts2 if not has(ports, 0, t)],
+            [t for t in ts1 if not has(ports, 1, t) and not among(t, ports[1].ts)],
+            [t for t in ts2 if not has(ports, 0, t) and not (among(t, ports[0].ts) and not difference)],
         ]
 
     def both(ports: Ports, u: Row) -> bool:

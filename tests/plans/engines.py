@@ -13,6 +13,7 @@ from tests.oracle.values import Row, bag, same
 from tests.plans.feeds import VALUES, cuts
 from tests.plans.sharded import Sharded
 from tests.strategies import Element, slice_of
+from xmlpunct.arrays import ArrayType
 from xmlpunct.codec import pack, unpack
 from xmlpunct.engine.build import build
 from xmlpunct.engine.plan import Node, Stream
@@ -85,6 +86,8 @@ def probes(schema: Schema, rng: random.Random, size: int = 60) -> list[Row]:
         values = [v for type_, vs in VALUES.items() for v in vs if type_ == a.type]
         if a.type is XML:
             values = ["<e></e>"]
+        if isinstance(a.type, ArrayType):
+            values = [[]]
         if isinstance(a.type, DecimalType):
             values = [a.type.at(n * 5 * 10 ** (a.type.scale - 1)) for n in (-1, 0, 1, 2)]
         pools.append([*values, None] if a.nullable else values)

@@ -345,3 +345,66 @@ class XmlGrower(Grower):
             return call("XMLFOREST", literal(STRING, " ".join(f"f{i}" for i in range(len(rest)))), *rest)
         names = literal(STRING, " ".join(f"a{i}" for i in range(len(said))))
         return call("XMLELEMENT", literal(STRING, "e"), names, *said, *xml, *rest)
+
+
+class AggregateGrower(Grower):
+    """Grows a plan whose output is grouped, by aggregates that are not in standard SQL."""
+
+    def plan(self, depth: int) -> Node:
+        below = self.grow(min(depth, 2))
+        plain = [a for a in below.schema if a.type.comparable]
+        columns = [(a.name, column(below.schema, a.name)) for a in plain]
+        numbers: list[str] = []
+        texts: list[str] = []
+        flags: list[str] = []
+        for a in plain:
+            if a.type is INT:
+                numbers.append(self.name())
+                columns.append((numbers[-1], cast(column(below.schema, a.name), DOUBLE)))
+            if a.type in (STRING, INT, BOOLEAN, DATE):
+                texts.append(self.name())
+                columns.append((texts[-1], cast(column(below.schema, a.name), STRING)))
+        if plain:
+            a = self.rng.choice(plain)
+            flags.append(self.name())
+            columns.append(
+                (flags[-1], call("IS NULL", call("NULLIF", column(below.schema, a.name), self.one(a.type))))
+            )
+        below = Project(below, tuple(columns))
+        names = [a.name for a in plain]
+        keys = self.rng.sample(names, min(self.rng.choice([0, 1, 1, 2]), len(names)))
+        found = [
+            self.special(below.schema, names, numbers, texts, flags) for _ in range(self.rng.randint(1, 3))
+        ]
+        return numbered(GroupBy(below, tuple(keys), tuple(found)))
+
+    def special(
+        self, schema: Schema, names: list[str], numbers: list[str], texts: list[str], flags: list[str]
+    ) -> Aggregate:
+        distinct, name = self.coin(0.3), self.name()
+        where = self.rng.choice([None, *flags])
+        steps = [
+            n
+            for n in names
+            if schema[n].type in (INT, DOUBLE, DATE) or isinstance(schema[n].type, DecimalType)
+        ]
+        kinds = ["ARG_MIN", "ARG_MAX", "QUANTILE_DISC", "ARRAY_AGG"]
+        kinds += (
+            ["VAR_SAMP", "VAR_POP"] * bool(numbers)
+            + ["STRING_AGG"] * bool(texts)
+            + ["QUANTILE_CONT"] * bool(steps)
+        )
+        function, place = self.rng.choice(kinds), str(self.rng.choice([0, 1, "0.5", "0.25", "0.9", "0.333"]))
+        if function in ("ARG_MIN", "ARG_MAX"):
+            by = SortKey(self.rng.choice(names), function == "ARG_MAX")
+            return Aggregate(function, self.rng.choice(names), False, name, (by,))
+        if function in ("VAR_SAMP", "VAR_POP"):
+            return Aggregate(function, self.rng.choice(numbers), distinct, name)
+        if function in ("QUANTILE_CONT", "QUANTILE_DISC"):
+            subject = self.rng.choice(steps if function == "QUANTILE_CONT" else names)
+            return Aggregate(function, subject, distinct, name, (), place, where)
+        plain = [n for n in names if schema[n].type is not TIMESTAMP] or texts
+        subject = self.rng.choice(texts if function == "STRING_AGG" else plain or names)
+        by = [] if distinct else self.rng.sample(names, self.rng.randint(0, min(2, len(names))))
+        order = tuple(SortKey(n, self.coin(0.5), self.coin(0.3)) for n in by)
+        return Aggregate(function, subject, distinct, name, order, "-" * (function == "STRING_AGG"), where)

@@ -12,7 +12,7 @@ from tests.oracle.values import Row, bag
 from tests.plans.duck import answer
 from tests.plans.engines import Seen, engine, probes, sequence, watch
 from tests.plans.feeds import DDL, NAMES, STREAMS, feed, parts, rows_of
-from tests.plans.random_plans import Grower, XmlGrower
+from tests.plans.random_plans import AggregateGrower, Grower, XmlGrower
 from tests.plans.text import Printer
 from xmlpunct.engine.plan import Limit, Node, Punctuate, Scan, Sort
 from xmlpunct.engine.rule_options import RULE_OPTIONS, USUAL
@@ -90,6 +90,11 @@ def test_random_plans(block: int) -> None:
 
 def test_random_plans_with_xml() -> None:
     check_all(range(PLANS), XmlGrower)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_random_plans_with_other_aggregates(block: int) -> None:
+    check_all(range(block * PLANS, (block + 1) * PLANS), AggregateGrower)
 
 
 def check_all(seeds: Iterable[int], grower: type[Grower] = Grower) -> None:

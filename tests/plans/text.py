@@ -8,7 +8,7 @@ from datetime import date
 from xmlpunct.arrays import ArrayType
 from xmlpunct.engine import plan
 from xmlpunct.expressions.expression import Call, Expression, Literal
-from xmlpunct.operators import Aggregate, OverCall
+from xmlpunct.operators import Aggregate, OverCall, SortKey
 from xmlpunct.operators.over.calls import FRAMED
 from xmlpunct.types import DATE, INT, TIMESTAMP, DecimalType, Type
 
@@ -26,6 +26,10 @@ def quoted(name: str) -> str:
 
 def listed(names: Sequence[str]) -> str:
     return ", ".join(map(quoted, names))
+
+
+def _nulls(key: SortKey) -> str:
+    return "FIRST" if key.nulls_first else "LAST"
 
 
 class Printer:
@@ -119,8 +123,34 @@ class Printer:
             )
             call = f"string_agg({value}, ''{order})" if self.duck else f"XMLAGG({value}{order})"
             return f"{call} AS {quoted(a.name)}"
+        if a.record.accumulator is not None:
+            return f"{self._special(a)} AS {quoted(a.name)}"
         argument = "*" if a.argument is None else ("DISTINCT " if a.distinct else "") + quoted(a.argument)
         return f"{a.function}({argument}) AS {quoted(a.name)}"
+
+    def _special(self, a: Aggregate) -> str:
+        """Other aggregates than those of standard SQL. To DuckDB it is said how ties are broken."""
+        value = quoted(str(a.argument))
+        keys = [f"{quoted(k.column)}{' DESC' * k.descending} NULLS {_nulls(k)}" for k in a.order]
+        where = [quoted(a.where)] if a.where else []
+        if a.record.best and self.duck:
+            known = " AND ".join([f"{value} IS NOT NULL", f"{quoted(a.order[0].column)} IS NOT NULL"])
+            return f"first({value} ORDER BY {keys[0]}, {value}) FILTER (WHERE {known})"
+        inside = "DISTINCT " * a.distinct + value
+        if a.function == "ARRAY_AGG" and self.duck:
+            inside = f"{'DISTINCT ' * a.distinct}struct_pack(value := {value})"
+            keys = [f"struct_pack(value := {value})"] if a.distinct else keys
+        if a.function == "STRING_AGG":
+            inside += f", '{a.parameter}'"
+        elif a.parameter:
+            inside += f", {a.parameter}"
+        elif a.record.best:
+            inside += f", {quoted(a.order[0].column)}"
+            keys = []
+        if self.duck and a.function in ("STRING_AGG", "ARRAY_AGG") and not (a.distinct and keys):
+            keys.append(f"{value} NULLS LAST")
+        order = f" ORDER BY {', '.join(keys)}" if keys else ""
+        return f"{a.function}({inside}{order}){f' FILTER (WHERE {where[0]})' if where else ''}"
 
     def condition(self, keys: plan.Keys, residual: Expression | None) -> str:
         tests = [f"{quoted(a)} = {quoted(b)}" for a, b in keys]

@@ -360,3 +360,23 @@ def test_a_directory_of_spooled_files_that_gains_one(tmp_path: Path) -> None:
     (folder / "a.xml").write_text(other(text), encoding="utf-16")
     bench.run()
     assert sorted(bench.seen()[0].splitlines()) == expected
+
+
+def test_a_file_that_was_cut_short_and_is_completed_later(tmp_path: Path) -> None:
+    """The failed run stays over, since its end was seen; it says how to read the rest."""
+    bench = bench_of(tmp_path)
+    path = bench.sources["a"]
+    text = path.read_text()
+    path.write_text(text[: len(text) // 2])
+    told = []
+    for content in (path.read_text(), path.read_text(), text):
+        path.write_text(content)
+        with pytest.raises(SourceError, match="it is cut short") as found:
+            bench.run()
+        told.append(str(found.value))
+    assert told[0] == told[1]
+    grown = "; it has grown since, but that run is over: read it anew with another --checkpoint"
+    assert told[2] == told[0] + grown
+    bench.clear()
+    bench.run()
+    assert b"</stream>" in bench.seen()[0]

@@ -82,7 +82,9 @@ def test_all_types(place: Place, tmp_path: Path, cli: Cli) -> None:
         )
         assert ended.code == 0, ended.err
         assert place.run("SELECT count(*) FROM t") == [(2 * count,)]
-    (row,) = set(place.run("SELECT a, b, c, CAST(d AS TEXT), e, f, CAST(l AS TEXT), x FROM t WHERE b IS NOT NULL"))
+    (row,) = set(
+        place.run("SELECT a, b, c, CAST(d AS TEXT), e, f, CAST(l AS TEXT), x FROM t WHERE b IS NOT NULL")
+    )
     is_sqlite = place.kind == "sqlite"
     assert row == (
         "é\"'",
@@ -214,14 +216,14 @@ SELECT sid, hour, min, currtmp FROM s"""
 def test_killed_at_random(place: Place, tmp_path: Path) -> None:
     """Each row is there once, whenever the run is killed."""
     chance, kills = random.Random(1), 0
-    lines = generate.warehouse(sensors=1, hours=30, readings=40, punctuations=4, seed=1)
+    lines = generate.warehouse(sensors=1, hours=12, readings=3, punctuations=4, seed=1)
     (source, *_) = generate.write(lines, str(tmp_path))
     query = KILLED.format(source)
     rows = sorted(rows_of(Path(source)))
     for number in range(10 if LONG else 1):
         table = f"t{number}"
         place.run(f"DROP TABLE IF EXISTS {table}")
-        command = ["run", "--engine", "local", "--slice", "1KiB", "-q", query]
+        command = ["run", "--engine", "local", "--slice", "4KiB", "-q", query]
         command += ["-o", f"{place.url}table={table}", "--checkpoint", str(tmp_path / f"c{number}")]
         for _ in range(8 if LONG else 2):
             process = subprocess.Popen([sys.executable, "-m", "xmlpunct", *command])

@@ -59,7 +59,7 @@ def test_killed_at_random(tmp_path: Path) -> None:
     for number in range(20 if LONG else 1):
         folder = tmp_path / str(number)
         folder.mkdir()
-        lines = generate.warehouse(sensors=2, hours=60, readings=40, punctuations=4, seed=number)
+        lines = generate.warehouse(sensors=2, hours=24, readings=3, punctuations=4, seed=number)
         sources = generate.write(lines, str(folder))
         expected: dict[int, list[tuple[Any, ...]]] = {}
         for source in sources:
@@ -68,7 +68,17 @@ def test_killed_at_random(tmp_path: Path) -> None:
                     expected.setdefault(row[1], []).append((row[0], *row[2:]))
         expected = {hour: sorted(rows) for hour, rows in expected.items()}
         out = folder / "out"
-        command = ["run", "--engine", "local", "--slice", "1KiB", "-q", QUERY.format(*sources), "-o", f"{out}/"]
+        command = [
+            "run",
+            "--engine",
+            "local",
+            "--slice",
+            "8KiB",
+            "-q",
+            QUERY.format(*sources),
+            "-o",
+            f"{out}/",
+        ]
         command += ["--format", "parquet", "--partition-by", "hour", "--checkpoint", str(folder / "c")]
         watcher = Watcher(out, expected)
         watcher.start()
@@ -81,7 +91,9 @@ def test_killed_at_random(tmp_path: Path) -> None:
                     time.sleep(0.002)
                 process.send_signal(signal.SIGKILL)
                 kills += process.wait() == -signal.SIGKILL
-            ended = subprocess.run([sys.executable, "-m", "xmlpunct", *command], capture_output=True, check=False)
+            ended = subprocess.run(
+                [sys.executable, "-m", "xmlpunct", *command], capture_output=True, check=False
+            )
             assert ended.returncode == 0, ended.stderr.decode()
         finally:
             watcher.over.set()

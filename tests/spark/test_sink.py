@@ -247,6 +247,17 @@ def test_behind_the_output_a_run_only_judges(
     assert committed(tmp_path / "log").ended
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_an_input_that_fails_behind_the_end_of_the_output(tmp_path: Path, ends: bool) -> None:
+    """As on the local engine: what is complete is complete."""
+    bench = Bench(tmp_path)
+    sink = bench.sink()
+    failure = bench.report(FAILURE, 0, ["in.xml", "it is cut short", 3, 40])
+    sink.take([bench.result(0, 5, end=ends), failure], 0)
+    assert (sink.failure is None, committed(tmp_path / "log").ended) == (ends, ends)
+    assert bench.out.read_bytes().endswith(b"</stream>\n") == ends
+
+
 def test_when_all_inputs_have_ended_so_has_the_output(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     sink = bench.sink()

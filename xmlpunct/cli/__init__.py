@@ -17,6 +17,7 @@ from xmlpunct import __version__
 from xmlpunct.cli.terminal import hold_places
 from xmlpunct.cli.terminal import say as tell  # there is a command of that name
 from xmlpunct.errors import XmlPunctError
+from xmlpunct.secrets import hide
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
@@ -88,10 +89,17 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         _give_up_output()
 
 
+class _Hiding(logging.Formatter):
+    """Tells no secret, whatever a library says."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hide(super().format(record))
+
+
 def _log_to_terminal() -> None:
     """Show what xmlpunct logs, and not what its libraries do: py4j logs whole tracebacks."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("xmlpunct: %(message)s"))
+    handler.setFormatter(_Hiding("xmlpunct: %(message)s"))
     logging.getLogger("xmlpunct").handlers = [handler]
     logging.getLogger().addHandler(logging.NullHandler())
 
@@ -116,5 +124,5 @@ def _unforeseen(error: Exception) -> str:
         return "out of memory: a smaller --slice takes less"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    said = f"internal error: {type(error).__name__}: {error}"
+    said = hide(f"internal error: {type(error).__name__}: {error}")
     return f"{said}\nXMLPUNCT_DEBUG=1 shows where. Please report it."

@@ -71,10 +71,10 @@ def read_query(path: str | None, sql: str | None) -> str:
     return "\n".join([*parts, *([sql] if sql is not None else [])])
 
 
-def open_stream(source: str, columns: str | None, element: str, namespace: str) -> tuple[Schema, Source]:
-    """A source, and its schema: as declared by ``columns``, or else guessed from the first tuple."""
+def open_stream(source: str, declared: Schema | None, element: str, namespace: str) -> tuple[Schema, Source]:
+    """A source, and its schema: as ``declared``, or else guessed from the first tuple."""
     opened = open_source(source)
-    return sniff(opened, element, namespace) if columns is None else (Schema.parse(columns), opened)
+    return sniff(opened, element, namespace) if declared is None else (declared, opened)
 
 
 def read_patterns(given: tuple[str, ...]) -> dict[str, str]:

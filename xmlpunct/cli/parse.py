@@ -10,6 +10,7 @@ from xmlpunct.firehose import slices, writer_for
 from xmlpunct.firehose.library import RejectLog
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.paths import read_element
+from xmlpunct.schema import Schema
 
 
 @click.command("parse")
@@ -27,7 +28,8 @@ def parse_command(source: str, element: str, columns: str | None, format_: str, 
     from xmlpunct.engine.overlap import refuse_read, source_place, standard_output
 
     refuse_read([standard_output()], source_place(source))
-    schema, opened = open_stream(source, columns, element, punct_namespace)
+    declared = None if columns is None else Schema.parse(columns)
+    schema, opened = open_stream(source, declared, element, punct_namespace)
     guessed = columns is None
     parts = slices(opened, schema, element=element, punct_namespace=punct_namespace, guessed=guessed)
     name = expanded(read_element(element)[-1])[1]

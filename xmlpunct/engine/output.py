@@ -19,7 +19,8 @@ class Output:
 
     Inside a slice the output is sorted, so that the same slices give the same bytes, unless the tuples are
     ``ordered``: then their order is the query's. A tuple that matches a
-    punctuation written earlier is dropped and counted as ``late``: results already given never change. The
+    punctuation written earlier is dropped and counted as ``late``: results already given never change. A
+    punctuation that says nothing new is not written again. The
     end of the stream is said by the writer's end, never by a punctuation. ``unfit`` says of tuples why they cannot be
     written; the writer does if it is not given.
     """
@@ -58,7 +59,7 @@ class Output:
             if late.any():
                 self.late += int(late.sum())
                 tuples = tuples.filter(~late)
-        fresh = given.punctuations.ordered()
+        fresh = self._written.news(given.punctuations.ordered())
         self._written.add(fresh)
         self.tuples += tuples.height
         self.punctuations += len(fresh)

@@ -158,6 +158,8 @@ def _constant(code: Compiled) -> Compiled:
     error = None if code.error is None else pl.select(code.error.expr).item()
     if error is not None:
         return Compiled(Part(pl.lit(None, dtype=value.dtype)), Part(pl.lit(error, dtype=NUMBER)))
+    if isinstance(value.dtype, pl.List):  # a list would be read as a column
+        return Compiled(Part(pl.lit(value).first()))
     return Compiled(Part(pl.lit(value[0], dtype=value.dtype)))
 
 

@@ -45,13 +45,13 @@ def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.
         for row in np.flatnonzero(cells.missing).tolist():
             wrong[row] = f"attribute {name}: missing, and it is NOT NULL"
     if bound:
-        for row in _outside(attribute, values):
+        for row in outside(attribute, values):
             text = shown(cells.text(row))
             wrong[row] = f"attribute {name}: {text} is outside its domain {attribute.domain}"
     return values, wrong
 
 
-def _outside(attribute: Attribute, values: pl.Series) -> list[int]:
+def outside(attribute: Attribute, values: pl.Series) -> list[int]:
     """The rows whose values are outside the declared domain."""
     if polars_works():
         inside = values.to_frame().select(pattern_expression(attribute.name, attribute.domain)).to_series()

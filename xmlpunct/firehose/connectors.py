@@ -45,6 +45,7 @@ OWN = {
     "tls": "tcp:Sockets",
     "unix": "tcp:UnixSockets",
     "http": "web:WebServers",
+    "kafka": "kafka:Kafka",
     "https": "web:WebServers",
     "sqlite": "databases:Databases",
     "duckdb": "databases:Databases",
@@ -167,8 +168,8 @@ class Outlet(ABC):
 class Connector:
     """What a scheme stands for: override `inlet` to be read, `outlet` to be written.
 
-    A ``spec`` is the whole URL. One with ``${NAME}`` is expanded before it comes here, and what it is called by people,
-    ``name``, is not. All methods raise `UsageError` for a URL that makes no sense.
+    A ``spec`` is the whole URL. Where something is opened its ``${NAME}`` are expanded before it comes here, and what
+    it is called by people, ``name``, is not. All methods raise `UsageError` for a URL that makes no sense.
     """
 
     def inlet(self, spec: str, sender: str) -> Inlet:
@@ -180,7 +181,10 @@ class Connector:
         raise UsageError(f"nothing is written to {scheme_of(spec)}://: name a file, and copy it there")
 
     def senders(self, spec: str) -> Sequence[str]:
-        """The names of the senders, each with an order of its own; stable from run to run."""
+        """The names of the senders, each with an order of its own; stable from run to run.
+
+        This is asked when a query is planned. Who has to connect for that has to `expand` the URL.
+        """
         return ("",)
 
     def is_endless(self, spec: str) -> bool:
@@ -196,9 +200,9 @@ class Connector:
 
         def one(sender: str) -> Source:
             called = f"{name}#{sender}" if sender else name
-            return assembled(
-                called, [Piece(called, None, lambda: binary(InletFile(self.inlet(spec, sender))))]
-            )
+            once = not self.inlet(spec, sender).can_seek
+            part = Piece(called, None, lambda: binary(InletFile(self.inlet(spec, sender))), once=once)
+            return assembled(called, [part])
 
         return merged(name, [one(sender) for sender in self.senders(spec)])
 

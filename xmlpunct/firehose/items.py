@@ -14,6 +14,7 @@ from xmlpunct.arrow import from_arrow
 from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.columns import column
 from xmlpunct.firehose.shape import Table
+from xmlpunct.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def array_column(
 ) -> tuple[pl.Series, dict[int, str]]:
     """The column of the arrays of one table, for ``count`` rows, and what is wrong by row."""
     table, mine = tables[number], items[number]
-    fields: list[pa.Array] = []
+    fields: list[pl.Series] = []
     wrong: dict[int, str] = {}
     for a, slot in zip(table.schema, table.slots, strict=True):
         if isinstance(a.type, ArrayType):
@@ -37,11 +38,21 @@ def array_column(
         else:
             named = replace(a, name=f"{table.prefix}{a.name}")
             values, faulty = column(named, mine.cells[slot - table.first])
-        fields.append(values.to_arrow())
+        fields.append(values)
         for item, reason in faulty.items():
             wrong.setdefault(int(mine.of[item]), reason)
+    return lists(name, table.schema, fields, mine.of, count), wrong
+
+
+def lists(name: str, schema: Schema, fields: Sequence[pl.Series], of: Ints, count: int) -> pl.Series:
+    """The column of the arrays of ``count`` rows. Their items have these ``fields``, and are of the rows ``of``.
+
+    >>> schema = Schema.parse("sku STRING")
+    >>> lists("line", schema, [pl.Series(["a", "b"])], np.array([0, 0]), 2).to_list()
+    [[{'sku': 'a'}, {'sku': 'b'}], []]
+    """
     offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(mine.of, minlength=count), out=offsets[1:])
-    rows = pa.StructArray.from_arrays(fields, names=list(table.schema.names))
+    np.cumsum(np.bincount(of, minlength=count), out=offsets[1:])
+    rows = pa.StructArray.from_arrays([values.to_arrow() for values in fields], names=list(schema.names))
     found = from_arrow(name, pa.LargeListArray.from_arrays(pa.array(offsets), rows))
-    return found.cast(array_of(table.schema).dtype), wrong
+    return found.cast(array_of(schema).dtype)

@@ -84,18 +84,21 @@ def slices(
     Everything else is as with `parse`. A ``guessed`` schema was taken from the first tuple: what tuples hold beside
     it is logged as overlooked.
     """
+    spec = StreamSpec(element, schema, element, guessed=guessed)
+    return read_slices(FirehoseReader(opened(source), [spec], punct_namespace, limits), size, on_reject)
+
+
+def opened(source: Readable) -> Source:
+    """The source that is meant. Raises `SourceError` where it cannot be opened, and `UsageError` for what is none."""
     if isinstance(source, str | os.PathLike):
-        source = open_source(source)
-    given = source if isinstance(source, Source) else Source.of(source)
-    reader = FirehoseReader(
-        given, [StreamSpec(element, schema, element, guessed=guessed)], punct_namespace, limits
-    )
-    return _slices(reader, size, on_reject)
+        return open_source(source)
+    return source if isinstance(source, Source) else Source.of(source)
 
 
-def _slices(
+def read_slices(
     reader: FirehoseReader, size: int, on_reject: Callable[[Reject], object] | None
 ) -> Iterator[Slice]:
+    """What a reader of one stream gives, as `slices` does. It is closed in the end."""
     log = RejectLog()
     reject = on_reject or log.add
     watch = Watch(reader.source.name, reader.specs[0].element)

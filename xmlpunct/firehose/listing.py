@@ -17,6 +17,14 @@ T = TypeVar("T")
 
 _COLUMN = re.compile(r"\{([^\W\d][\w.-]*)\}")
 """Where the name of a file has the value of a column."""
+_UNLISTED = re.compile(
+    r"(?i)(?:follow:|(?!file://)[a-z][a-z0-9+.-]*://).*(?<!\$)(\{[^\W\d][\w.-]*\})", re.DOTALL
+)
+"""A source that is no path, and what would be the value of a column in one."""
+_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
+"""A character as Hive and Spark write it in ``column=value``."""
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""What they write where there is no value."""
 _WILD = re.compile(r"(\*\*/?|\*|\?|\[!?\]?[^\]]*\])")
 """What stands for other characters than itself."""
 
@@ -59,13 +67,27 @@ def columns_in(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_COLUMN.findall(path)))
 
 
+def refuse_columns(spec: str) -> None:
+    """Raise `UsageError` for a source that is no path, but has ``{column}`` as if it were.
+
+    >>> refuse_columns("file:///feeds/hour={hour}.xml")
+    >>> refuse_columns("s3://feeds/{sid}.xml")
+    Traceback (most recent call last):
+    xmlpunct.errors.UsageError: s3://feeds/{sid}.xml: {sid} is for the names of local files: name a path; a brace is %7B
+    """
+    found = _UNLISTED.match(spec)
+    if found is not None and not (spec.startswith("follow:") and os.path.lexists(spec[7:])):
+        raise UsageError(f"{spec}: {found[1]} is for the names of local files: name a path; a brace is %7B")
+
+
 def texts_in(pattern: str, path: str) -> tuple[tuple[str, str], ...]:
     """The texts of the columns that the name of a file, or of a directory it is in, has by a pattern.
 
-    Raises `SourceError` for a name that can be read in two ways.
+    Behind ``=`` it is written as Hive and Spark do: ``%3A`` is a colon. Raises `SourceError` for a name that can be
+    read in two ways, and for their null, which no file closes.
 
-    >>> texts_in("feed/{sid}/hour={hour}", "feed/S1/hour=17/a.xml")
-    (('sid', 'S1'), ('hour', '17'))
+    >>> texts_in("feed/{sid}/at={at}", "feed/S1/at=17%3A30/a.xml")
+    (('sid', 'S1'), ('at', '17:30'))
     """
     columns = columns_in(pattern)
     if not columns:
@@ -74,7 +96,14 @@ def texts_in(pattern: str, path: str) -> tuple[tuple[str, str], ...]:
     texts = [tuple((c, way[f"c{i}"]) for i, c in enumerate(columns)) for way in ways if way is not None]
     if len(set(texts)) != 1:
         raise SourceError(path, f"it is not clear which part of its name is {' and which '.join(columns)}")
-    return texts[0]
+    escaped = {place[1] for place in _COLUMN.finditer(pattern) if pattern[: place.start()].endswith("=")}
+    null = next((column for column, text in texts[0] if text == _NULL and column in escaped), None)
+    if null is not None:
+        raise SourceError(path, f"its name says that {null} is null, and no column of a file's name may be")
+    return tuple(
+        (column, _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text) if column in escaped else text)
+        for column, text in texts[0]
+    )
 
 
 @lru_cache(maxsize=64)

@@ -26,7 +26,7 @@ enum {
     MARKS = 8,       /* it is in a namespace that is not read: what is below `below` is missing for that reason */
     INTO = 16,       /* its text is part of the text around it */
     NESTED = 32,     /* named as a tuple, inside one */
-    UNDECLARED = 64, /* not among the columns that were guessed */
+    UNDECLARED = 64, /* not among the columns that were guessed; outside: named as a tuple, in another namespace */
     GUESSED = 128,   /* whose attributes and text count as overlooked if they are undeclared */
     SAYS = 256,      /* part of a punctuation: attributes that nobody declared may constrain something */
     BLANK = 512,     /* part of a punctuation that holds elements and no text */

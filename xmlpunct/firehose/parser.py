@@ -353,9 +353,8 @@ class _Parse:
             rows.late = [(*self.place_of(number), slot) for number, slot in found.late if number < end]
             said = [(before, p) for number, before, p in punctuations[i] if number < end]
             at, ps = np.array([n for n, _ in said], np.int64), [p for _, p in said]
-            builder.add(
-                self.streams.specs[i], self.streams.shapes[i], rows, ps, at, found.overlooked_before(end)
-            )
+            overlooked = found.overlooked_between(len(self.split.start.open), end)
+            builder.add(self.streams.specs[i], self.streams.shapes[i], rows, ps, at, overlooked)
         if fatal:
             builder.fail(fatal.offset, fatal.reason)
         return builder.parsed

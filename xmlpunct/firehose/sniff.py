@@ -79,24 +79,33 @@ def _children(split: Split, element: str, named: list[str]) -> Schema:
 
 
 def rereadable(source: Source) -> tuple[Source, list[_Replay]]:
-    """The same source; what can be read once only is remembered as far as it is read, and read again."""
+    """The same source; what might be read once only is remembered as far as it is read, and given again.
+
+    Who opens it later still opens the source itself.
+    """
     if all(size is not None for _, size in source.parts):
         return source, []
     files = [_Replay(source, part) for part in range(len(source.parts))]
 
     def open_again(part: int) -> tuple[BinaryIO, bool]:
-        files[part].at = 0
-        return files[part], not files[part].remembers  # type: ignore[return-value]
+        replay = files[part]
+        if replay.taken:
+            return source.opener(part)
+        replay.at, replay.taken = 0, not replay.remembers
+        return replay, replay.taken  # type: ignore[return-value]
 
     return replace(source, opener=open_again), files
 
 
 class _Replay:
-    """A file that gives again, once ``at`` is put back, what it gave as long as it ``remembers``."""
+    """A file that gives again, once ``at`` is put back, what it gave as long as it ``remembers``.
+
+    It is ``taken`` by who opens it then.
+    """
 
     def __init__(self, source: Source, part: int) -> None:
         self.source, self.part, self.at = source, part, 0
-        self.seen, self.remembers = bytearray(), True
+        self.seen, self.remembers, self.taken = bytearray(), True, False
         self.file: BinaryIO | None = None
         self.owned = False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
@@ -26,10 +27,10 @@ Opener = Callable[[int], tuple[BinaryIO, bool]]
 class Source:
     """A source: ``parts`` are the names and sizes (None: unknown) of its files, in order.
 
-    Each part holds documents of its own. Parts read from a stream can be opened once. ``senders`` are other
-    sources that this one is the merge of: it has no bytes of its own, and each sender has an order of its own.
+    Each part holds documents of its own. ``senders`` are other sources that this one is the merge of: it has no bytes
+    of its own, and each sender has an order of its own.
     ``files`` are the paths of the parts, None of those that are no files by themselves. ``texts`` are what the names of
-    the parts carry, if any do: see `labels`.
+    the parts carry, if any do: see `labels`. What can be read ``once`` only is refused to whoever opens it again.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Source:
     senders: tuple[Source, ...] = ()
     files: tuple[str | None, ...] = ()
     texts: tuple[Texts, ...] = ()
+    once: bool = False
 
     @classmethod
     def of(cls, given: bytes | bytearray | memoryview | BinaryIO | Any, name: str | None = None) -> Source:
@@ -96,7 +98,8 @@ class Source:
 class Piece:
     """A part to be: its name, its size as it is stored, and what opens it.
 
-    ``path`` is its own, if it is a file by itself, and ``texts`` are what its name carries.
+    ``path`` is its own, if it is a file by itself, and ``texts`` are what its name carries. ``once``: it can be read
+    once only. ``owned``: what `open` gives is to be closed.
     """
 
     name: str
@@ -104,6 +107,8 @@ class Piece:
     open: Callable[[], BinaryIO]
     path: str | None = None
     texts: Texts = ()
+    once: bool = False
+    owned: bool = True
 
 
 def assembled(name: str, parts: Sequence[Piece]) -> Source:
@@ -111,7 +116,16 @@ def assembled(name: str, parts: Sequence[Piece]) -> Source:
     files = tuple(part.path for part in parts)
     texts = tuple(part.texts for part in parts) if any(part.texts for part in parts) else ()
     sizes = tuple((part.name, part.size) for part in parts)
-    return Source(name, sizes, lambda number: (parts[number].open(), True), files=files, texts=texts)
+    once, opened = any(part.once for part in parts), set[int]()
+
+    def open_part(number: int) -> tuple[BinaryIO, bool]:
+        part = parts[number]
+        if part.once and number in opened:
+            raise UsageError(f"{hide(part.name)} can be read once only, and it was: keep what came of it")
+        opened.add(number)
+        return part.open(), part.owned
+
+    return Source(name, sizes, open_part, files=files, texts=texts, once=once)
 
 
 def merged(name: str, senders: Sequence[Source]) -> Source:
@@ -122,7 +136,8 @@ def merged(name: str, senders: Sequence[Source]) -> Source:
     def refuse(_: int) -> tuple[BinaryIO, bool]:
         raise UsageError(f"{name} has several senders, which only a query can merge")
 
-    return Source(name, ((name, None),), refuse, tuple(senders))
+    once = any(sender.once for sender in senders)
+    return Source(name, ((name, None),), refuse, tuple(senders), once=once)
 
 
 def pieces(plain: Piece, reopen: Reopen) -> list[Piece]:
@@ -135,30 +150,36 @@ def pieces(plain: Piece, reopen: Reopen) -> list[Piece]:
 
 def of_file(name: str, part: str, given: BinaryIO, owned: bool = False) -> Source:
     """What is read of a binary file, from where it stands. Of an archive, that is its members."""
-    plain = Source(name, ((part, None),), lambda _: (given, owned))
     try:
         begin = given.tell() if given.seekable() else None
     except (OSError, AttributeError, ValueError):
         begin = None
     if begin is None:
-        return plain
+        return assembled(name, [Piece(part, None, lambda: given, once=True, owned=owned)])
+    turn = threading.Lock()
+    plain = Piece(part, None, lambda: binary(Window(given, begin, turn)))
     try:
-        found = members(part, lambda: binary(Window(given, begin)))
+        found = members(part, plain.open)
         given.seek(begin)
     except OSError as error:
         raise SourceError(part, f"cannot be read: {why(error)}") from None
-    return plain if found is None else assembled(name, [Piece(m.name, m.size, m.open) for m in found])
+    return assembled(name, [plain] if found is None else [Piece(m.name, m.size, m.open) for m in found])
 
 
 class Window(io.RawIOBase):
-    """A file from some byte on, with a place of its own in it. Closing it leaves the file open."""
+    """A file from some byte on, with a place of its own in it. Closing it leaves the file open.
 
-    def __init__(self, file: BinaryIO, begin: int) -> None:
+    Others read the same file, so each read has a ``turn`` of its own.
+    """
+
+    def __init__(self, file: BinaryIO, begin: int, turn: threading.Lock | None = None) -> None:
         self._file, self._begin, self._at = file, begin, 0
+        self._turn = turn or threading.Lock()
 
     def read(self, size: int = -1) -> bytes:
-        self._file.seek(self._begin + self._at)
-        data = self._file.read(size) or b""
+        with self._turn:
+            self._file.seek(self._begin + self._at)
+            data = self._file.read(size) or b""
         self._at += len(data)
         return data
 

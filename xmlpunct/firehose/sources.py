@@ -6,7 +6,7 @@ import os
 
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.connectors import FOLLOW, connector_of, expand, scheme_of
-from xmlpunct.firehose.listing import is_passed_over, is_pattern, would_match
+from xmlpunct.firehose.listing import is_passed_over, is_pattern, refuse_columns, would_match
 from xmlpunct.firehose.part_reader import PartReader
 from xmlpunct.firehose.source import Source
 
@@ -44,6 +44,8 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
     connector = connector_of(spec)
     if not isinstance(spec, str):
         return connector.source(path, name or path)
+    if not connector.columns(spec):
+        refuse_columns(spec)
     return connector.source(expand(spec), name or spec).hidden()
 
 
@@ -53,12 +55,17 @@ def paths_of(spec: str) -> list[str]:
 
 
 def columns_named(spec: str | None) -> tuple[str, ...]:
-    """The columns whose values the names of a source's files carry.
+    """The columns whose values the names of a source's files carry. Raises `UsageError` where they cannot carry any.
 
-    >>> columns_named("feed/{sid}/hour={hour}.xml"), columns_named("feed/"), columns_named("tcp://{host}:1")
+    >>> columns_named("feed/{sid}/hour={hour}.xml"), columns_named("feed/"), columns_named("tcp://host:1")
     (('sid', 'hour'), (), ())
     """
-    return () if spec is None or "\0" in spec else connector_of(spec).columns(spec)
+    if spec is None or "\0" in spec:
+        return ()
+    found = connector_of(spec).columns(spec)
+    if not found:
+        refuse_columns(spec)
+    return found
 
 
 def would_be_read(spec: str, path: str) -> bool:
@@ -73,4 +80,4 @@ def is_endless(spec: str) -> bool:
 
 def senders_of(spec: str | None) -> int:
     """How many senders the source that a text names has: more than one where several peers can connect."""
-    return 1 if spec is None else len(connector_of(spec).senders(expand(spec)))
+    return 1 if spec is None else len(connector_of(spec).senders(spec))

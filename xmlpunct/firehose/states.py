@@ -147,7 +147,8 @@ class Around(NamedTuple):
     numbers of the values that tuples have of the elements around them (in the order of `all_ups`), of which so many
     hops lead here, this one included. Inside of all that tuples may have so it is ``said``, and for
     a value that is text, all of it is ``whole`` and what is in no child its ``own``; it goes ``into`` the text around
-    it if that is whole. An element that is ``kept`` is not cut. So many ``level``s of tuples are yet to be entered.
+    it if that is whole. An element that is ``kept`` is not cut. So many ``level``s of tuples are yet to be entered. A
+    ``stranger`` has the name of a stream's tuples in a namespace of neither tuples nor punctuations.
     """
 
     progress: frozenset[tuple[int, int]] = frozenset()
@@ -158,6 +159,7 @@ class Around(NamedTuple):
     own: bool = False
     kept: bool = False
     level: int = 0
+    stranger: int = -1
 
 
 def all_ups(specs: Sequence[StreamSpec], shapes: Sequence[Shape]) -> list[tuple[int, Up, str]]:
@@ -205,7 +207,7 @@ class _States:
         """A state outside."""
         if around not in self.outsides:
             node = Node(Kind.OUTSIDE, self.names, lambda name: self.beyond(around, name))
-            node.said, node.around = around.said, around
+            node.said, node.around, node.stream = around.said, around, around.stranger
             self.outsides[around] = node
             leading = [name for spec in self.all for name in spec.names]
             below = self.hops(around)
@@ -245,9 +247,9 @@ class _States:
             if own is None and mine:
                 return self.ignored[0]
             said = frozenset((n, count) for n, count, hop in says if hop.is_plain or next(answers))
-            return self.outside(
-                self.inside(around, name, frozenset(reached), said, around.level - bool(mine))
-            )
+            inside = self.inside(around, name, frozenset(reached), said, around.level - bool(mine))
+            is_known = bool(found or reached or says or name in self.kept) or is_mark
+            return self.outside(inside if is_known else inside._replace(stranger=self.stranger(name)))
 
         conditions = [*(hop for _, hop in wheres), *tested]
         if not conditions:
@@ -255,6 +257,13 @@ class _States:
         node = Node(Kind.CHOICE, self.names)
         node.chosen = Choice(conditions, choose)
         return node
+
+    def stranger(self, name: str) -> int:
+        """The stream whose tuples have this name in another namespace; -1 if there is none, or it was told before."""
+        if self.level or any(spec.tag == name for spec in self.all):
+            return -1
+        local = expanded(name)[1]
+        return next((i for i, spec in enumerate(self.specs) if expanded(spec.tag)[1] == local), -1)
 
     def hops(self, around: Around) -> list[tuple[int, int, Hop]]:
         """The hops below a place outside on the way to what tuples have: of which value, and how many they are."""

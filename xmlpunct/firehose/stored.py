@@ -105,7 +105,7 @@ def _parts(path: str) -> list[Piece]:
     shown, size = _shown(path), _size(path)
     plain = Piece(shown, size, lambda: binary(SteadyFile(path, shown)), path)
     if size is None:
-        return [plain]  # a pipe, say, of which nothing is read before its time
+        return [replace(plain, once=True)]  # a pipe, say, of which nothing is read before its time
     return pieces(plain, partial(_same, path, shown, stamp(os.stat(path))))
 
 

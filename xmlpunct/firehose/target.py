@@ -10,7 +10,7 @@ from xmlpunct.firehose.ancestors import Ancestors, Branch
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import expanded
 from xmlpunct.firehose.states import Kind, LimitError, Names, Node
-from xmlpunct.overlooked import NAMESPACE, NESTED, UNDECLARED, Overlooked, gathered
+from xmlpunct.overlooked import NAMESPACE, NESTED, STRANGER, UNDECLARED, Overlooked, gathered
 from xmlpunct.types import SPACE
 
 (
@@ -59,9 +59,9 @@ class Found:
     def __post_init__(self) -> None:
         self.items, self.of = [[] for _ in range(self.tables)], [[] for _ in range(self.tables)]
 
-    def overlooked_before(self, number: float) -> Overlooked:
-        """What was overlooked up to a start tag, by kind and name."""
-        return gathered((kind, name) for at, kind, name in self.overlooked if at < number)
+    def overlooked_between(self, first: int, number: float) -> Overlooked:
+        """What was overlooked behind a start tag and up to another, by kind and name."""
+        return gathered((kind, name) for at, kind, name in self.overlooked if first < at < number)
 
 
 class Target:
@@ -184,6 +184,8 @@ class Target:
             self.tree[-1].children.append(branch)
             self.tree.append(branch)
         elif kind == _OUTSIDE:
+            if node.stream >= 0:
+                self._overlook(node, STRANGER, name)
             if self.ancestors is not None:
                 self.ancestors.begin(name, attributes, self.starts, node.said)
         elif kind == _FOREIGN:

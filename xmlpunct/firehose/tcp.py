@@ -49,7 +49,7 @@ class Sockets(Connector):
         def one(sender: str) -> Source:
             called = f"{name}#{sender}" if sender else name
             peer = listener.peer if listener else lambda: connect(address, name)
-            return assembled(called, [Piece(called, None, lambda: binary(peer()))])
+            return assembled(called, [Piece(called, None, lambda: binary(peer()), once=True)])
 
         return merged(name, [one(sender) for sender in self.senders(spec)])
 
@@ -59,7 +59,7 @@ class UnixSockets(Connector):
 
     def source(self, spec: str, name: str) -> Source:
         path = spec.removeprefix("unix:")
-        return assembled(name, [Piece(spec, None, lambda: binary(connect_unix(path, spec)))])
+        return assembled(name, [Piece(spec, None, lambda: binary(connect_unix(path, spec)), once=True)])
 
 
 @dataclass(frozen=True)

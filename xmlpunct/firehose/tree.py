@@ -63,7 +63,7 @@ _ANY = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """A tree, and by node the stream and the path before the names that are overlooked there.
+    """A tree, and by node the stream, and the path before the names that are overlooked there; None outside of tuples.
 
     ``items`` are the kinds of rows of a stream's tables of items, ``first_cells`` the numbers of the first slots of
     rows by kind. ``ups`` are the streams and slots of what tuples have of the elements around them, by number.
@@ -71,7 +71,7 @@ class Grown:
 
     tree: native.Tree
     streams: Sequence[int]
-    labels: Sequence[str]
+    labels: Sequence[str | None]
     items: Mapping[tuple[int, int], int]
     first_cells: Sequence[int]
     ups: Sequence[tuple[int, int]]
@@ -211,7 +211,10 @@ class _Tree:
         return Grown(
             tree,
             [row // 2 for _, _, row, *_ in self.nodes],
-            self.labels,
+            [
+                None if f & Flag.OUTSIDE else label
+                for (f, *_), label in zip(self.nodes, self.labels, strict=True)
+            ],
             self.item_kinds,
             [*accumulate(self.widths, initial=0)],
             [(stream, up.slot) for stream, up, _ in self.ups],
@@ -238,7 +241,8 @@ class _Tree:
         flags = Flag.OUTSIDE | (Flag.KEPT if around.kept else 0) | (Flag.INTO if around.into else 0)
         flags |= Flag.WRONG if around.own and around.whole else 0  # there is one text for both
         flags |= (Flag.TEXT if around.whole or around.own else 0) | (Flag.SAID if around.says else 0)
-        number = self.add(Flag(flags), -1, 0, self.around)
+        flags |= Flag.UNDECLARED if node.stream >= 0 else 0
+        number = self.add(Flag(flags), -1, 2 * max(node.stream, 0), self.around)
         self.nodes[number][5:7] = len(self.says), len(around.says)
         self.says += sorted(around.says)
         return number

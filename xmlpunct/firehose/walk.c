@@ -334,6 +334,9 @@ static int start_tag(Walk *w, const uint8_t **at, const uint8_t *base, const uin
     } else if (node->flags & ~OUTSIDE || w->given) {
         if (node->flags & COUNTS)
             count_anew(w);
+        if (node->flags & UNDECLARED && base == w->data
+            && (status = count_name(w, number, 0, space->uri, tag.local)))
+            return status;
         if ((status = begin_around(w, node, &tag, (int32_t)(tag_at - base), base == w->data)))
             return status;
     }

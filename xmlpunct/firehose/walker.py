@@ -22,7 +22,7 @@ from xmlpunct.firehose.spec import ElementName, Limits, StreamSpec
 from xmlpunct.firehose.target import TEXT
 from xmlpunct.firehose.tree import Grown, bare, grown
 from xmlpunct.firehose.walked import Walked
-from xmlpunct.overlooked import NAMESPACE, NESTED, UNDECLARED
+from xmlpunct.overlooked import NAMESPACE, NESTED, STRANGER, UNDECLARED
 
 
 class Walk(NamedTuple):
@@ -271,10 +271,13 @@ class Walker:
         ):  # arrays have paths of their own, perhaps the same
             names[NAMESPACE][path] += count
         undeclared = names[UNDECLARED] = {}
+        strangers = names[STRANGER] = {}
         for node, is_attribute, name, count in walk.seen:
-            if grown_.streams[node] == place:
-                label = f"{grown_.labels[node]}{'@' if is_attribute else ''}{name}"
-                undeclared[label] = count
+            label = grown_.labels[node]
+            if grown_.streams[node] == place and label is None:
+                strangers[name] = count
+            elif grown_.streams[node] == place:
+                undeclared[f"{label}{'@' if is_attribute else ''}{name}"] = count
         undeclared[TEXT] = texts
         known = ((kind, {name: n for name, n in counts.items() if n}) for kind, counts in names.items())
         overlooked = {kind: counts for kind, counts in known if counts}

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from xmlpunct.operators import best, gathered, moments  # noqa: F401  their records
 from xmlpunct.operators.aggregate import Aggregate
 from xmlpunct.operators.difference import Difference
 from xmlpunct.operators.driver import Counters, Pipeline, run

@@ -7,18 +7,17 @@ over INT and DECIMAL are kept exactly, in 128 bits; whether one fits its type is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from xmlpunct.doubles import canonical_column
+from xmlpunct.expressions.expression import Doc, Expression
 from xmlpunct.expressions.int128 import to_decimal, unscaled
 from xmlpunct.operators.prefix import SortKey
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import DOUBLE, INT, XML, DecimalType, Type, decimal
-
-FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX", "XMLAGG")
 
 SUMS = decimal(38, 0)
 """The type that holds a sum of 2^63 numbers of 64 bits, or of parts of decimals."""
@@ -31,8 +30,9 @@ HALF = 10**19
 class Aggregate:
     """``function`` over the input column ``argument`` (None: COUNT(*)), called ``name`` in the output.
 
-    ``distinct`` counts each value once; for MIN and MAX it makes no difference. XMLAGG puts values behind each other
-    in an ``order``, those that are equal in it in their own.
+    ``distinct`` counts each value once; where repeated values change nothing, it makes no difference. What gathers
+    values has them in an ``order``, those that are equal in it in their own; ARG_MIN and ARG_MAX have the one first in
+    it. ``parameter``: a separator, or a part of the values. ``where``: the column that says which values count.
     """
 
     function: str
@@ -40,55 +40,134 @@ class Aggregate:
     distinct: bool
     name: str
     order: tuple[SortKey, ...] = ()
+    parameter: str = ""
+    where: str | None = None
+
+    @property
+    def record(self) -> AggregateFunction:
+        """What is known of its function. Raises ValueError if there is none."""
+        if self.function not in FUNCTIONS:
+            raise ValueError(f"no aggregate {self.function}: there are {', '.join(FUNCTIONS)}")
+        return FUNCTIONS[self.function]
 
     @property
     def needs_values(self) -> bool:
         """Whether it needs a group's values until the group is closed."""
-        return self.needs_all or (self.distinct and self.function not in ("MIN", "MAX"))
+        return self.needs_all or (self.distinct and not self.record.once)
 
     @property
     def needs_all(self) -> bool:
         """Whether it needs each value as often as it comes."""
-        return self.function == "XMLAGG"
+        return self.record.gathers and not self.distinct
+
+    @property
+    def takes_null(self) -> bool:
+        """Whether null is a value like others."""
+        return self.function == "ARRAY_AGG"
 
     @property
     def columns(self) -> list[str]:
         """The input columns that it reads."""
         argument = [] if self.argument is None else [self.argument]
-        return [*argument, *(key.column for key in self.order)]
+        where = [] if self.where is None else [self.where]
+        return [*argument, *(key.column for key in self.order), *where]
 
     @property
     def ignores_duplicates(self) -> bool:
         """Whether repeating a tuple cannot change the result."""
-        return self.distinct or self.function in ("MIN", "MAX")
+        return self.distinct or self.record.once
+
+    def over(self, names: Mapping[str, str]) -> Aggregate:
+        """The same over columns of other names."""
+        order = tuple(key._replace(column=names[key.column]) for key in self.order)
+        return replace(
+            self,
+            argument=self.argument and names[self.argument],
+            order=order,
+            where=self.where and names[self.where],
+        )
 
     def attribute(self, schema: Schema, grouped: bool) -> Attribute:
         """The attribute of its result. Raises ValueError if there is no such aggregate."""
-        if self.function not in FUNCTIONS:
-            raise ValueError(f"no aggregate {self.function}: there are {', '.join(FUNCTIONS)}")
+        record = self.record
         if self.function == "COUNT":
             return Attribute(self.name, INT, nullable=False)
         if self.argument is None:
             raise ValueError(f"{self.function}(*) makes no sense")
-        source = schema[self.argument]
-        return Attribute(self.name, self._result_type(source.type), source.nullable or not grouped)
+        nullable = not grouped or record.nullable or self.where is not None
+        if not self.takes_null:
+            nullable = nullable or any(
+                schema[column].nullable for column in self.columns[: 2 if record.best else 1]
+            )
+        return Attribute(self.name, record.result(self, schema[self.argument].type), nullable)
 
-    def _result_type(self, type_: Type) -> Type:
-        if self.function in ("MIN", "MAX"):
-            return type_
-        if self.function == "XMLAGG":
-            if type_ is not XML:
-                raise ValueError(f"XMLAGG wants XML, not {type_}: XMLELEMENT(NAME ..., value) makes it")
-            if self.distinct:
-                raise ValueError("XMLAGG does not take DISTINCT: XML is compared with nothing")
-            return XML
-        if isinstance(type_, DecimalType):
-            if self.function == "AVG" and type_.scale > 34:
-                raise ValueError(f"AVG of {type_} would need more than 38 digits: CAST it first")
-            return decimal(38, type_.scale + (4 if self.function == "AVG" else 0))
-        if type_ not in (INT, DOUBLE):
-            raise ValueError(f"{self.function} wants numbers, not {type_}")
-        return DOUBLE if self.function == "AVG" else type_
+
+@dataclass(frozen=True, eq=False)
+class AggregateFunction:
+    """All that is known of an aggregate.
+
+    - ``result``: the type of its result, by that of its argument. Raises ValueError where it has none.
+    - ``called``: the names of one that is read as ``NAME(argument, ...)``; sqlglot knows the others.
+    - ``once``: repeated values change nothing. ``gathers``: it needs each value. ``best``: it is of the first in an
+      order. ``nullable``: it may be null though no argument is.
+    - ``accumulator``: how it is computed.
+    - ``stands_for``: another aggregate, over what ``before`` makes of the argument; ``after`` makes the result.
+    """
+
+    name: str
+    doc: Doc
+    result: Callable[[Aggregate, Type], Type] = lambda a, type_: type_
+    called: tuple[str, ...] = ()
+    once: bool = False
+    gathers: bool = False
+    best: bool = False
+    nullable: bool = False
+    accumulator: Callable[[Aggregate, Type, str, Schema], Accumulator] | None = None
+    stands_for: str = ""
+    before: Callable[[str, Expression], Expression] = lambda name, argument: argument
+    after: Callable[[Expression], Expression] | None = None
+
+    def __post_init__(self) -> None:
+        FUNCTIONS[self.name] = self
+
+
+FUNCTIONS: dict[str, AggregateFunction] = {}
+"""Every aggregate there is, by name."""
+
+
+def _type_of_sum(a: Aggregate, type_: Type) -> Type:
+    if isinstance(type_, DecimalType):
+        if a.function == "AVG" and type_.scale > 34:
+            raise ValueError(f"AVG of {type_} would need more than 38 digits: CAST it first")
+        return decimal(38, type_.scale + (4 if a.function == "AVG" else 0))
+    if type_ not in (INT, DOUBLE):
+        raise ValueError(f"{a.function} wants numbers, not {type_}")
+    return DOUBLE if a.function == "AVG" else type_
+
+
+def _type_of_xml(a: Aggregate, type_: Type) -> Type:
+    if type_ is not XML:
+        raise ValueError(f"XMLAGG wants XML, not {type_}: XMLELEMENT(NAME ..., value) makes it")
+    if a.distinct:
+        raise ValueError("XMLAGG does not take DISTINCT: XML is compared with nothing")
+    return XML
+
+
+COUNT = AggregateFunction(
+    "COUNT", Doc("COUNT(*), COUNT(x)", "How many tuples, or how many x that are not null.")
+)
+SUM = AggregateFunction("SUM", Doc("SUM(x)", "The sum; of INT and DECIMAL exact."), _type_of_sum)
+AVG = AggregateFunction(
+    "AVG", Doc("AVG(x)", "The mean: a DOUBLE, of DECIMAL one with 4 more digits."), _type_of_sum
+)
+MIN = AggregateFunction("MIN", Doc("MIN(x)", "The least x."), once=True)
+MAX = AggregateFunction("MAX", Doc("MAX(x)", "The greatest x; NaN is greatest."), once=True)
+XMLAGG = AggregateFunction(
+    "XMLAGG",
+    Doc("XMLAGG(x [ORDER BY y])", "All x of type XML behind each other."),
+    _type_of_xml,
+    gathers=True,
+)
 
 
 @dataclass(frozen=True)
@@ -207,10 +286,12 @@ class Accumulator:
 
 def accumulators(schema: Schema, aggregates: Sequence[Aggregate]) -> list[Accumulator]:
     """The accumulators of some aggregates over tuples of a schema."""
-    types = [INT if a.argument is None else schema[a.argument].type for a in aggregates]
-    return [
-        Accumulator(a, type_, f"${i}") for i, (a, type_) in enumerate(zip(aggregates, types, strict=True))
-    ]
+    made = []
+    for i, a in enumerate(aggregates):
+        type_ = INT if a.argument is None else schema[a.argument].type
+        own = a.record.accumulator
+        made.append(Accumulator(a, type_, f"${i}") if own is None else own(a, type_, f"${i}", schema))
+    return made
 
 
 def _decimal(total: int, count: int, places: int, scale: int) -> object:

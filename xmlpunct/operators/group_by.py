@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from xmlpunct.operators.aggregate import Aggregate, accumulators
-from xmlpunct.operators.arrangement import Arrangement, distinct
+from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.finality import Finality
 from xmlpunct.operators.groups import Groups
-from xmlpunct.operators.hash_index import Rows, ascending
+from xmlpunct.operators.hash_index import Rows
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import Cell, State
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -35,7 +35,8 @@ class GroupBy(Operator):
     from the start, which is released once. It retains `Groups`, not tuples.
 
     A group that no tuple can change any more leaves before it is closed: ``<hour=5, temp=(80,)>`` after a maximum of 80
-    (`Finality`). Tuples of it that still come change nothing.
+    (`Finality`). Tuples of it that still come change nothing. If there are no grouping attributes, its result is the
+    last.
 
     With ``whole``, a `PartialGroupBy` below has aggregated tuples of that schema already.
 
@@ -73,7 +74,7 @@ class GroupBy(Operator):
         self._finality = Finality.of(schema, self._keys, self._accumulators)
         self._left = Arrangement(self._keys.empty(), self._keys.names)
         """The keys of groups that have left before they were closed."""
-        self._unsaid = [self._keys.empty()]
+        self._unsaid: list[PunctuationBatch] = []
         early = {} if self._finality is None else {"left": self._left, **self._finality.parts}
         self.speaks = self._finality is not None  # a tuple may make its group final
         self.state = State(groups=self._groups, joint=self._joint, over=self._over, **early)
@@ -86,26 +87,33 @@ class GroupBy(Operator):
             self._finality.spread(ownership)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
+        if self._over.value:
+            return self.schema.empty()
         if len(self._left):
             tuples = without(tuples, self._left.has(tuples))
         self._groups.add(tuples)
         if self._finality is None or not self._finality.may_hold(tuples):
             return self.schema.empty()
-        _, touched = self._groups.probe(distinct(tuples.select(self._keys.names)))
-        return self._leave(self._finality.among(self._groups, ascending(touched)))
+        return self._leave(self._finality.among(self._groups, self._groups.touched(tuples)))
 
     def _leave(self, rows: Rows) -> pl.DataFrame:
         """The results of final groups, which go; their keys stay until they are closed."""
-        groups = self._groups.remove(rows)
-        keys = groups.select(self._keys.names)
-        self._left.append(keys)
-        self._unsaid.append(keys)
+        groups = self._groups.leave(rows)
+        if len(self._keys):
+            keys = groups.select(self._keys.names)
+            self._left.append(keys)
+            self._unsaid.append(self._punctuations(keys))
+        elif groups.height:
+            self._over.value = True
+            self._unsaid.append(PunctuationBatch([Punctuation.everything(self._keys)]))
         return self._results(groups)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        closed = PunctuationSet(self._keys, self._joint.add(batch).rebase(self._keys, self._places))
+        closed = PunctuationSet(self._keys)
+        if not self._over.value:
+            closed.update(self._joint.add(batch).rebase(self._keys, self._places))
         passed = self.schema.empty()
-        if len(closed) and not self._over.value:
+        if len(closed):
             passed = self._results(self._groups.release(closed))  # pass, keep
             self._over.value = not len(self._keys)
         said = closed.all()
@@ -118,16 +126,17 @@ class GroupBy(Operator):
         self, finality: Finality, batch: PunctuationBatch, passed: pl.DataFrame, closed: PunctuationSet
     ) -> tuple[pl.DataFrame, PunctuationBatch]:
         """What passes and is said, with the groups that are final and not closed."""
-        finality.hear(batch)
-        if len(closed):
+        if not self._over.value:
+            finality.hear(batch)
+        if len(closed) and len(self._keys):
             finality.forget(closed.all())
             gone = self._left.remove(self._left.matching(closed))
             closed.discard(self._punctuations(gone))  # said when they left
         rows = finality.touched(self._groups)
         if len(rows):
             passed = pl.concat([passed, self._leave(rows)])
-        keys, self._unsaid = pl.concat(self._unsaid), [self._keys.empty()]
-        return passed, PunctuationBatch.union([closed.all(), self._punctuations(keys)])
+        unsaid, self._unsaid = self._unsaid, []
+        return passed, PunctuationBatch.union([closed.all(), *unsaid])
 
     def _punctuations(self, keys: pl.DataFrame) -> PunctuationBatch:
         """That no tuple of these groups comes; of a null in a key nothing can be said."""

@@ -9,9 +9,11 @@ import polars as pl
 
 from xmlpunct.frames import Part, Snapshot, join, restore, snapshot_of
 from xmlpunct.operators.aggregate import Accumulator
-from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.arrangement import Arrangement, distinct
+from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.punctuations.set import PunctuationSet
-from xmlpunct.schema import Schema
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import INT
 
 ALL = "$all"
 """Stands for the grouping attributes where there are none."""
@@ -20,14 +22,24 @@ VALUE = "$value"
 
 
 class Kept(NamedTuple):
-    """The values that some aggregates retain: of an argument and of what they sort by, ``every`` one or each once."""
+    """The values that some aggregates retain: of an argument and of what they sort by, ``every`` one or each once.
+
+    ``nulls``: null counts as one. ``where``: the column that says which tuples count; the empty name for all.
+    """
 
     every: bool
+    nulls: bool
+    where: str
     columns: tuple[str, ...]
 
 
+def grouping(keys: Schema) -> Schema:
+    """The attributes by which groups have their rows: one that stands for all keys where there are none."""
+    return keys if len(keys) else Schema.of([Attribute(ALL, INT)])
+
+
 class Groups(Arrangement):
-    """A row for each group, with the partial columns of its aggregates.
+    """A row for each group, with the partial columns of its aggregates. Without keys the one group has it at once.
 
     A DISTINCT aggregate retains (group, value) pairs instead, each once, in an arrangement of their own; XMLAGG all
     values that are not null, with those that it sorts by. Aggregates that retain the same share it. With ``partial``,
@@ -38,13 +50,16 @@ class Groups(Arrangement):
         self, schema: Schema, keys: Schema, accumulators: Sequence[Accumulator], partial: bool
     ) -> None:
         self.keys, self.partial = keys, partial
-        self._by = [pl.col(key) for key in keys.names] or [pl.lit(0).alias(ALL)]
+        self._by = [pl.col(key) for key in keys.names] or [pl.lit(0, INT.dtype).alias(ALL)]
         self._plain = [a for a in accumulators if not a.aggregate.needs_values]
         self._valued = [a for a in accumulators if a.aggregate.needs_values]
-        super().__init__(self._aggregate(schema.empty()), list(keys.names) or [ALL])
+        one = self._aggregate(schema.empty())  # polars makes a group of no tuples, if there are no keys
+        super().__init__(one.clear(), list(keys.names) or [ALL])
         kept = sorted({_kept(a) for a in self._valued})
         rows = {key: self._rows(schema.empty(), key) for key in kept}
         self._values = {key: Arrangement(frame, frame.columns) for key, frame in rows.items()}
+        if not len(keys):  # it exists even if no tuple comes
+            self.append(one)
 
     def add(self, tuples: pl.DataFrame) -> None:
         """Add tuples to their groups."""
@@ -56,17 +71,38 @@ class Groups(Arrangement):
         for key, seen in self._values.items():
             rows = self._rows(tuples, key)
             if key.every:
-                seen.append(rows.filter(pl.col(VALUE).is_not_null()))
+                seen.append(rows if key.nulls else rows.filter(pl.col(VALUE).is_not_null()))
             else:
                 seen.insert(rows)
 
     def release(self, closed: PunctuationSet) -> pl.DataFrame:
         """Let the closed groups go; return them with all their partial columns."""
         groups = self.remove(self.matching(closed))
-        if not len(self.keys) and not groups.height:  # the one group exists even if no tuple came
-            row = {ALL: 0} | {k: v for a in self._plain for k, v in a.empty().items()}
-            groups = pl.DataFrame([row], schema=self.empty.schema)
-        values = {key: seen.remove(seen.matching(closed)) for key, seen in self._values.items()}
+        return self._with_all_values(
+            groups, {key: seen.matching(closed) for key, seen in self._values.items()}
+        )
+
+    def leave(self, rows: Rows) -> pl.DataFrame:
+        """Let some groups go; return them with all their partial columns."""
+        groups = self.remove(rows)
+        keys = groups.select(self.key)
+        return self._with_all_values(
+            groups, {key: ascending(seen.probe(keys, key=self.key)[1]) for key, seen in self._values.items()}
+        )
+
+    def touched(self, tuples: pl.DataFrame) -> Rows:
+        """The groups of some tuples."""
+        if not len(self.keys):
+            return self.where(pl.lit(True))
+        return ascending(self.probe(distinct(tuples.select(self.key)))[1])
+
+    def values_of(self, a: Accumulator) -> Arrangement:
+        """The groups' values that an aggregate retains, as `VALUE`."""
+        return self._values[_kept(a)]
+
+    def _with_all_values(self, groups: pl.DataFrame, gone: Mapping[Kept, Rows]) -> pl.DataFrame:
+        """Groups that go with the partial columns of the values that go with them."""
+        values = {key: self._values[key].remove(rows) for key, rows in gone.items()}
         for a in self._valued:
             groups = self._with_values(groups, a, values[_kept(a)])
         return groups
@@ -78,6 +114,8 @@ class Groups(Arrangement):
     def _rows(self, tuples: pl.DataFrame, key: Kept) -> pl.DataFrame:
         """What some tuples have of a group and of the values that are retained."""
         names = [VALUE, *_order(len(key.columns) - 1)]
+        if key.where:
+            tuples = tuples.filter(pl.col(key.where))
         return tuples.select(
             *self._by, *(pl.col(c).alias(n) for c, n in zip(key.columns, names, strict=True))
         )
@@ -85,7 +123,7 @@ class Groups(Arrangement):
     def _with_values(self, groups: pl.DataFrame, a: Accumulator, values: pl.DataFrame) -> pl.DataFrame:
         """Groups with the partial columns of an aggregate, from the values of its argument."""
         argument, order = str(a.aggregate.argument), a.aggregate.order
-        if a.aggregate.needs_all:
+        if a.aggregate.record.gathers:
             values = values.sort(
                 [*_order(len(order)), VALUE],
                 descending=[*(key.descending for key in order), False],
@@ -117,7 +155,9 @@ class Groups(Arrangement):
 
 
 def _kept(a: Accumulator) -> Kept:
-    return Kept(a.aggregate.needs_all, tuple(a.aggregate.columns))
+    one = a.aggregate
+    columns = (str(one.argument), *(key.column for key in one.order))
+    return Kept(one.needs_all, one.takes_null, one.where or "", columns)
 
 
 def _order(count: int) -> list[str]:

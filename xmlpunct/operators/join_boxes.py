@@ -13,13 +13,20 @@ from xmlpunct.expressions.functions.conditions import AND, AT_LEAST, AT_MOST, EQ
 from xmlpunct.expressions.program import can_fail, compiled
 from xmlpunct.frames import Part, any_of
 from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.ownership import Ownership
+from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.punctuations.spans import Spans, inside, unbounded
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import INT
 
+MANY = 64
+"""Of so many punctuations that bound several attributes at once it is remembered what they close.
+
+Only tuples that come later need that: forgetting makes some stay longer.
+"""
 _COMPARISONS = (EQUAL, LESS, AT_MOST, GREATER, AT_LEAST)
 
 
@@ -113,6 +120,7 @@ class Box:
         bounds: Sequence[Bound],
     ) -> None:
         attribute = other[bounds[0].attribute]
+        self.place = other.index(attribute.name)
         self._type, self._bounds = attribute.type, bounds
         self._spans = Spans(other, keys[1 - side], attribute.name)
         ends = [is_low for is_low in (True, False) if any(b.is_low is is_low for b in bounds)]
@@ -157,21 +165,31 @@ class Box:
 
     def hear(self, batch: PunctuationBatch) -> list[Punctuation]:
         """Take punctuations of the other side; return what boxes are closed now."""
-        return self._add(self._spans.add(batch))
+        return self._add(self._spans.add(batch, lambda pattern: self.within(pattern) is not None))
 
     def _add(self, spans: Sequence[Punctuation]) -> list[Punctuation]:
         fresh = []
         for span in spans:
             *keys, pattern = span.patterns
-            ends = [inside(self._type, pattern, is_low, strict) for is_low, strict in self._strict.items()]
-            free = [is_low for is_low in (True, False) if is_low not in self._strict]
-            if not all(unbounded(self._type, pattern, is_low) for is_low in free):
-                continue  # the box has no bound there
+            ends = self.within(pattern)
+            if ends is None:
+                continue
             box = Punctuation(self._schema, [*keys, *ends])
             self._closed.discard([q for q in self._closed.overlapping(box) if covers(box, q)])
             self._closed.add(box)
             fresh.append(box)
         return fresh
+
+    def within(self, pattern: Pattern) -> list[Pattern] | None:
+        """Of which bounds all values between match a pattern; None if there are none, or they are several ranges."""
+        if pattern is WILDCARD:
+            return [WILDCARD for _ in self._strict]
+        free = [
+            is_low for is_low in (True, False) if is_low not in self._strict
+        ]  # the box has no bound there
+        if len(cuts(pattern)) != 1 or not all(unbounded(self._type, pattern, is_low) for is_low in free):
+            return None
+        return [inside(self._type, pattern, is_low, strict) for is_low, strict in self._strict.items()]
 
     def forget(self, closed: PunctuationBatch) -> None:
         """Forget what is closed for k for which no tuple of this side comes any more; ``closed`` is over k."""
@@ -197,6 +215,7 @@ def _extreme(values: Sequence[pl.Series], greatest: bool) -> pl.Series:
 class Boxes:
     """The `Box`es of a stored side, one for each attribute of the other one that conditions bound.
 
+    A tuple meets nothing more once one of them is closed, or one punctuation closes what they have in common.
     ``schema`` is that of the stored tuples, with their bounds. Without conditions it is the input's own, and nothing is
     ever closed by them.
     """
@@ -216,12 +235,18 @@ class Boxes:
             for i, name in enumerate(names)
         ]
         self._own = [compiled(part) for part in own]
+        self._keys = [
+            (stored.index(a), other.index(b)) for a, b in zip(keys[side], keys[1 - side], strict=True)
+        ]
         self.schema = Schema.of([*stored, *(a for box in self._boxes for a in box.attributes)])
+        self._common = PunctuationSet(self.schema)
+        """What single punctuations have closed of several boxes."""
 
     @property
     def parts(self) -> dict[str, Part]:
         """What is remembered."""
-        return {f"{name}{i}": part for i, box in enumerate(self._boxes) for name, part in box.parts.items()}
+        found = {f"{name}{i}": part for i, box in enumerate(self._boxes) for name, part in box.parts.items()}
+        return {**found, "common": self._common} if len(self._boxes) > 1 else found
 
     def spread(self, ownership: Ownership) -> None:
         """As `Spans.spread`."""
@@ -248,7 +273,10 @@ class Boxes:
 
     def closed(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple with its bounds, whether the other side has closed a box of it."""
-        return any_of([box.mask(tuples) for box in self._boxes], tuples.height)
+        closed = [box.mask(tuples) for box in self._boxes]
+        if len(self._common):
+            closed.append(self._common.mask(tuples))
+        return any_of(closed, tuples.height)
 
     def hear(self, batch: PunctuationBatch) -> PunctuationSet:
         """Take punctuations of the other side; return what stored tuples they let go."""
@@ -257,9 +285,45 @@ class Boxes:
             for p in box.hear(batch):
                 at = {name: i for i, name in enumerate(p.schema.names)}
                 gone.add(p.rebase(self.schema, [at.get(name) for name in self.schema.names]))
+        for p in batch if len(self._boxes) > 1 else ():
+            common = self._in_common(p)
+            if common is not None:
+                gone.add(common)
+                self._remember(common)
         return gone
+
+    def _in_common(self, p: Punctuation) -> Punctuation | None:
+        """What a punctuation of the other side that bounds several attributes closes, over k and all bounds."""
+        places = {box.place for box in self._boxes}
+        if not set(p.constrained) <= places.union(other for _, other in self._keys):
+            return None
+        if len(places.intersection(p.constrained)) < 2:  # the box knows
+            return None
+        patterns: list[Pattern] = [WILDCARD] * (
+            len(self.schema) - sum(len(b.attributes) for b in self._boxes)
+        )
+        for mine, other in self._keys:
+            patterns[mine] = p.patterns[other]
+        for box in self._boxes:
+            ends = box.within(p.patterns[box.place])
+            if ends is None:
+                return None
+            patterns += ends
+        return Punctuation(self.schema, patterns)
+
+    def _remember(self, common: Punctuation) -> None:
+        self._common.discard([q for q in self._common.overlapping(common) if covers(common, q)])
+        if len(self._common) >= MANY:
+            self._common.remove(next(iter(self._common)))
+        self._common.add(common)
 
     def forget(self, closed: PunctuationBatch) -> None:
         """As `Box.forget`."""
         for box in self._boxes:
             box.forget(closed)
+        if len(self._common):
+            places: list[int | None] = [None] * len(self.schema)
+            for i, (mine, _) in enumerate(self._keys):
+                places[mine] = i
+            for c in closed.rebase(self.schema, places):
+                self._common.discard([q for q in self._common.overlapping(c) if covers(c, q)])

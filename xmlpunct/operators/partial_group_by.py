@@ -11,6 +11,7 @@ from xmlpunct.operators.groups import ALL
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.schema import Schema
+from xmlpunct.types import INT
 
 
 class PartialGroupBy(Operator):
@@ -40,7 +41,7 @@ class PartialGroupBy(Operator):
         self._parts = accumulators(schema, aggregates)
         carried = [schema[name] for name in (*keys, *kept)]
         super().__init__((schema,), Schema.of([*carried, *(p for a in self._parts for p in a.attributes())]))
-        self._by = [pl.col(key) for key in keys] or [pl.lit(0).alias(ALL)]
+        self._by = [pl.col(key) for key in keys] or [pl.lit(0, INT.dtype).alias(ALL)]
         self._kept = [pl.lit(None, dtype=schema[name].type.dtype).alias(name) for name in kept]
         self._carried = [schema.index(a.name) for a in carried]
         self._places = [*self._carried, *[None] * (len(self.schema) - len(carried))]

@@ -33,7 +33,7 @@ class SetOperation(TwoInputs):
     def __init__(self, left: Schema, right: Schema) -> None:
         self._merged = MergedInputs((left, right))
         schema = self._merged.schema
-        self._output = DupElim(schema)
+        self.output = DupElim(schema)
         self.stored = [Arrangement(schema.empty(), schema.names) for _ in SIDES]
         super().__init__(
             (left, right),
@@ -42,7 +42,7 @@ class SetOperation(TwoInputs):
             (schema, schema),
             [[stored] for stored in self.stored],
         )
-        self.state = State(**self.sides, **self._merged.parts, **self._output.state.parts)
+        self.state = State(**self.sides, **self._merged.parts, **self.output.state.parts)
 
     def spread(self, ways: Ways) -> None:
         super().spread(ways)
@@ -51,7 +51,7 @@ class SetOperation(TwoInputs):
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         fresh = distinct(named(tuples, self.schema))
-        return self._output.step(0, self.compare(port, fresh))
+        return self.output.step(0, self.compare(port, fresh))
 
     @abstractmethod
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
@@ -74,8 +74,8 @@ class SetOperation(TwoInputs):
         (closed,) = self.close(1 - port, batch)  # keep
         passed = self.release(1 - port, closed)
         if passed.height:
-            passed = self._output.step(0, passed)
+            passed = self.output.step(0, passed)
         both = self.alignment.update(port, batch)
         if port in self.pending_sides:
             self.pending[port].add(batch)
-        return passed, self._output.punctuate(0, PunctuationBatch.union([both, *self.free()]))[1]
+        return passed, self.output.punctuate(0, PunctuationBatch.union([both, *self.free()]))[1]

@@ -81,6 +81,8 @@ class Alignment:
         """The combinations that are remembered."""
         self._fresh: list[Punctuation] = []
         """Those whose effect on what is retained is yet to be seen."""
+        self._loose: list[Punctuation] = []
+        """What is retained no longer, and combinations with the past. What they overlap may overlap nothing else."""
         self._everything = Punctuation.everything(schema)
         self._ownership = ANYTHING
         self._every, self._tally = (1 << ports) - 1, cast("_Tally | None", None)
@@ -269,7 +271,9 @@ class Alignment:
         """The combinations of ``p`` with the past that an operator may need to hear."""
         if not self.heeds or not any(self.past[i].overlapping(p) for i in self._others(port)):
             return []
-        return [c for c in self._combine(port, p, recall=True) if self._ownership.needs(c)]
+        recalled = [c for c in self._combine(port, p, recall=True) if self._ownership.needs(c)]
+        self._loose += recalled
+        return recalled
 
     def _others(self, port: int) -> list[int]:
         """The other inputs, in an order in which one that has not spoken comes early."""
@@ -278,6 +282,7 @@ class Alignment:
     def _drop(self, port: int, p: Punctuation) -> None:
         """Retain no longer what an input has said."""
         self.inputs[port].remove(p)
+        self._loose.append(p)
         if self._tally is not None:
             self._tally.remove(1 << port, p)
         self._remember([port], p)
@@ -295,10 +300,11 @@ class Alignment:
             (i, h) for c in fresh for i, said in enumerate(self.inputs) for h in said.overlapping(c)
         )
         # Every combination overlaps the end, and none but the end covers it.
-        covered = [(i, h) for i, h in near if self._met.cover(h)]
-        for i, h in covered:
+        for i, h in [(i, h) for i, h in near if self._met.cover(h)]:
             self._drop(i, h)
-        for p in dict.fromkeys((*fresh, *(h for _, h in covered))):
+        # A combination of what is retained overlaps that.
+        loose, self._loose = self._loose, []
+        for p in dict.fromkeys(loose):
             self._met.leave(p, self._touches)
 
     @property

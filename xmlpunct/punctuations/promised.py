@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from xmlpunct.frames import any_of
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -81,6 +82,43 @@ class Promised:
     def complete(self) -> bool:
         """Whether the stream has promised its end."""
         return () in self._others
+
+    def news(self, punctuations: PunctuationBatch) -> PunctuationBatch:
+        """Those that say more than one before, or of one numbered attribute than all before.
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> promised = Promised(s)
+        >>> first = PunctuationBatch([Punctuation.of(s, hour="[0,4]"), Punctuation.of(s, sid="S1")])
+        >>> promised.add(first)
+        >>> promised.news(PunctuationBatch([*first, Punctuation.of(s, hour="[3,5]")]))
+        PunctuationBatch([<*, [3,5]>])
+        """
+        if self.complete:
+            return PunctuationBatch()
+        parts = []
+        for part in punctuations.parts:
+            known = self._known(part)
+            parts.append(part.take(np.flatnonzero(~known)) if known.any() else part)
+        return PunctuationBatch.concat(parts)
+
+    def _known(self, part: PunctuationBatch) -> NDArray[np.bool_]:
+        """Which of some punctuations, of one form if in columns, say nothing new."""
+        place = part.place
+        if place is None or not is_numbered(self.schema.attributes[place].type):
+            return np.fromiter(map(self._has, part), np.bool_, len(part))
+        if place not in self._values:
+            return np.zeros(len(part), np.bool_)
+        (firsts, lasts), (lows, highs) = self._values[place].bounds, part.bounds
+        at = firsts.searchsorted(lows, side="right") - 1
+        known: NDArray[np.bool_] = (at >= 0) & (lasts[at] >= highs)
+        return known
+
+    def _has(self, p: Punctuation) -> bool:
+        """Whether a punctuation says nothing new."""
+        places = p.constrained
+        if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
+            return places[0] in self._values and self._values[places[0]].covers(p.patterns[places[0]])
+        return places in self._others and p in self._others[places]
 
     def missing(self, p: Punctuation) -> Punctuation | None:
         """What of a punctuation has not been promised; None if nothing. It may be more than that, and is never less.

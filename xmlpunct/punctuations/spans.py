@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xmlpunct import frames
 from xmlpunct.frames import Snapshot
@@ -67,8 +67,13 @@ class Spans:
         patterns = (between(values.type, *interval) for interval in values.intervals())
         return [Punctuation(self.schema, (*keys, pattern)) for pattern in patterns]
 
-    def add(self, punctuations: Sequence[Punctuation]) -> list[Punctuation]:
-        """Take punctuations; return the spans that they are part of."""
+    def add(
+        self, punctuations: Sequence[Punctuation], is_asked: Callable[[Pattern], bool] = lambda _: True
+    ) -> list[Punctuation]:
+        """Take punctuations; return the spans that they are part of, if their intervals are asked for.
+
+        ``is_asked`` holds for all that is larger than what it holds for: an interval without an end above, say.
+        """
         spans: dict[Punctuation, None] = {}
         for c in self._joint.add(punctuations).rebase(self.schema, self._places):
             *keys, pattern = c.patterns
@@ -78,9 +83,16 @@ class Spans:
             own = self._fused.outline(row)
             self._outlines.add(own)
             near = [(own, self._fused.values(row))]
-            for outline in self._outlines.overlapping(own):
-                values = self._fused.values((at, outline.patterns))
-                for keyed, known in near[:MANY] if outline != own else ():
+            others = [
+                (outline, self._fused.values((at, outline.patterns)))
+                for outline in self._outlines.overlapping(own)
+                if outline != own
+            ]
+            most = _united(self._never, near[0][1], *(values for _, values in others)).overlapping(pattern)
+            if not any(is_asked(span) for span in most):
+                continue
+            for outline, values in others:
+                for keyed, known in near[:MANY]:
                     both = combine(keyed, outline)
                     if both == keyed:
                         near[near.index((keyed, known))] = (keyed, _united(known, values))
@@ -89,7 +101,22 @@ class Spans:
             for keyed, known in near:
                 touched = _united(known, self._never).overlapping(pattern)
                 spans.update(dict.fromkeys(self._of(keyed.patterns[:at], touched)))
-        return list(spans)
+        return [span for span in spans if is_asked(span.patterns[at])]
+
+    def open(self, keys: Sequence[Pattern]) -> IntervalSet:
+        """The values of the attribute that are not closed for all of some keys.
+
+        >>> s = Schema.parse("hour INT, temp INT CHECK (temp BETWEEN 0 AND 99)")
+        >>> spans = Spans(s, ["hour"], "temp")
+        >>> _ = spans.add([Punctuation.of(s, hour=5, temp="[80,89]"), Punctuation.of(s, temp="[90,)")])
+        >>> print(spans.open([pt.constant(s["hour"].type, 5)]))
+        [0,79]
+        """
+        outline, closed = Punctuation(self.schema, (*keys, WILDCARD)), _united(self._never, self._never)
+        for q in self._outlines.overlapping(outline):
+            if covers(q, outline):
+                closed.update(self._fused.values((len(keys), q.patterns)))
+        return ~closed
 
     def forget(self, closed: Sequence[Punctuation]) -> None:
         """Forget the spans of keys for which nobody asks any more: ``closed`` are punctuations over keys and ``*``."""
@@ -116,9 +143,12 @@ class Spans:
         self._outlines = PunctuationSet(self.schema, map(self._fused.outline, self._fused))
 
 
-def _united(some: IntervalSet, others: IntervalSet) -> IntervalSet:
-    """The values of either."""
-    return ~(~some & ~others)
+def _united(first: IntervalSet, *others: IntervalSet) -> IntervalSet:
+    """The values of any."""
+    union = IntervalSet(first.type)
+    for some in (first, *others):
+        union.update(some)
+    return union
 
 
 def unbounded(type_: Type, span: Pattern, below: bool) -> bool:

@@ -33,7 +33,7 @@ from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Node, Query
-from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
@@ -58,6 +58,21 @@ class Found:
     shards: int | None
     commit: Commit
     slices: list[dict[str, Any]]
+
+    @property
+    def failure(self) -> SourceError | None:
+        """What the run failed for, once for all: whoever saw its end may not see it go on behind that."""
+        if self.commit.failure is None:
+            return None
+        source, reason, *place = self.commit.failure
+        known = [(p.path, p.stored) for given in self.inputs for p in given.parts if p.name == source]
+        for path, size in known:
+            with suppress(OSError):
+                if size is not None and os.stat(path).st_size > size:
+                    reason += (
+                        "; it has grown since, but that run is over: read it anew with another --checkpoint"
+                    )
+        return SourceError(source, reason, *place)
 
 
 class Checkpoint:

@@ -12,6 +12,7 @@ from xmlpunct.engine.datasets import FORMATS
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.inputs.spool import Spool, warn_of_growth
+from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.local.ledger import Ledger
 from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import RunOptions
@@ -29,15 +30,20 @@ from xmlpunct.slice import Slice
 Progress = Callable[[RunStats], None]
 
 
-def open_sources(query: Query, given: Mapping[str, Source] | None = None) -> dict[str, Source]:
+def open_sources(
+    query: Query, given: Mapping[str, Source | Table] | None = None
+) -> dict[str, Source | Table]:
     """The sources of a query's streams: those ``given`` for declared ones, and what the others name.
 
     Each is opened once, however many streams it carries.
     """
     opened: dict[str, Source] = {}
-    by_name: dict[str, Source] = {}
+    by_name: dict[str, Source | Table] = {}
     for stream in query.streams:
         source = (given or {}).get(stream.declared)
+        if isinstance(source, Table):
+            by_name[stream.name] = source
+            continue
         if source is None:
             assert stream.source is not None
             if stream.source not in opened:
@@ -75,7 +81,7 @@ def run(
         provisional = Provisional(query, options)
     with ExitStack() as opened:
         checkpoint, found, commit, name = None, None, Commit(), run_name()
-        sources: Mapping[str, Source | Input]
+        sources: Mapping[str, Source | Input | Table]
         spools: list[Spool] = []
         if options.checkpoint is None:
             sources = open_sources(query)
@@ -87,8 +93,8 @@ def run(
             stats.resume(commit.stats)
             if commit.over:
                 checkpoint.clean()
-                if commit.failure is not None:
-                    raise SourceError(*commit.failure)
+                if found.failure is not None:
+                    raise found.failure
                 return
             checkpoint.settle(found, 1)
             name = checkpoint.run
@@ -129,14 +135,20 @@ def run(
             raise
         with stop.held():
             ledger.finish()
-        warn_of_growth(sources.values())
+        warn_of_growth(source for source in sources.values() if not isinstance(source, Table))
 
 
 def results(
-    query: Query, sources: dict[str, Source], on_reject: Callable[[Reject], object]
+    query: Query,
+    sources: Mapping[str, Source | Table],
+    on_reject: Callable[[Reject], object],
+    watched: bool = False,
 ) -> Iterator[Slice]:
-    """The query's results as slices, as they come. Raises `SourceError` after the last good one."""
-    running = LocalRun(query, sources, None, RunStats("local"), PUNCT_NAMESPACE)
+    """The query's results as slices, as they come. Raises `SourceError` after the last good one.
+
+    A run that is ``watched`` gives an empty slice where nothing has come for a while.
+    """
+    running = LocalRun(query, sources, None, RunStats("local", watched=watched), PUNCT_NAMESPACE)
     with closing(running):
         try:
             while (result := running.advance()) is not None:

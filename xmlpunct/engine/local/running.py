@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.reader import InputReader
 from xmlpunct.engine.inputs.said import Plain, Sayings, punctuation_of
+from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.reject_limit import RejectLimit, in_order, marked
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
@@ -49,15 +50,26 @@ class Feed:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Some rows of a table, as tuples of the stream of that ``number``, and those that are none; or its end."""
+
+    number: int
+    stream: Stream
+    tuples: Slice
+    rejects: list[Reject]
+
+
+@dataclass(frozen=True)
 class Portion:
     """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come.
 
-    Or it is what was ``said`` in a stream's place, where the feed stands.
+    Or it is what was ``said`` in a stream's place, where the feed stands. Or it is some of a table's ``rows``.
     """
 
     feed: Feed | None = None
     parsed: Parsed | None = None
     said: Plain | None = None
+    rows: Rows | None = None
 
     @property
     def place(self) -> list[Any] | None:
@@ -80,7 +92,7 @@ class LocalRun:
     def __init__(
         self,
         query: Query,
-        sources: Mapping[str, Source | Input],
+        sources: Mapping[str, Source | Input | Table],
         slice_bytes: int | None,
         stats: RunStats,
         namespace: str,
@@ -94,11 +106,18 @@ class LocalRun:
 
         stats.holding = Holding({stream.name: stream.sent for stream in query.streams})
         by_source: dict[int, list[tuple[int, Stream]]] = {}
+        distinct: dict[int, Source | Input] = {}
+        tables: list[tuple[int, Stream, Table]] = []
         for i, stream in enumerate(query.streams):
-            by_source.setdefault(id(sources[stream.name]), []).append((i, stream))
             stats.inputs[stream.declared] = InputStats()
+            source = sources[stream.name]
+            if isinstance(source, Table):
+                tables.append((i, stream, source))
+                continue
             stats.elements[stream.declared] = stream.element
-        distinct = {id(source): source for source in sources.values()}
+            distinct[id(source)] = source
+            by_source.setdefault(id(source), []).append((i, stream))
+        self._tables = self._rows_of(tables)
         self._sayings = Sayings() if sayings is None else sayings
         self.bell = self._sayings.bell
         self._feeds: list[Feed] = []
@@ -127,8 +146,11 @@ class LocalRun:
     def read(self) -> Portion | None:
         """Read what makes a slice, or nothing, where there is nothing to be read for a while.
 
-        Raises `SourceError` once a source has failed, after its last good slice.
+        Tables come first, so that what arrives later meets them. Raises `SourceError` once a source has failed,
+        after its last good slice.
         """
+        if not self.ended and (rows := next(self._tables, None)) is not None:
+            return Portion(rows=rows)
         candidates = [f for f in self._feeds if not f.done]
         if not candidates:
             return None
@@ -157,19 +179,27 @@ class LocalRun:
 
     def process(self, portion: Portion) -> Slice:
         """What the query makes of a portion."""
-        feed = portion.feed
+        feed, rows = portion.feed, portion.rows
+        if rows is not None:
+            counts = self.stats.inputs[rows.stream.declared]
+            counts.tuples += rows.tuples.tuples.height
+            counts.rejected += len(rows.rejects)
+            self.rejects += rows.rejects
+            return self._push([(rows.number, rows.stream)], [rows.tuples])
         if feed is None:
             return Slice(self.schema.empty())
         feed.turn = 1 + max(f.turn for f in self._feeds)
         if portion.said is not None:
-            return self._push(feed, [self._said(i, stream, portion.said) for i, stream in feed.streams])
+            return self._push(
+                feed.streams, [self._said(i, stream, portion.said) for i, stream in feed.streams]
+            )
         if portion.parsed is None:
             feed.done = True
             self._note_end(feed)
-            return self._push(feed, [self._end(stream) for _, stream in feed.streams])
+            return self._push(feed.streams, [self._end(stream) for _, stream in feed.streams])
         self._more |= self.ended and (any(portion.parsed.slices) or any(portion.parsed.rejects))
         self._count(feed, portion.parsed)
-        return self._push(feed, portion.parsed.slices)
+        return self._push(feed.streams, portion.parsed.slices)
 
     def judge(self, portion: Portion, limit: RejectLimit, rejects: Sequence[Reject]) -> SourceError | None:
         """The failure that a portion is, whose ``rejects`` are known by now, if an input has too large a share."""
@@ -317,10 +347,10 @@ class LocalRun:
         waits = self._waits() if silent else {}
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
 
-    def _push(self, feed: Feed, slices: list[Slice]) -> Slice:
+    def _push(self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice]) -> Slice:
         results = [] if self._opened else [self._pipeline.open()]
         self._opened = True
-        for (i, stream), given in zip(feed.streams, slices, strict=True):
+        for (i, stream), given in zip(streams, slices, strict=True):
             if given:
                 if given.punctuations:
                     self.stats.holding.say(stream.name, given.punctuations)
@@ -341,6 +371,13 @@ class LocalRun:
             for feed in self._feeds:
                 feed.done = True
         return result
+
+    def _rows_of(self, tables: Sequence[tuple[int, Stream, Table]]) -> Iterator[Rows]:
+        """The rows of all tables, and the end of each."""
+        for number, stream, table in tables:
+            for tuples, rejects in table.slices(stream.layout):
+                yield Rows(number, stream, tuples, rejects)
+            yield Rows(number, stream, self._end(stream), [])
 
     def _end(self, stream: Stream) -> Slice:
         return Slice(stream.layout.empty(), [Punctuation.everything(stream.schema)], [0])

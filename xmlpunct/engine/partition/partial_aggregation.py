@@ -58,11 +58,11 @@ def _aggregated(node: GroupBy, sides: tuple[Node, ...], numbers: Iterator[int]) 
     extremes = all(
         a.function in ("MIN", "MAX") for a in node.aggregates
     )  # of others few streams close a value
-    kept = list(dict.fromkeys((*joint, *(asked(node.aggregates, node.keys) if extremes else ()))))
+    kept = list(dict.fromkeys((*joint, *((extremes and asked(node.aggregates, node.keys)) or ()))))
     parts = []
     for side in sides:
         its = dict(zip(whole.names, side.schema.names, strict=True))
-        aggregates = tuple(replace(a, argument=a.argument and its[a.argument]) for a in node.aggregates)
+        aggregates = tuple(a.over(its) for a in node.aggregates)
         keys, rest = ([its[name] for name in names] for names in (node.keys, kept))
         parts.append(_ahead(side, keys, aggregates, rest, next(numbers)))
     return replace(node, input=below.over(parts) if isinstance(below, Merge) else parts[0], whole=whole)

@@ -37,35 +37,41 @@ class GroupBy(Unary):
         return f"{', '.join(self.keys) or 'nothing'}: {aggregates}".removesuffix(": ")
 
     @property
+    def is_settled(self) -> bool:
+        """Whether a group is final with its first tuple: nothing but grouping attributes is asked of it."""
+        return asked(self.aggregates, self.keys) == []
+
+    @property
     def unblocked_by(self) -> str:
         end = every_stream(self)
         if not self.keys:
-            return f"its one result is released at the end of {end}"
+            return f"its one result is released at the end of {end}{self._final}"
         by = places(self.input, self.keys)
-        text = f"a group is released once {closed(self.input, by)}"
+        what = "released with its first tuple, and forgotten" if self.is_settled else "released"
+        text = f"a group is {what} once {closed(self.input, by)}"
         computed = [key for key in self.keys if key not in by]
         if computed and by:
             text += f"; no punctuation speaks about {', '.join(computed)}, which is computed"
         nulls = [key for key in by if self.schema[key].nullable]
         if nulls:
-            text += f"; where {' or '.join(nulls)} is null, at the end of {end}"
+            by_what = "by punctuations with * there" if len(self.keys) > 1 else f"at the end of {end}"
+            text += f"; where {' or '.join(nulls)} is null, {by_what}"
         return text + self._final
 
     @property
     def _final(self) -> str:
-        """In words, which punctuations make a group final that has a tuple; empty if none do."""
-        if not asked(self.aggregates, self.keys):
-            return ""
+        """In words, which punctuations make a group final that is not closed; empty if none do."""
         changes: dict[str, None] = {}
-        for a in self.aggregates:
-            by = places(self.input, a.columns)
+        for name in asked(self.aggregates, self.keys) or ():
+            by = places(self.input, [name])
             if not by:
                 return ""
-            which = {"MAX": "{} of it above its MAX", "MIN": "{} of it below its MIN"}.get(
-                a.function, "{} of it"
-            )
-            changes[closed(self.input, by, f"closed every {which}")] = None
-        return f"; or, if it has a tuple, once {' and '.join(changes)}" if changes else ""
+            for a in self.aggregates:
+                if a.argument == name:
+                    which = _CHANGES.get(a.function, "{} of it" + " that it has not counted" * a.distinct)
+                    changes[closed(self.input, by, f"closed every {which}")] = None
+        has = ", if it has a tuple," if self.keys else ""
+        return f"; or{has} once {' and '.join(changes)}" if changes else ""
 
     def rejects_by(self, aggregate: ops.Aggregate) -> bool:
         """Whether a group can be rejected because this result does not fit its type."""
@@ -111,7 +117,10 @@ class GroupBy(Unary):
         released = given.need(Fate.BLOCKS, 0, self.keys, schema, prefix=self.least, closed=True)
         forgotten = given.need(Fate.GROWS, 0, self.keys, schema, closed=True)
         needs = (released, forgotten) if self.least is not None and self.keys else (released,)
-        closes = smallest([*within(given.closes, self.keys), *([self.keys] if released.by else [])])
+        is_said = bool(released.by)
+        if self.is_settled:
+            needs, is_said = (forgotten,), not any(schema[key].nullable for key in self.keys)
+        closes = smallest([*within(given.closes, self.keys), *([self.keys] if is_said else [])])
         return replace(
             given,
             offers=within(given.offers, self.keys),
@@ -191,6 +200,10 @@ class PartialDupElim(Unary):
 
     def partition_choices(self) -> None:
         return None
+
+
+_CHANGES = {"MAX": "{} of it above its MAX", "MIN": "{} of it below its MIN"}
+"""The values that change an aggregate, in words, if not all do."""
 
 
 def _described(a: ops.Aggregate) -> str:

@@ -17,8 +17,14 @@ class Opened(dict[str, Source]):
     """Sources that were opened while the query was planned, by what names them. They stay in this process."""
 
     def take(self, spec: str) -> Source:
-        """The source that a text names; opened now unless it was. Each is taken once. Raises `SourceError`."""
-        return self.pop(spec, None) or open_source(spec)
+        """The source that a text names: one that was opened, or it is opened now, for each run anew.
+
+        What can be read once only stays, and refuses to be read again. Raises `SourceError`.
+        """
+        source = self.pop(spec, None) or open_source(spec)
+        if source.once:
+            self[spec] = source
+        return source
 
     def __reduce__(self) -> tuple[type[Opened], tuple[()]]:
         return Opened, ()

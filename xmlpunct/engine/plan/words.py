@@ -27,7 +27,7 @@ def closed(node: Node, by: dict[str, list[Place]], how: str = "closed its {}") -
         if name not in names:  # both ends of a window follow one timestamp
             names.append(name)
     ways = [f"{_each(of)} has {how.format(' or '.join(names))}" for of, names in named.items()]
-    several = " (or several together)" if len(by) > 1 else ""
+    several = " (or several together)" if sum(map(len, named.values())) > 1 else ""
     below = [n for n in node.find(Binary) if n.number]
     held = f", and none such is left in {' and '.join(f'#{n.number}' for n in below)}" if below else ""
     return f"{' or '.join(ways)}{several}, with * elsewhere{held}"

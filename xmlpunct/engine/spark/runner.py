@@ -31,7 +31,7 @@ from xmlpunct.engine.spark.sink import OutletTarget, Sink
 from xmlpunct.engine.spark.source import NAME, QuerySource
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, XmlPunctError
+from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.firehose.steady import ChangedError
 
@@ -68,8 +68,8 @@ class Runner:
             metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
             if commit.over:
                 checkpoint.clean()
-                if commit.failure is not None:
-                    raise SourceError(*commit.failure)
+                if found.failure is not None:
+                    raise found.failure
                 return
             opened.callback(checkpoint.clean_if_over)
             rejects = open_rejects(self.options, commit, checkpoint.run, opened)
@@ -80,6 +80,9 @@ class Runner:
                 if isinstance(target, DatasetTarget):
                     target.session = own
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
+                if commit.position is None and target.position is not None:
+                    commit.position = target.position  # kept before anything is written behind it
+                    checkpoint.commit(commit)
                 sink = Sink(
                     job,
                     checkpoint.commit,

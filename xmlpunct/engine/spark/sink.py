@@ -59,10 +59,9 @@ class Target(Protocol):
 class OutletTarget:
     """What an `Outlet` writes to: one file, or stream, in the writer's format, or what a connector knows."""
 
-    position: Any = None
-
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
+        self.position: Any = outlet.commit()
 
     def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
         data = output.writer.start() if committed.batch < 0 else b""
@@ -172,7 +171,9 @@ class Sink:
             raise StrictError(f"--strict: {failing[0]}")
         log_notices(notices)
         closed = self._commit.closed or self._metrics.ended or given.punctuations.has_end
-        failure = json.loads(failures[0].payload) if failures else None
+        # The output may be complete before the place where an input fails: then nobody asks for what lies behind.
+        matters = bool(failures) and (self._judges or not closed)
+        failure = json.loads(failures[0].payload) if matters else None
         if excess is not None and failure is None:
             closed, failure = self._commit.closed, list(excess.__reduce__()[1])
         self._write(batch, given, rejects, closed, failure)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from xmlpunct.engine.inference import Inference
+from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.plan import Node, Query, Scan, numbered
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
@@ -30,12 +31,14 @@ def plan(
     sources: Mapping[str, str] | None = None,
     rules: Rules = USUAL,
     inference: Inference | None = None,
+    tables: Mapping[str, Table] | None = None,
 ) -> Query:
     """Plan a query.
 
     ``sql`` has CREATE STREAM statements and exactly one query. ``sources`` maps names of streams to sources that
     replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the columns
-    that nobody declared. Raises `SqlError`, with the place, for
+    that nobody declared. ``tables`` are streams of their names, declared or not.
+    Raises `SqlError`, with the place, for
     what cannot be read or cannot run, and `UsageError` for a source of an undeclared stream.
 
     >>> query = plan("CREATE STREAM s (a INT, b INT) WITH (source = 's.xml'); SELECT b FROM s WHERE b > 0")
@@ -44,16 +47,19 @@ def plan(
     """
     try:
         with about(sql):
-            return _plan(sql, sources or {}, rules, inference or Inference())
+            return _plan(sql, sources or {}, rules, inference or Inference(), tables or {})
     except RecursionError:
         raise SqlError("this query is nested too deeply") from None
 
 
-def _plan(sql: str, sources: Mapping[str, str], rules: Rules, inference: Inference) -> Query:
+def _plan(
+    sql: str, sources: Mapping[str, str], rules: Rules, inference: Inference, tables: Mapping[str, Table]
+) -> Query:
     statements = parse_statements(sql)
     queries = [s for s in statements if not isinstance(s, exp.Create)]
     placed = any(c.name in ORIGIN_NAMES for query in queries for c in query.find_all(exp.Column))
-    streams = declared([s for s in statements if isinstance(s, exp.Create)], sources, inference, placed)
+    creates = [s for s in statements if isinstance(s, exp.Create)]
+    streams = declared(creates, sources, inference, placed, tables)
     if len(queries) != 1:
         if queries:
             refuse("more than one query: a second one begins here", queries[1])

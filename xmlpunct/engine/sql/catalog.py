@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from sqlglot import exp
 
 from xmlpunct.engine.inference import Inference
+from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.plan import Stream
 from xmlpunct.engine.sql.dialect import at, check_comparable, keys_of, namespaces_of, refuse, schema_of
 from xmlpunct.engine.sql.lengths import TIMES
@@ -29,13 +30,16 @@ def declared(
     sources: Mapping[str, str],
     inference: Inference | None = None,
     placed: bool = False,
+    tables: Mapping[str, Table] | None = None,
 ) -> dict[str, Stream]:
     """The declared streams by name; ``sources`` replaces what WITH (source = ...) says.
 
     Columns that are not declared come from ``inference``. If streams are ``placed``, tuples say where they stood.
+    ``tables`` replace the source of a stream, too; one that is not declared is a stream of its own columns.
     Raises `SqlError` for a wrong declaration, `UsageError` for a source of a stream that is not declared.
     """
     streams: dict[str, Stream] = {}
+    tables = tables or {}
     for statement in statements:
         name = statement.this.this.name
         if name in streams:
@@ -50,10 +54,13 @@ def declared(
         with at(condition or statement):
             where = read_condition(options["where"], namespaces) if condition else None
         nested = _flag(options, "nested", statement)
-        source = _source(options, sources.get(name), statement)
+        table = tables.get(name)
+        source = _source(options, sources.get(name, name if table else None), statement)
         guessed = not any(isinstance(c, exp.ColumnDef) for c in statement.this.expressions)
         if not guessed:
             schema = schema_of(statement)
+        elif table is not None:
+            schema = table.schema
         elif source is None:
             refuse(f"stream {name} has no columns, and no source to infer them from", statement.this.this)
         else:
@@ -62,7 +69,12 @@ def declared(
             element, schema = inferred.element, inferred.schema
         if any(a.name in ORIGIN_NAMES for a in schema):
             refuse("$source, $line and $byte say where a tuple stood, and name no column", statement)
-        _check_file_names(source, schema, statement)
+        if table is None:
+            _check_file_names(source, schema, statement)
+        elif (said := next(filter(options.__contains__, ("where", "xsd")), None)) is not None:
+            refuse(
+                f"{said} is about XML elements, and {name} is a table", _option(statement, said) or statement
+            )
         order = access_order(statement, schema)
         timestamp, change = _time(statement, options, schema)
         keys = keys_of(statement, schema)
@@ -70,7 +82,7 @@ def declared(
             refuse(
                 "a relation has several changes of one key: declare no key, or no change", statement.this.this
             )
-        schema = with_origin(schema) if placed else schema
+        schema = with_origin(schema) if placed and table is None else schema
         validity = validity_of(options["xsd"], read_element(element)[-1]) if "xsd" in options else None
         streams[name] = Stream(
             name,
@@ -92,7 +104,8 @@ def declared(
         if name not in streams:
             there = ", ".join(streams) or "none"
             raise UsageError(f"a source is given for stream {name}, which is not declared: there are {there}")
-    return streams
+    undeclared = {name: table for name, table in tables.items() if name not in streams}
+    return streams | {name: Stream(name, table.schema, name, name) for name, table in undeclared.items()}
 
 
 def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ from xmlpunct.engine.sql.window_syntax import WindowParser
 from xmlpunct.errors import SchemaError, SqlError
 from xmlpunct.expressions.expression import FUNCTIONS
 from xmlpunct.names import is_xml_name
+from xmlpunct.operators.aggregate import FUNCTIONS as AGGREGATE_FUNCTIONS
 from xmlpunct.paths import read_path
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
@@ -30,6 +31,22 @@ from xmlpunct.types import XML, Type, parse_type
 T = TypeVar("T")
 
 
+class AggregateCall(exp.Expression, exp.AggFunc):
+    """An aggregate that is read by its name alone, with DISTINCT and ORDER BY where they stand."""
+
+    _sql_names: ClassVar = ["AGGREGATE_CALL"]
+    is_var_len_args = True
+    arg_types: ClassVar = {"this": True, "expressions": False}
+
+
+def _called(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    return lambda args: AggregateCall(this=name, expressions=args)
+
+
+_AGGREGATES = {name for f in AGGREGATE_FUNCTIONS.values() for name in f.called}
+_FUNCTIONS = {name for f in FUNCTIONS.values() for name in f.called} | {"DATE_ADD"}
+
+
 class PunctSQL(Dialect):
     """Standard SQL with its XML, CREATE STREAM, and PATH in column lists."""
 
@@ -37,11 +54,13 @@ class PunctSQL(Dialect):
     NULL_ORDERING = "nulls_are_last"
 
     class Parser(WindowParser, StreamParser):
-        # Functions that are read by their names alone have their arguments in the order in which they stand.
+        # What is read by its name alone has its arguments in the order in which they stand.
         FUNCTIONS: ClassVar = {
-            name: builder
-            for name, builder in WindowParser.FUNCTIONS.items()
-            if name not in {called for f in FUNCTIONS.values() for called in f.called} | {"DATE_ADD"}
+            **{name: f for name, f in WindowParser.FUNCTIONS.items() if name not in _FUNCTIONS},
+            **{name: _called(name) for name in _AGGREGATES},
+        }
+        FUNCTION_PARSERS: ClassVar = {
+            name: f for name, f in WindowParser.FUNCTION_PARSERS.items() if name not in _AGGREGATES
         }
 
         def _parse_primary(self) -> exp.Expr | None:
@@ -160,13 +179,22 @@ def about(sql: str) -> Iterator[None]:
 
 
 def parse_columns(text: str) -> Schema:
-    """Read a column list without its parentheses (see `Schema.parse`)."""
-    return _of_columns(text, schema_of)
+    """Read a column list without its parentheses (see `Schema.parse`). A key is refused: nothing would judge it."""
+    schema, keys = columns_and_keys(text)
+    if keys:
+        told = "a key is judged by a query alone (CREATE STREAM), and by check --schema; here write NOT NULL"
+        raise SqlError(f"{', '.join(keys[0])}: {told}", text, 0, len(text))
+    return schema
 
 
-def keys_in(text: str) -> tuple[tuple[str, ...], ...]:
-    """The keys that a column list declares."""
-    return _of_columns(text, lambda create: keys_of(create, schema_of(create)))
+def columns_and_keys(text: str) -> tuple[Schema, tuple[tuple[str, ...], ...]]:
+    """The schema and the keys that a column list declares, without its parentheses."""
+
+    def read(create: exp.Expr) -> tuple[Schema, tuple[tuple[str, ...], ...]]:
+        schema = schema_of(create)
+        return schema, keys_of(create, schema)
+
+    return _of_columns(text, read)
 
 
 def _of_columns(text: str, read: Callable[[exp.Expr], T]) -> T:

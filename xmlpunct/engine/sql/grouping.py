@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan import ChangeGroupBy, GroupBy, Project, instants_of, is_changing, timing
-from xmlpunct.engine.sql.arguments import only, take
+from xmlpunct.engine.sql.aggregate_syntax import Asked, taken_apart
+from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
-from xmlpunct.engine.sql.scalars import AGGREGATES, Scalars
+from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Relation, Unused
+from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression, Literal
+from xmlpunct.expressions.functions.conditions import CASE
+from xmlpunct.operators.aggregate import FUNCTIONS
+from xmlpunct.operators.gathered import has_between, quantile
 from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import BOOLEAN
 
 
 class Grouping:
@@ -25,7 +33,7 @@ class Grouping:
         self.inputs: dict[Expression, str] = {}
         self.keys: dict[Expression, Column] = {}
         self.aggregates: list[ops.Aggregate] = []
-        self._results: dict[tuple[str, str | None, bool, tuple[ops.SortKey, ...]], Column] = {}
+        self._results: dict[ops.Aggregate, Column] = {}  # by the aggregate without a name
         self._result_columns = set[Expression]()
         self._input_names, self._result_names = Unused(), Unused(relation.node.schema.names)
         self._arguments = Scalars(relation, "an aggregate")
@@ -34,46 +42,85 @@ class Grouping:
         """Group by an expression."""
         self.keys[key] = Column(key.type, key.nullable, self._input(key))
 
-    def add_aggregate(self, node: exp.Expr) -> Column:
-        """The column of results of an aggregate."""
-        function = AGGREGATES[type(node)]
+    def add_aggregate(self, node: exp.Expr) -> Expression:
+        """The result of an aggregate: a column, or what is computed of one."""
+        asked = taken_apart(node)
+        record, function = asked.record, asked.record.stands_for or asked.record.name
+        target = FUNCTIONS[function]
+        if is_changing(self.relation.node) and target.accumulator is not None:
+            refuse(
+                f"{record.name} over a relation is not supported: GROUP BY TUMBLE, HOP or SESSION of its stream",
+                node,
+            )
         if function == "XMLAGG" and is_changing(self.relation.node):
             refuse("XMLAGG over a relation is not supported: it would be made anew at each instant", node)
-        operand = only(node, "this", unread=("big_int",))
-        items: list[exp.Expr] = []
-        if function == "XMLAGG" and isinstance(operand, exp.Order):
-            operand, items = take(operand, "this", "expressions")
-        if operand is None:
-            refuse(f"{function} wants an argument", node)
-        distinct = isinstance(operand, exp.Distinct)
-        if distinct:
-            operands = only(operand, "expressions")
-            if len(operands) != 1:
-                refuse(f"{function}(DISTINCT ...) takes one argument", node)
-            operand = operands[0]
-        argument, label, schema = None, "*", Schema.of(())
+        operand, distinct = asked.operands[0], asked.distinct
+        condition = None if asked.condition is None else self._arguments.condition(asked.condition)
+        expression: Expression | None = None
         if isinstance(operand, exp.Star):
             take(operand)
             if distinct:
                 refuse("DISTINCT * makes no sense", node)
+            if condition is not None and function == "COUNT":
+                expression = fn.literal(BOOLEAN, True)
         else:
-            expression = self._arguments.read(operand)
+            with at(node):
+                expression = record.before(record.name, self._arguments.read(operand))
             if function != "XMLAGG" and (distinct or function != "COUNT"):
-                check_comparable(expression.type, function, node)
-            argument, label = self._input(expression), str(expression)
-            schema = Schema.of([Attribute(argument, expression.type, expression.nullable)])
-        order = tuple(map(self._sort_key, items))
-        same = (function, argument, distinct, order)
-        if same not in self._results:
+                check_comparable(expression.type, record.name, node)
+            if record.name == "MEDIAN" and not has_between(expression.type):
+                function, target = "QUANTILE_DISC", FUNCTIONS["QUANTILE_DISC"]
+        where = None
+        if condition is not None and expression is not None:
+            if target.gathers:
+                where = self._input(condition)
+            else:
+                with at(node):
+                    expression = CASE(condition, expression, fn.NULL)
+        order = tuple(map(self._sort_key, asked.items))
+        argument = None if expression is None else self._input(expression)
+        if distinct and any(key.column != argument for key in order):
+            refuse(f"ORDER BY in {record.name}(DISTINCT ...) goes by its argument", asked.items[0])
+        parameter = self._parameter(asked)
+        if target.best:
+            by = self._arguments.read(asked.operands[1])
+            check_comparable(by.type, record.name, node)
+            order = (ops.SortKey(self._input(by), function == "ARG_MAX"),)
+        aggregate = ops.Aggregate(function, argument, distinct, "", order, parameter, where)
+        if aggregate not in self._results:
+            label = "*" if expression is None else str(expression)
             sorted_by = f" ORDER BY {', '.join(map(str, order))}" if order else ""
-            name = self._result_names.take(f"{function}({'DISTINCT ' * distinct}{label}{sorted_by})")
-            aggregate = ops.Aggregate(function, argument, distinct, name, order)
+            only_where = f" WHERE {condition}" if where else ""
+            more = f", {parameter!r}" if parameter else ""
+            name = f"{function}({'DISTINCT ' * distinct}{label}{more}{sorted_by}{only_where})"
+            aggregate, unnamed = replace(aggregate, name=self._result_names.take(name)), aggregate
+            schema = Schema.of(Attribute(n, e.type, e.nullable) for e, n in self.inputs.items())
             with at(node):
                 attribute = aggregate.attribute(schema, bool(self.keys))
             self.aggregates.append(aggregate)
-            self._results[same] = Column(attribute.type, attribute.nullable, name)
-            self._result_columns.add(self._results[same])
-        return self._results[same]
+            self._results[unnamed] = Column(attribute.type, attribute.nullable, aggregate.name)
+            self._result_columns.add(self._results[unnamed])
+            aggregate = unnamed
+        result = self._results[aggregate]
+        return result if record.after is None else record.after(result)
+
+    def _parameter(self, asked: Asked) -> str:
+        """The separator of STRING_AGG, the part of a quantile."""
+        name, operands = asked.record.name, asked.operands
+        if name == "MEDIAN":
+            return "0.5"
+        if name == "STRING_AGG":
+            if len(operands) == 1:
+                return ","
+            if not isinstance(operands[1], exp.Literal) or not operands[1].is_string:
+                refuse("the separator of STRING_AGG is a literal: STRING_AGG(x, ', ')", operands[1])
+            return operands[1].name
+        if name in ("QUANTILE_CONT", "QUANTILE_DISC"):
+            if not isinstance(operands[1], exp.Literal):
+                refuse(f"{name} wants a literal from 0 to 1: {name}(x, 0.9)", operands[1])
+            with at(operands[1]):
+                return quantile(operands[1].name)
+        return ""
 
     def plan(self) -> GroupBy | ChangeGroupBy:
         """The group-by over the project of its inputs."""

@@ -11,14 +11,15 @@ from xmlpunct import operators as ops
 from xmlpunct.arrays import ArrayType
 from xmlpunct.changes import AT
 from xmlpunct.engine.plan import Node, Over, Project, plain
+from xmlpunct.engine.sql.aggregate_syntax import taken_apart
 from xmlpunct.engine.sql.arguments import only, take
-from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
+from xmlpunct.engine.sql.dialect import AggregateCall, at, check_comparable, refuse
 from xmlpunct.engine.sql.lengths import TIMES, length_of
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Names, Relation, Unused
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
-from xmlpunct.operators.over.calls import AGGREGATES, FRAMED, OFFSETS
+from xmlpunct.operators.over.calls import AGGREGATES, EXTREMES, FRAMED, OFFSETS
 from xmlpunct.punctuations.numbered import is_numbered
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import BOOLEAN, INT, Type
@@ -233,6 +234,15 @@ class Overs:
         if isinstance(node, exp.IgnoreNulls):
             refuse("IGNORE NULLS is not supported", node)
         function = FUNCTIONS.get(type(node))
+        asked = taken_apart(node) if isinstance(node, AggregateCall) else None
+        if asked is not None:
+            function = asked.record.stands_for
+            if function not in AGGREGATES or asked.record.after is not None:
+                refuse(
+                    f"{asked.record.name} with OVER is not supported: GROUP BY TUMBLE, HOP or SESSION", node
+                )
+            if asked.distinct and function not in EXTREMES:
+                refuse("DISTINCT is not supported with OVER", node)
         if function is None:
             *others, last = FUNCTIONS.values()
             refuse(f"with OVER go {', '.join(others)} and {last}", node)
@@ -242,7 +252,11 @@ class Overs:
         if function in WITHOUT_ARGUMENT:
             take(node, unread=("expressions",) if not node.expressions else ())
             return ops.OverCall(function, "")
-        operand, count, default = take(node, "this", "offset", "default", unread=("big_int",))
+        operand, count, default = None, None, None
+        if asked is not None:
+            (operand,) = asked.operands
+        else:
+            operand, count, default = take(node, "this", "offset", "default", unread=("big_int",))
         if function == "NTILE":
             return ops.OverCall(function, "", count=_number(operand, node, 1))
         if operand is None:
@@ -261,6 +275,9 @@ class Overs:
             expression: Expression = fn.literal(BOOLEAN, True)
         else:
             expression = self._scalars.read(operand)
+            if asked is not None:
+                with at(node):
+                    expression = asked.record.before(asked.record.name, expression)
         if function in AGGREGATES and function != "COUNT":
             check_comparable(expression.type, function, node)
         if condition is not None:

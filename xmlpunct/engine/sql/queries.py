@@ -20,6 +20,7 @@ from xmlpunct.engine.plan import (
     timing,
 )
 from xmlpunct.engine.rules.walk import conjunction
+from xmlpunct.engine.sql.aggregate_syntax import is_aggregate
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.grouping import Grouping
@@ -27,7 +28,7 @@ from xmlpunct.engine.sql.joins import conditions
 from xmlpunct.engine.sql.ordering import Ordering, arranged
 from xmlpunct.engine.sql.over import Overs, from_aliases
 from xmlpunct.engine.sql.relations import NO_ORDER, changes, check_alike, to_stream
-from xmlpunct.engine.sql.scalars import AGGREGATES, FIELD, Scalars
+from xmlpunct.engine.sql.scalars import FIELD, Scalars
 from xmlpunct.engine.sql.scope import Field, Names, Relation, unique
 from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
@@ -311,4 +312,4 @@ def _is_grouped(node: exp.Select) -> bool:
     if node.args.get("group") or node.args.get("having") or node.args.get("qualify"):
         return True
     parts = (n for e in node.expressions for n in e.walk(prune=lambda n: isinstance(n, exp.Query)))
-    return any(type(n) in AGGREGATES or isinstance(n, exp.Window) for n in parts)
+    return any(is_aggregate(n) or isinstance(n, exp.Window) for n in parts)

@@ -8,14 +8,15 @@ from typing import Any
 from sqlglot import exp
 
 from xmlpunct.engine.plan import is_changing
+from xmlpunct.engine.sql.aggregate_syntax import is_aggregate
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.constructors import Reading, element, forest
 from xmlpunct.engine.sql.dialect import at, refuse, type_of
 from xmlpunct.engine.sql.scope import Field, Relation
 from xmlpunct.engine.sql.window_syntax import StreamOf
-from xmlpunct.engine.sql.xml_syntax import XmlAgg, XmlAttributes, XmlForest
+from xmlpunct.engine.sql.xml_syntax import XmlAttributes, XmlForest
 from xmlpunct.expressions import functions as fn
-from xmlpunct.expressions.expression import FUNCTIONS, Column, Expression, Function
+from xmlpunct.expressions.expression import FUNCTIONS, Expression, Function
 from xmlpunct.expressions.functions import intervals
 from xmlpunct.expressions.functions.arithmetic import NEGATIVE
 from xmlpunct.expressions.functions.conditions import CASE, EQUAL, IS_NULL, NOT, NOT_DISTINCT
@@ -23,15 +24,6 @@ from xmlpunct.expressions.functions.text import LIKE, LTRIM, RTRIM, TRIM
 from xmlpunct.expressions.functions.times import part_of
 from xmlpunct.types import BOOLEAN, STRING
 from xmlpunct.unrolled import unrolled
-
-AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.Count: "COUNT",
-    exp.Sum: "SUM",
-    exp.Avg: "AVG",
-    exp.Min: "MIN",
-    exp.Max: "MAX",
-    XmlAgg: "XMLAGG",
-}
 
 OVER_ONLY: tuple[type[exp.Expr], ...] = (
     *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.CumeDist, exp.PercentRank, exp.Ntile),
@@ -44,7 +36,7 @@ SUBQUERY = "a subquery can stand in FROM, and as IN (...) or EXISTS (...) joined
 FIELD = "field"
 """The key under which a column's syntax carries its field, if that is known already."""
 
-AggregateHandler = Callable[[exp.Expr], Column]
+AggregateHandler = Callable[[exp.Expr], Expression]
 
 
 class Scalars:
@@ -76,7 +68,7 @@ class Scalars:
         kind = type(node)
         if isinstance(node, exp.In) and node.args.get("query"):
             refuse(SUBQUERY, node)
-        if kind in AGGREGATES:
+        if is_aggregate(node):
             if self.aggregate is None:
                 refuse(f"an aggregate cannot stand in {self.where}", node)
             return self.aggregate(node)

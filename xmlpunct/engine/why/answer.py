@@ -20,6 +20,9 @@ from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
 
+PASSES = 3
+"""So often the question is asked again because a stream's one punctuation says more than each place asks for."""
+
 
 @dataclass(frozen=True)
 class Wait:
@@ -60,6 +63,12 @@ def why(
     asked = _asked(query.root.schema, wanted)
     tracing = Tracing(holding)
     missing = tracing.release(query.root, asked)
+    covering = _covered(missing)
+    for _ in range(PASSES):  # of a stream one punctuation covers all that is missing
+        missing = Tracing(holding, covering).release(query.root, asked)
+        before, covering = covering, _covered(missing)
+        if covering == before:
+            break
     if not missing:
         missing = tracing.promise(query.root, asked, Held(_top(query), 0))
         said = [holding.told.get(m.stream.name, holding.started) for m in missing if m.punctuation is None]
@@ -70,19 +79,26 @@ def why(
 
 def _by_stream(missing: list[Missing], now: float, punct_namespace: str) -> list[Wait]:
     """One answer for each stream: a punctuation that covers all that is missing of it."""
-    by_stream: dict[str, list[tuple[Missing, Punctuation]]] = {}
+    waits = []
+    for name, p in _covered(missing).items():
+        found = [m for m in missing if m.stream.name == name and m.punctuation is not None]
+        oldest = min((m.held for m in found), key=lambda held: held.since)
+        waits.append(Wait(found[0].stream, p, oldest.operator, max(now - oldest.since, 0.0), punct_namespace))
+    return waits
+
+
+def _covered(missing: list[Missing]) -> dict[str, Punctuation]:
+    """For each stream the punctuation that covers all that is missing of it."""
+    by_stream: dict[str, list[Punctuation]] = {}
     for m in missing:
         if m.punctuation is not None:
-            by_stream.setdefault(m.stream.name, []).append((m, m.punctuation))
-    waits = []
-    for found in by_stream.values():
-        stream, oldest = found[0][0].stream, min((m.held for m, _ in found), key=lambda held: held.since)
-        patterns = [
-            _covering(a.type, [p.patterns[i] for _, p in found]) for i, a in enumerate(found[0][1].schema)
-        ]
-        p = Punctuation(found[0][1].schema, patterns)
-        waits.append(Wait(stream, p, oldest.operator, max(now - oldest.since, 0.0), punct_namespace))
-    return waits
+            by_stream.setdefault(m.stream.name, []).append(m.punctuation)
+    return {
+        name: Punctuation(
+            ps[0].schema, [_covering(a.type, [p.patterns[i] for p in ps]) for i, a in enumerate(ps[0].schema)]
+        )
+        for name, ps in by_stream.items()
+    }
 
 
 def _covering(type_: Type, patterns: list[Pattern]) -> Pattern:

@@ -49,16 +49,19 @@ class Missing:
     stream: Stream
     punctuation: Punctuation | None
     held: Held
+    begun: bool = False
+    """Whether a larger punctuation may say it, or a part of it."""
 
 
 class Tracing:
     """Asks a plan, of which ``holding`` says what was said to it and what it retains.
 
-    Each question is asked once: there are two ways down from a join, and from that below it two more.
+    Each question is asked once: there are two ways down from a join, and from that below it two more. ``said`` has what
+    streams will say, if that is known: it may be more than what is asked for in one place.
     """
 
-    def __init__(self, holding: Holding) -> None:
-        self._holding = holding
+    def __init__(self, holding: Holding, said: Mapping[str, Punctuation] | None = None) -> None:
+        self._holding, self._said = holding, said or {}
         self._known: dict[tuple[int, Punctuation, Held | None], list[Missing]] = {}
 
     def release(self, node: Node, wanted: Punctuation) -> list[Missing]:
@@ -96,10 +99,12 @@ class Tracing:
             stream, origins = node.stream, dict(zip(node.columns, node.names, strict=True))
             names = [origins.get(name) for name in stream.sent.names]
             p = wanted.rebase(stream.sent, [None if n is None else wanted.schema.index(n) for n in names])
-            return [Missing(stream, self._holding.missing(stream.name, p), held)]
+            missing = self._holding.missing(stream.name, p)
+            return [Missing(stream, missing, held, missing != p or self._said.get(stream.name, p) != p)]
         asks = node.asks(wanted)
         if isinstance(node, TwoSided) and not is_changing(node):
-            ways = [self._by_side(node, side, asks[side], held) for side in _promising(node, wanted)]
+            ways = [self._of_all(node, asks, held)] if isinstance(node, Join) and node.combines else []
+            ways += [self._by_side(node, side, asks[side], held) for side in _promising(node, wanted)]
             if ways:
                 return min(ways, key=lambda missing: len({m.stream.name for m in _still(missing)}))
         return self._of_all(node, asks, held)
@@ -113,10 +118,12 @@ class Tracing:
         """What is missing until one input's promise goes through: that, and that nothing retained matches it."""
         mine = _speakable(node.inputs[side], mine)
         missing = self.promise(node.inputs[side], mine, held)
-        parts = [self._holding.kept(node.number, f"retained{side}_{i}") for i in (0, 1)]
-        kept = Boxes.together(parts).meeting(mine, _stored(node, side))
-        coming = self.release(node.inputs[side], mine)
-        return missing + self._closing(node, side, mine, kept, held if coming else None)
+        retained = Boxes.together(self._holding.kept(node.number, f"retained{side}_{i}") for i in (0, 1))
+        kept = retained.meeting(mine, _stored(node, side))
+        coming = held if self.release(node.inputs[side], mine) else None
+        if _combines(node, side) and kept.count < retained.count and any(m.begun for m in missing):
+            coming = held  # a larger punctuation may say it, which what is retained elsewhere holds back
+        return missing + self._closing(node, side, mine, kept, coming)
 
     def _partnerless(
         self, node: TwoSided, wanted: Punctuation, asks: Sequence[Punctuation], below: Sequence[list[Missing]]
@@ -203,6 +210,13 @@ def _promising(node: TwoSided, wanted: Punctuation) -> list[int]:
     if isinstance(node, SemiJoin):
         return [LEFT] if node.anti or not names & {left for left, _ in node.keys} else [LEFT, RIGHT]
     return [LEFT] if isinstance(node, Difference | NotIn) else [*SIDES]
+
+
+def _combines(node: TwoSided, side: int) -> bool:
+    """Whether a side's promises go through, in part, as far as the other side closes what they are about."""
+    if isinstance(node, Join):
+        return node.combines or side in node.preserved
+    return not isinstance(node, NotIn)
 
 
 def _giving(node: TwoSided) -> Sequence[int]:

@@ -12,6 +12,7 @@ import polars as pl
 from xmlpunct.doubles import canonical
 from xmlpunct.expressions.expression import (
     Call,
+    Doc,
     Expression,
     Function,
     Literal,
@@ -226,18 +227,39 @@ def _written_negative(call: Call) -> Pieces:
 # fmt: off
 PLUS = Function(
     "+", _typed(_type_of_sum), _operation(lambda a, b: a + b, _sum),
-    Syntax("Add", "this expression"), infix(7), monotone=_with_addend(True))
+    Syntax("Add", "this expression"), infix(7), monotone=_with_addend(True),
+    doc=Doc("a + b",
+            "The sum. INT and DECIMAL are exact: what does not fit is a reject.",
+            "2 + 0.5"))
 MINUS = Function(
     "-", _typed(_type_of_sum), _operation(lambda a, b: a - b, partial(_sum, sign=-1)),
-    Syntax("Sub", "this expression"), infix(7), monotone=_with_addend(False))
+    Syntax("Sub", "this expression"), infix(7), monotone=_with_addend(False),
+    doc=Doc("a - b",
+            "The difference.",
+            "2 - 5"))
 TIMES = Function(
     "*", _typed(_type_of_product), _operation(lambda a, b: a * b, _product),
-    Syntax("Mul", "this expression"), infix(8), monotone=_with_factor)
+    Syntax("Mul", "this expression"), infix(8), monotone=_with_factor,
+    doc=Doc("a * b",
+            "The product.",
+            "1.5 * 2.25"))
 DIVIDE = Function(
     "/", _typed(), _quotient,
-    Syntax("Div", "this expression", unread="typed safe"), infix(8), monotone=_with_divisor)
-REMAINDER = Function("%", _typed(), _remainder, Syntax("Mod", "this expression"), infix(8))
+    Syntax("Div", "this expression", unread="typed safe"), infix(8), monotone=_with_divisor,
+    doc=Doc("a / b",
+            "The quotient; of INTs without its rest, towards 0. By 0 is a reject.",
+            "-7 / 2"))
+REMAINDER = Function("%", _typed(), _remainder, Syntax("Mod", "this expression"), infix(8),
+    doc=Doc("a % b, MOD(a, b)",
+            "The rest of a division, with the sign of a. By 0 is a reject.",
+            "MOD(-7, 3)"))
 NEGATIVE = Function(
     "NEG", _typed_sign, _signed(minus, lambda a: canonical(-a)), arity=(1, 1),
-    notation=Notation(_written_negative, 9), monotone=lambda call: (0, False))
-ABS = Function("ABS", _typed_sign, _signed(pl.Expr.abs, pl.Expr.abs), Syntax("Abs"), arity=(1, 1))
+    notation=Notation(_written_negative, 9), monotone=lambda call: (0, False),
+    doc=Doc("-a",
+            "The negative.",
+            "-(2 - 5)"))
+ABS = Function("ABS", _typed_sign, _signed(pl.Expr.abs, pl.Expr.abs), Syntax("Abs"), arity=(1, 1),
+    doc=Doc("ABS(x)",
+            "x without its sign.",
+            "ABS(-2.5)"))

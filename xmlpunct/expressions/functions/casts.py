@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Expression, Function, Literal, Notation, Outcome
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Notation, Outcome
 from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
 from xmlpunct.frames import join
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, Value, decimal
@@ -254,4 +254,6 @@ CAST = Function(
     "CAST", _typed, _converted, arity=(1, 1),
     notation=Notation(lambda call: ["CAST(", call.args[0], f" AS {call.type})"]),
     monotone=lambda call: (0, True) if _kinds(call.args[0].type, call.type) in _RISING else None,
-)  # fmt: skip
+    doc=Doc("CAST(x AS type), x::type",
+            "x as another type. What has no such value is a reject.",
+            "CAST(2.5 AS INT)"))  # fmt: skip

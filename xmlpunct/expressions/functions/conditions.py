@@ -15,6 +15,7 @@ from xmlpunct.expressions.compiler import branches, in_pairs, until
 from xmlpunct.expressions.expression import (
     MANY,
     Call,
+    Doc,
     Expression,
     Function,
     Literal,
@@ -192,50 +193,94 @@ def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome
 # fmt: off
 OR = Function(
     "OR", _typed, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
-    Syntax("Or", "this expression"), infix(1), compile=until(lambda v: v), associative=True, idempotent=True)
+    Syntax("Or", "this expression"), infix(1), compile=until(lambda v: v), associative=True, idempotent=True,
+    doc=Doc("a OR b",
+            "Whether one of them is true; b is not evaluated where a is.",
+            "1 = 2 OR 2 = 2"))
 AND = Function(
     "AND", _typed, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
-    Syntax("And", "this expression"), infix(2), compile=until(lambda v: ~v), associative=True, idempotent=True)
+    Syntax("And", "this expression"), infix(2), compile=until(lambda v: ~v), associative=True, idempotent=True,
+    doc=Doc("a AND b",
+            "Whether both are true; b is not evaluated where a is false.",
+            "1 = 2 AND 2 = 2"))
 NOT = Function(
     "NOT", _typed, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),
-    notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3))
+    notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3),
+    doc=Doc("NOT a",
+            "Whether a is false.",
+            "NOT 1 = 2"))
 IS_NULL = Function(
     "IS NULL", lambda record, args: record.call(BOOLEAN, *args), lambda call, value: Outcome(value.is_null()),
     arity=(1, 1), takes_whole=True, nullable=_never_null,
-    notation=Notation(lambda call: [*call.operand(0), " IS NULL"], 5))
+    notation=Notation(lambda call: [*call.operand(0), " IS NULL"], 5),
+    doc=Doc("a IS [NOT] NULL",
+            "Whether a is null.",
+            "NULLIF(1, 1) IS NULL"))
 CASE = Function(
     "CASE", _typed_case, _chosen, arity=(1, maxsize), notation=Notation(_written_case), compile=branches,
-    nullable=lambda args: any_null([*args[1::2], args[-1]]))
+    nullable=lambda args: any_null([*args[1::2], args[-1]]),
+    doc=Doc("CASE WHEN a THEN x ... [ELSE y] END, CASE v WHEN a THEN x ... END",
+            "The x behind the first condition that is true, else y.",
+            "CASE WHEN 1 < 2 THEN 'less' ELSE 'more' END"))
 COALESCE = Function(
     "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),
     Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,
-    compile=until(lambda v: v.is_not_null()))
+    compile=until(lambda v: v.is_not_null()),
+    doc=Doc("COALESCE(a, b, ...)",
+            "The first that is not null.",
+            "COALESCE(NULLIF(1, 1), 2)"))
 
 
-def _comparison(name: str, node: str, compare: Comparison, holds: tuple[bool, bool, bool]) -> Function:
+def _comparison(
+    name: str, node: str, compare: Comparison, holds: tuple[bool, bool, bool], meaning: str
+) -> Function:
     return Function(
         name, _typed_comparison, lambda call, a, b: Outcome(compare(call.args[0].type, call.args[1].type, a, b)),
         Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
-        nullable=_never_null if "DISTINCT" in name else any_null)
+        nullable=_never_null if "DISTINCT" in name else any_null,
+        doc=Doc(f"a {name} b", meaning, f"1 {name} 2.5"))
 
 
-EQUAL = _comparison("=", "EQ", _equal, (False, True, False))
-UNEQUAL = _comparison("<>", "NEQ", lambda s, t, a, b: ~_equal(s, t, a, b), (True, False, True))
-LESS = _comparison("<", "LT", _less, (True, False, False))
-AT_MOST = _comparison("<=", "LTE", lambda s, t, a, b: ~_less(t, s, b, a), (True, True, False))
-GREATER = _comparison(">", "GT", lambda s, t, a, b: _less(t, s, b, a), (False, False, True))
-AT_LEAST = _comparison(">=", "GTE", lambda s, t, a, b: ~_less(s, t, a, b), (False, True, True))
-DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", _distinct, (True, False, True))
+EQUAL = _comparison("=", "EQ", _equal, (False, True, False),
+    "Whether they are equal, exactly, also numbers of two types.")
+UNEQUAL = _comparison("<>", "NEQ", lambda s, t, a, b: ~_equal(s, t, a, b), (True, False, True),
+    "Whether they differ.")
+LESS = _comparison("<", "LT", _less, (True, False, False),
+    "Whether a is less; NaN is greatest.")
+AT_MOST = _comparison("<=", "LTE", lambda s, t, a, b: ~_less(t, s, b, a), (True, True, False),
+    "Whether a is not greater.")
+GREATER = _comparison(">", "GT", lambda s, t, a, b: _less(t, s, b, a), (False, False, True),
+    "Whether a is greater.")
+AT_LEAST = _comparison(">=", "GTE", lambda s, t, a, b: ~_less(s, t, a, b), (False, True, True),
+    "Whether a is not less.")
+DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", _distinct, (True, False, True),
+    "Whether they differ, where null equals null.")
 NOT_DISTINCT = _comparison(
-    "IS NOT DISTINCT FROM", "NullSafeEQ", lambda s, t, a, b: ~_distinct(s, t, a, b), (False, True, False))
+    "IS NOT DISTINCT FROM", "NullSafeEQ", lambda s, t, a, b: ~_distinct(s, t, a, b), (False, True, False),
+    "Whether they are equal, where null equals null.")
 IN = Function(
     "IN", _typed_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize),
-    notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5))
-BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"), arity=(3, 3))
-NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this expression"))
+    notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5),
+    doc=Doc("a [NOT] IN (b, c, ...)",
+            "Whether a equals one of them.",
+            "2 IN (1, 2)"))
+BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"), arity=(3, 3),
+    doc=Doc("a [NOT] BETWEEN b AND c",
+            "a >= b AND a <= c",
+            "2 BETWEEN 1 AND 3"))
+NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this expression"),
+    doc=Doc("NULLIF(a, b)",
+            "Null where a = b, else a.",
+            "NULLIF(2, 3)"))
 GREATEST = Function(
     "GREATEST", _typed_together, _best(lambda a, b: b > a),  # NaN is greatest
-    Syntax("Greatest", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs)
+    Syntax("Greatest", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
+    doc=Doc("GREATEST(a, b, ...)",
+            "The greatest that is not null.",
+            "GREATEST(1, 3, 2)"))
 LEAST = Function(
     "LEAST", _typed_together, _best(lambda a, b: a > b),
-    Syntax("Least", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs)
+    Syntax("Least", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
+    doc=Doc("LEAST(a, b, ...)",
+            "The least that is not null.",
+            "LEAST(1, 3, 2)"))

@@ -195,7 +195,7 @@ SHIFT = Function(
     "DATE_ADD", _typed_shift, _shift, arity=(3, 3), monotone=_monotone_shift, notation=Notation(_written_shift, 7),
     doc=Doc("t + INTERVAL 'n' unit, t - INTERVAL 'n' unit, DATE_ADD(t, INTERVAL 'n' unit)",
             "A DATE or TIMESTAMP so much later or earlier, as a TIMESTAMP. A month on is the same day, or the last one "
-            "of the month. DATE + n is a DATE n days later.",
+            "of the month; so TIMESTAMPs and months keep no order, all else does. DATE + n is a DATE n days later.",
             "DATE '2024-01-31' + INTERVAL '1' MONTH"))
 DATE_DIFF = Function(
     "DATE_DIFF", _typed_difference, _difference, called=("DATE_DIFF", "DATEDIFF"), arity=(3, 3),

@@ -36,10 +36,12 @@ def _typed(type_: Type) -> Typing:
     return typed
 
 
-def _of_one(name: str, type_: Type, method: Callable[[pl.Expr], pl.Expr]) -> Function:
+def _of_one(name: str, type_: Type, method: Callable[[pl.Expr], pl.Expr], meaning: str) -> Function:
     """A function of one string."""
-    syntax = Syntax(name.capitalize())
-    return Function(name, _typed(type_), lambda call, text: Outcome(method(text)), syntax, arity=(1, 1))
+    return Function(
+        name, _typed(type_), lambda call, text: Outcome(method(text)), Syntax(name.capitalize()), arity=(1, 1),
+        doc=Doc(f"{name}(s)", meaning, f"{name}('Tromsø')"),
+    )  # fmt: skip
 
 
 def _joined(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -130,8 +132,8 @@ def _part(call: Call, text: pl.Expr, separator: pl.Expr, place: pl.Expr) -> Outc
 
 
 # fmt: off
-UPPER = _of_one("UPPER", STRING, lambda v: v.str.to_uppercase())
-LOWER = _of_one("LOWER", STRING, lambda v: v.str.to_lowercase())
+UPPER = _of_one("UPPER", STRING, lambda v: v.str.to_uppercase(), "s in capital letters.")
+LOWER = _of_one("LOWER", STRING, lambda v: v.str.to_lowercase(), "s in small letters.")
 TRIM = _trim("TRIM", lambda s, c: s.str.strip_chars(c), "both ends")
 LTRIM = _trim("LTRIM", lambda s, c: s.str.strip_chars_start(c), "its beginning", "LTRIM")
 RTRIM = _trim("RTRIM", lambda s, c: s.str.strip_chars_end(c), "its end", "RTRIM")
@@ -140,13 +142,25 @@ SPLIT_PART = Function(
     doc=Doc("SPLIT_PART(s, separator, n)",
             "The n-th part of s, from its end if n is negative; empty where there is none.",
             "SPLIT_PART('a,b,c', ',', 2)"))
-LENGTH = _of_one("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64))
+LENGTH = _of_one("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64), "How many characters s has.")
 SUBSTRING = Function(
-    "SUBSTRING", _typed(STRING), _substring, Syntax("Substring", "this start length"), arity=(2, 3))
+    "SUBSTRING", _typed(STRING), _substring, Syntax("Substring", "this start length"), arity=(2, 3),
+    doc=Doc("SUBSTRING(s, first [, length]), SUBSTRING(s FROM first FOR length)",
+            "A part of s, from a place on that counts from 1.",
+            "SUBSTRING('abcd', 2, 2)"))
 JOIN = Function(
     "||", _joined, lambda call, *texts: Outcome(pl.concat_str(texts)),
-    Syntax("DPipe", "this expression", unread="safe"), infix(6), arity=MANY, associative=True)
-CONCAT = Function("CONCAT", _joined, syntax=Syntax("Concat", "expressions", unread="safe coalesce"), arity=MANY)
+    Syntax("DPipe", "this expression", unread="safe"), infix(6), arity=MANY, associative=True,
+    doc=Doc("s || t",
+            "Both texts as one.",
+            "'a' || 'b'"))
+CONCAT = Function("CONCAT", _joined, syntax=Syntax("Concat", "expressions", unread="safe coalesce"), arity=MANY,
+    doc=Doc("CONCAT(s, t, ...)",
+            "All texts as one; null where one is.",
+            "CONCAT('a', 'b', 'c')"))
 LIKE = Function(
     "LIKE", _typed_like, _like, Syntax("Like", "this expression", unread="negate"), arity=(2, 3),
-    notation=Notation(_written_like, 5, joins=True))
+    notation=Notation(_written_like, 5, joins=True),
+    doc=Doc("s [NOT] LIKE pattern [ESCAPE c]",
+            "Whether s is like a pattern, in which % is any text and _ any character.",
+            "'Oslo' LIKE 'O%'"))

@@ -14,6 +14,7 @@ from xmlpunct.arrays import ArrayType
 from xmlpunct.escapes import IN_ATTRIBUTE, IN_TEXT, UNHOLDABLE, escaped
 from xmlpunct.expressions.expression import (
     Call,
+    Doc,
     Expression,
     Function,
     Literal,
@@ -132,8 +133,14 @@ VALUE = Function(
     arity=(1, 1), takes_whole=True)  # fmt: skip
 ELEMENT = Function(
     "XMLELEMENT", _typed_element, _element, notation=Notation(_written_element), arity=(2, 2 + MOST),
-    nullable=lambda args: False, takes_whole=True)  # fmt: skip
+    nullable=lambda args: False, takes_whole=True,
+    doc=Doc("XMLELEMENT(NAME name [, XMLATTRIBUTES(x AS name, ...)], content, ...)",
+            "An element. Null is left out.",
+            "XMLELEMENT(NAME \"a\", XMLATTRIBUTES(1 AS \"n\"), 'x')"))  # fmt: skip
 FOREST = Function(
     "XMLFOREST", _typed_forest, _forest,
     notation=Notation(lambda call: ["XMLFOREST(", *_named(_names(call, 0), call.args[1:]), ")"]),
-    nullable=lambda args: all(a.nullable for a in args[1:]), arity=(2, 1 + MOST), takes_whole=True)  # fmt: skip
+    nullable=lambda args: all(a.nullable for a in args[1:]), arity=(2, 1 + MOST), takes_whole=True,
+    doc=Doc("XMLFOREST(x AS name, ...)",
+            "An element for each x that is not null.",
+            "XMLFOREST(1 AS a, 2 AS b)"))  # fmt: skip

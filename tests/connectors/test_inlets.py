@@ -1,0 +1,184 @@
+"""Inlets: positions, what is spooled of them, and what happens where they fail."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xmlpunct.engine.inputs import segments, spool
+from xmlpunct.engine.inputs.segments import end_of
+from xmlpunct.engine.inputs.spool import Spool
+from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.firehose import Source
+from xmlpunct.firehose.connectors import Connector, Inlet, connector_of
+from xmlpunct.firehose.steady import ChangedError
+
+ELEMENT = b"<t>%04d</t>"
+
+
+@dataclass
+class Numbers(Inlet):
+    """Elements with the numbers up to ``end``; it ``fails`` before one of them, and says what was done to it."""
+
+    end: int
+    fails: int | None = None
+    can_seek: bool = True
+    wants_acknowledgement: bool = False
+    first: int = 0
+    done: list[tuple[str, Any]] = field(default_factory=list)
+
+    def open(self, position: Any) -> None:
+        self.done.append(("open", position))
+        self.at = self.first if position is None else position[0]
+
+    def read(self) -> tuple[bytes, Any] | None:
+        if self.at == self.fails:
+            raise OSError(111, "the peer is gone")
+        if self.at == self.end:
+            return None
+        self.at += 1
+        return ELEMENT % (self.at - 1), [self.at]
+
+    def acknowledge(self, position: Any) -> None:
+        self.done.append(("acknowledge", position))
+
+    def close(self) -> None:
+        self.done.append(("close", None))
+
+
+class OfOne(Connector):
+    """A connector of inlets that were made before."""
+
+    def __init__(self, *inlets: Inlet) -> None:
+        self._inlets = iter(inlets)
+
+    def inlet(self, spec: str, sender: str) -> Inlet:
+        return next(self._inlets)
+
+
+def source(*inlets: Inlet) -> Source:
+    return OfOne(*inlets).source("numbers://x", "numbers://x")
+
+
+def spooled(path: Path, *inlets: Inlet) -> list[Spool]:
+    """Spools over inlets, one after the other, each as a run that goes on starts it."""
+    found = []
+    for inlet in inlets:
+        found.append(Spool(source(inlet), 0, path))
+        found[-1].run()
+    return found
+
+
+def whole(path: Path) -> bytes:
+    with segments.open_at(path, 0) as file:
+        return file.read()
+
+
+def elements(end: int) -> bytes:
+    return b"".join(ELEMENT % i for i in range(end))
+
+
+def test_without_a_checkpoint_what_was_taken_is_acknowledged() -> None:
+    inlet = Numbers(3)
+    with source(inlet).open() as reader:
+        assert b"".join(iter(lambda: reader.read(4), b"")) == elements(3)
+    told = [("acknowledge", [i]) for i in (1, 2, 3)]
+    assert inlet.done == [("open", None), *told, ("close", None)]
+
+
+def test_a_failure_is_not_the_end_of_what_can_be_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    first, second = Numbers(9, fails=4, wants_acknowledgement=True), Numbers(9, wants_acknowledgement=True)
+    failed, ended = spooled(path, first, second)
+    with pytest.raises(ChangedError, match="the peer is gone"):
+        failed.check()
+    ended.check()
+    assert whole(path) == elements(9)
+    assert end_of(path) == (None,)
+    assert first.done == [("open", None), *(("acknowledge", [i]) for i in (1, 2, 3, 4)), ("close", None)]
+    assert second.done[:2] == [("open", [4]), ("acknowledge", [5])]
+
+
+def test_what_cannot_seek_has_failed_for_good(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    (failed,) = spooled(path, Numbers(9, fails=4, can_seek=False))
+    failed.check()
+    assert whole(path) == elements(4)
+    assert "the peer is gone" in str(end_of(path))
+
+
+@pytest.mark.parametrize("died", [0, 3, 7, 12])
+def test_what_came_behind_the_last_position_is_compared(tmp_path: Path, died: int) -> None:
+    """It is noted once a second, so that most comes again after a kill."""
+    path = tmp_path / "spool"
+    (failed,) = spooled(path, Numbers(20, fails=died))
+    with pytest.raises(ChangedError):
+        failed.check()
+    other = Numbers(20)
+    (going_on,) = spooled(path, other)
+    going_on.check()
+    assert other.done[0] == ("open", [1] if died else None)
+    assert whole(path) == elements(20)
+    assert len(whole(path)) == segments.extent(path)[0]
+
+
+def test_other_bytes_behind_the_last_position_are_a_failure(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+
+    class Others(Numbers):
+        def read(self) -> tuple[bytes, Any] | None:
+            piece = super().read()
+            return piece and (piece[0].replace(b"3", b"8"), piece[1])
+
+    spooled(path, Numbers(20, fails=6))
+    (going_on,) = spooled(path, Others(20))
+    with pytest.raises(ChangedError, match="does not hold what was read"):
+        going_on.check()
+    assert whole(path) == elements(6)
+    assert end_of(path) is None
+
+
+def test_segments_that_were_released_are_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 25)
+    path = tmp_path / "spool"
+    spooled(path, Numbers(20, fails=12))
+    segments.release(path, 80)
+    assert segments.segments(path)[0] == 3
+    (going_on,) = spooled(path, Numbers(20))
+    going_on.check()
+    with segments.open_at(path, 75) as file:
+        assert file.read() == elements(20)[75:]
+
+
+def test_positions_are_noted_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(10.0, 0.3)
+    monkeypatch.setattr(spool.time, "monotonic", lambda: next(clock))
+    inlet = Numbers(9)
+    spooled(tmp_path / "spool", inlet)
+    told = [position for what, position in inlet.done if what == "acknowledge"]
+    assert told == [[1], [5], [9]]
+
+
+def test_several_senders_have_their_own_inlets() -> None:
+    class Two(OfOne):
+        def senders(self, spec: str) -> Sequence[str]:
+            return ("a", "b")
+
+    found = Two(Numbers(1), Numbers(2)).source("numbers://x", "numbers://x")
+    assert [s.name for s in found.senders] == ["numbers://x#a", "numbers://x#b"]
+    assert [s.open().read(100) for s in found.senders] == [elements(1), ELEMENT % 0]
+
+
+def test_what_a_connector_does_not_do_is_refused() -> None:
+    with pytest.raises(UsageError, match="nothing is read from numbers://"):
+        Connector().source("numbers://x", "numbers://x").open()
+    with pytest.raises(UsageError, match="nothing is written to tcp://"):
+        connector_of("tcp://h:1").outlet("tcp://h:1", "tcp://h:1")
+    assert issubclass(ChangedError, XmlPunctError)

@@ -1,0 +1,207 @@
+"""What ``${NAME}`` in a URL stands for is in nothing that is written: the tests look for its bytes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.cli.harness import Cli
+from tests.connectors.test_messages import QUERY, elements
+from tests.firehose.test_web import Site, serving
+from tests.reliability.support import launch
+from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.spark.job import Job
+from xmlpunct.engine.sql import plan
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.firehose import open_source
+from xmlpunct.firehose.connectors import expand
+from xmlpunct.secrets import hide
+
+SECRET = "hush/42 & über?="
+FORMS = [SECRET.encode(), quote(SECRET, safe="").encode(), quote(SECRET).encode()]
+DOCUMENT = b"<stream>" + b"".join(elements()) + b"</stream>"
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEED_SECRET", SECRET)
+    monkeypatch.delenv("FEED_UNSET", raising=False)
+
+
+def tells(folder: Path, *texts: str) -> list[str]:
+    """Where the secret is: the files in a folder, and texts."""
+    places = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    places |= {text: text.encode() for text in texts}
+    assert places
+    return [name for name, data in places.items() if any(form in data for form in FORMS)]
+
+
+def test_a_secret_is_expanded_in_urls_only() -> None:
+    assert expand("https://h/?t=${FEED_SECRET}") == f"https://h/?t={quote(SECRET, safe='')}"
+    for path in ("feeds/${FEED_SECRET}.xml", "file:///${FEED_SECRET}", "-", "follow:${FEED_SECRET}"):
+        assert expand(path) == path
+    assert str(XmlPunctError(f"{SECRET} and {quote(SECRET, safe='')}")) == "${FEED_SECRET} and ${FEED_SECRET}"
+    told = SourceError(f"https://{SECRET}", f"no {SECRET}")
+    assert (told.source, told.reason) == ("https://${FEED_SECRET}", "no ${FEED_SECRET}")
+
+
+def test_a_short_secret_is_hidden_where_it_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEED_PIN", "7913")
+    expand("tcp://h:1/${FEED_PIN}")
+    assert hide("pin 7913, byte 79130") == "pin ${FEED_PIN}, byte 79130"
+
+
+def test_one_that_is_not_set_is_an_error(cli: Cli) -> None:
+    said = r"https://h/\$\{FEED_UNSET\}: \$\{FEED_UNSET\} is not set in the environment"
+    with pytest.raises(UsageError, match=said):
+        open_source("https://h/${FEED_UNSET}")
+    url = "tcp://${FEED_UNSET}:1"
+    explained = cli("explain", "-q", QUERY.replace("unset", url))
+    assert explained.code == 0, "nothing is opened"
+    for places in (
+        ["-s", f"sensor1={url}"],
+        ["-s", "sensor1=samples/sensor1.xml", "-o", "kafka://h/${FEED_UNSET}"],
+    ):
+        ended = cli("run", "--engine", "local", "-q", QUERY, *places)
+        assert ended.code == 2
+        assert "${FEED_UNSET} is not set in the environment" in ended.err
+
+
+@contextmanager
+def live() -> Iterator[tuple[str, threading.Event]]:
+    """A web server that sends half a document, and the rest once the event is set."""
+    further = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(DOCUMENT[:100_000])
+            self.wfile.flush()
+            further.wait(60)
+            self.wfile.write(DOCUMENT[100_000:])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/", further
+        finally:
+            further.set()
+            server.shutdown()
+            thread.join()
+
+
+def test_a_run_tells_it_nowhere(tmp_path: Path) -> None:
+    """Neither the checkpoint, statistics, rejects and output, nor what is shown of a run that goes on."""
+    with live() as (site, further):
+        url = f"{site}feed?token=${{FEED_SECRET}}"
+        state = str(tmp_path / "state")
+        options = [
+            "--engine",
+            "local",
+            "--checkpoint",
+            state,
+            "-o",
+            str(tmp_path / "out.xml"),
+            "--slice",
+            "4KiB",
+        ]
+        files = [
+            "--stats",
+            str(tmp_path / "stats"),
+            "--rejects",
+            str(tmp_path / "rejects"),
+            "--http",
+            "127.0.0.1:0",
+        ]
+        run = launch("run", "-q", QUERY, "-s", f"sensor1={url}", *options, *files)
+        assert run.stderr is not None
+        page = ""
+        shown = []
+        while "http://127" not in page:
+            page = run.stderr.readline().decode()
+            shown.append(page)
+        page = "http://127" + page.partition("http://127")[2].split()[0]
+        for path in ("", "state", "metrics"):
+            with urllib.request.urlopen(page.rstrip("/") + "/" + path) as answer:
+                shown.append(answer.read().decode())
+        asked = launch("why", state)
+        _, said = asked.communicate(timeout=60)
+        further.set()
+        _, rest = run.communicate(timeout=60)
+    assert run.returncode == 0, rest.decode()
+    assert (tmp_path / "out.xml").read_bytes().count(b"<result>") > 10
+    assert tells(tmp_path, *shown, said.decode(), rest.decode()) == []
+    job = (tmp_path / "state" / "log").read_bytes()
+    assert b"${FEED_SECRET}" in job
+
+
+def test_what_fails_does_not_tell_it(tmp_path: Path, cli: Cli) -> None:
+    """Wherever in a URL it stands, and whoever finds fault with it: the server, the address, fsspec, librdkafka."""
+    urls = [
+        "tcp://${FEED_SECRET}:1",
+        "tls://127.0.0.1:1?ca=${FEED_SECRET}",
+        "tcp-listen://:0?connections=${FEED_SECRET}",
+    ]
+    urls += [
+        "https://${FEED_SECRET}",
+        "klingon://${FEED_SECRET}",
+        "kafka://h/${FEED_SECRET}/x",
+        "kafka://h/t?until=${FEED_SECRET}",
+    ]
+    with serving(Site(says=[404, 404])) as site:
+        urls += [f"{site}?token=${{FEED_SECRET}}", site.replace("//", "//me:${FEED_SECRET}@")]
+        for url in urls:
+            state = tmp_path / str(urls.index(url))
+            options = ["--checkpoint", str(state), "--stats", str(tmp_path / "stats")]
+            ended = cli("run", "--engine", "local", "-q", QUERY, "-s", f"sensor1={url}", *options)
+            assert ended.code in (1, 2), url
+            assert "internal error" not in ended.err
+            assert tells(tmp_path, ended.err, ended.out) == []
+
+
+def test_librdkafka_does_not_tell_it(tmp_path: Path, cli: Cli) -> None:
+    pytest.importorskip("confluent_kafka", reason="pip install 'xmlpunct[kafka]' for Kafka's tests")
+    for setting in ("debug", "no.such", "ssl.ca.location", "security.protocol"):
+        url = f"kafka://127.0.0.1:1/t?partitions=0&{setting}=${{FEED_SECRET}}"
+        for places in (
+            ["-s", f"sensor1={url}"],
+            ["-s", "sensor1=samples/sensor1.xml", "-o", url.replace("partitions=0&", "")],
+        ):
+            ended = cli(
+                "run", "--engine", "local", "-q", QUERY, *places, "--checkpoint", str(tmp_path / "state")
+            )
+            assert ended.code in (1, 2), ended.err
+            assert "internal error" not in ended.err
+            assert tells(tmp_path, ended.err, ended.out) == []
+
+
+def test_what_spark_is_told_does_not_tell_it(tmp_path: Path) -> None:
+    """The job is an option of Spark's source, which its pages show, and its inputs travel with it."""
+    with serving(Site(data=DOCUMENT)) as site:
+        query = plan(QUERY, {"sensor1": f"{site}?token=${{FEED_SECRET}}"})
+        with Checkpoint(tmp_path, query, RunOptions()) as checkpoint:
+            found = checkpoint.find()
+            checkpoint.settle(found, 2)
+            for spool in found.spools:
+                spool.run()
+    fragments = cut(query.root, [s.name for s in query.streams], query.rules)
+    text = Job(query, fragments, tuple(found.inputs), 2, None, "urn:p").to_text()
+    told = base64.b64decode(text)
+    assert b"${FEED_SECRET}" in told
+    assert tells(tmp_path, told.decode("latin-1"), json.dumps(repr(found.inputs))) == []

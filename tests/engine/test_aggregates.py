@@ -1,0 +1,296 @@
+"""Aggregates beyond standard SQL, as queries have them: against DuckDB, and exact whatever the slices and shards."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+import xmlpunct
+from tests.oracle.values import same
+from tests.plans.sharded import Sharded
+from xmlpunct.engine.sql import plan
+from xmlpunct.errors import SqlError
+from xmlpunct.operators.moments import sums_of
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+COLUMNS = "k INT, v INT, x DOUBLE, m DECIMAL(7,2), s STRING, b BOOLEAN, d DATE, t TIMESTAMP"
+SCHEMA = Schema.parse(COLUMNS)
+STREAM = f"CREATE STREAM st ({COLUMNS}) WITH (source = 's.xml', element = 't');"
+
+
+def rows(seed: int, count: int = 300) -> list[tuple[Any, ...]]:
+    draw = random.Random(seed)
+    days = [f"2024-0{n}-1{n}" for n in range(1, 9)]
+
+    def one() -> tuple[Any, ...]:
+        known = (
+            draw.randrange(6),
+            draw.randrange(-9, 9),
+            draw.choice([0.5, -2.25, 1e9, 3.0, -0.0, float("nan") if draw.random() < 0.1 else 7.0]),
+            Decimal(draw.randrange(-999, 999)) / 100,
+            draw.choice(["a", "b", "", "é", "ab"]),
+            draw.random() < 0.5,
+            SCHEMA["d"].type.parse(draw.choice(days)),
+            SCHEMA["t"].type.parse(
+                f"{draw.choice(days)}T0{draw.randrange(10)}:30:00.00000{draw.randrange(10)}Z"
+            ),
+        )
+        return tuple(None if draw.random() < 0.15 else v for v in known)
+
+    return [one() for _ in range(count)]
+
+
+def released(sql: str, given: Sequence[tuple[Any, ...]], shards: int, cuts: int) -> list[tuple[Any, ...]]:
+    """The results of a query over tuples that come in so many slices, restarted in the middle."""
+    root = plan(f"{STREAM} {sql}").root
+    running = Sharded(root, ["st"], shards)
+    found: list[tuple[Any, ...]] = []
+    size = max(-(-len(given) // cuts), 1)
+    for n, low in enumerate(range(0, len(given), size)):
+        for out in running.push(0, Slice(SCHEMA.frame(given[low : low + size]), [])):
+            found += out.tuples.rows()
+        if n == cuts // 2:
+            running = running.restarted()
+    everything = (
+        Punctuation(SCHEMA, [xmlpunct.WILDCARD] * len(SCHEMA)) if hasattr(xmlpunct, "WILDCARD") else None
+    )
+    end = everything or Punctuation.parse(SCHEMA, f"<{', '.join('*' * len(SCHEMA))}>")
+    for out in running.push(0, Slice(SCHEMA.empty(), [end])):
+        found += out.tuples.rows()
+    return found
+
+
+ASKED = [
+    *(
+        "VARIANCE(v)",
+        "VAR_SAMP(m)",
+        "VAR_POP(v)",
+        "STDDEV(v)",
+        "STDDEV_SAMP(m)",
+        "STDDEV_POP(v)",
+        "VAR_POP(DISTINCT v)",
+    ),
+    *(
+        "COUNT_IF(b)",
+        "BOOL_AND(b)",
+        "BOOL_OR(b)",
+        "ANY_VALUE(s)",
+        "MEDIAN(v)",
+        "MEDIAN(x)",
+        "MEDIAN(m)",
+        "MEDIAN(d)",
+    ),
+    *(
+        "MEDIAN(t)",
+        "MEDIAN(s)",
+        "MEDIAN(b)",
+        "MEDIAN(DISTINCT v)",
+        "QUANTILE_DISC(s, 0.3)",
+        "QUANTILE_DISC(m, 0.9)",
+    ),
+    *(f"QUANTILE_CONT({a}, {q})" for a in "vxmdt" for q in (0, "0.1", "0.25", "0.333", "0.9", 1)),
+    *(
+        "STRING_AGG(s, '; ')",
+        "STRING_AGG(s)",
+        "STRING_AGG(v, '/' ORDER BY v DESC)",
+        "STRING_AGG(DISTINCT s, '')",
+    ),
+    *(
+        "STRING_AGG(DISTINCT s, ',' ORDER BY s DESC)",
+        "ARRAY_AGG(v)",
+        "ARRAY_AGG(s ORDER BY m, t, s)",
+        "LIST(DISTINCT v)",
+    ),
+    *("ARG_MIN(s, t)", "ARG_MAX(s, t)", "MIN_BY(v, m)", "ARG_MAX(d, s)", "ARG_MAX(DISTINCT b, x)"),
+    *("SUM(v)", "COUNT(*)", "MAX(x)", "AVG(v)", "COUNT(DISTINCT v)", "MIN(s)"),
+]
+
+
+def to_duck(aggregate: str, where: str) -> str:
+    """As DuckDB is to be asked, where a tie or an order has to be said."""
+    name, _, inside = aggregate.partition("(")
+    arguments = inside.removesuffix(")").removeprefix("DISTINCT ").split(", ")
+    known = " AND ".join([*(f"{a} IS NOT NULL" for a in arguments[:2]), *([f"({where})"] if where else [])])
+    both = f"FILTER (WHERE {known})"
+    if name in ("ARG_MIN", "MIN_BY", "ARG_MAX"):
+        way = "DESC" if name == "ARG_MAX" else "ASC"
+        return f"first({arguments[0]} ORDER BY {arguments[1]} {way}, {arguments[0]}) {both}"
+    value = arguments[0].partition(" ")[0]
+    if name == "ANY_VALUE":
+        aggregate = f"MIN({value})"
+    elif name in ("STRING_AGG", "ARRAY_AGG", "LIST") and "ORDER BY" not in aggregate:
+        aggregate = f"{aggregate[:-1]} ORDER BY {value})"
+    aggregate = aggregate.replace("ORDER BY m, t, s", "ORDER BY m NULLS LAST, t NULLS LAST, s NULLS LAST")
+    return f"{aggregate} FILTER (WHERE {where})" if where else aggregate
+
+
+@pytest.mark.parametrize("where", ["", "v > 0 OR s = 'a'"])
+@pytest.mark.parametrize("aggregate", ASKED)
+def test_like_duckdb(aggregate: str, where: str) -> None:
+    ours = f"{aggregate} FILTER (WHERE {where})" if where else aggregate
+    given = rows(1)
+    naive = SCHEMA.frame(given).with_columns(pl.col(pl.Datetime).dt.replace_time_zone(None))
+    with duckdb.connect() as connection:
+        connection.register("st", naive.to_arrow())
+        connection.execute("SET default_null_order = 'nulls_last'")
+        for by in ("k", "1 + 0 * COALESCE(k, 0)"):
+            found = connection.execute(
+                f"SELECT {by}, {to_duck(aggregate, where)} FROM st GROUP BY 1"
+            ).fetchall()
+            wanted = {k: duck_value(v) for k, v in found}
+            for shards, cuts in ((1, 1), (3, 7)):
+                sql = f"SELECT {by} AS g, {ours} AS r FROM st GROUP BY {by}"
+                got = {k: same(v) for k, v in released(sql, given, shards, cuts)}
+                assert got.keys() == wanted.keys()
+                assert all(alike(got[k], wanted[k]) for k in got), (by, shards, got, wanted)
+
+
+def alike(ours: Any, its: Any) -> bool:
+    """Whether they are the same; between two moments DuckDB computes in DOUBLEs, which have no microseconds."""
+    if ours[0] == "datetime":
+        return its[0] == "datetime" and abs((ours[1] - its[1]).total_seconds()) <= 1e-6
+    return bool(ours == its)
+
+
+def duck_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return same([{"value": item} for item in value])
+    if hasattr(value, "hour"):
+        return same(value.replace(tzinfo=rows_zone()))
+    return same(int(value) if isinstance(value, int) and not isinstance(value, bool) else value)
+
+
+def rows_zone() -> Any:
+    return SCHEMA["t"].type.parse("2024-01-01T00:00:00Z").tzinfo
+
+
+WILD = [
+    0.1,
+    1e16,
+    -1e16,
+    3e-320,
+    1e-300,
+    1e150,
+    -1e150,
+    1 / 3,
+    123456789.123456789,
+    -0.0,
+    5e-324,
+    2.0**52 + 0.5,
+]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_variance_is_exact(seed: int) -> None:
+    """The nearest DOUBLE to the variance of the values, in whatever slices they come."""
+    draw = random.Random(seed)
+    xs = [draw.choice([*WILD, draw.gauss(1e9, 1e-3), draw.gauss(0, 1)]) for _ in range(100)]
+    given = [(1, None, x, None, None, None, None, None) for x in xs]
+    exact = [Fraction(x) for x in xs]
+    mean = sum(exact) / len(exact)
+    variance = sum((x - mean) ** 2 for x in exact) / (len(exact) - 1)
+    for shards, cuts in ((1, 1), (1, 10), (3, 4)):
+        draw.shuffle(given)
+        sql = "SELECT k, VARIANCE(x) AS v, STDDEV(x) AS s FROM st GROUP BY k"
+        ((_, v, s),) = released(sql, given, shards, cuts)
+        assert (v, s) == (float(variance), math.sqrt(float(variance)))
+
+
+def test_sums_of_many() -> None:
+    import numpy as np
+
+    draw = random.Random(3)
+    values = [draw.choice(WILD) * draw.choice([1, -1]) for _ in range(5000)]
+    total, squares = sums_of(np.array(values))
+    assert Fraction(total, 2**1074) == sum(map(Fraction, values))
+    assert Fraction(squares, 2**2148) == sum(Fraction(v) ** 2 for v in values)
+
+
+@pytest.mark.parametrize(
+    ("values", "pop", "samp"),
+    [
+        ([], None, None),
+        ([2.0], 0.0, None),
+        ([1.0, float("inf")], math.nan, math.nan),
+        ([math.nan, 1.0], math.nan, math.nan),
+        ([1e200, -1e200], math.inf, math.inf),
+        ([0.1] * 3, 0.0, 0.0),
+        ([1e9 + 1, 1e9 + 2, 1e9 + 3], 2 / 3, 1.0),
+    ],
+)
+def test_variance_at_the_ends(values: list[float], pop: float | None, samp: float | None) -> None:
+    given = [(1, None, x, None, None, None, None, None) for x in values]
+    ((p, s),) = released("SELECT VAR_POP(x) AS p, VAR_SAMP(x) AS s FROM st", given, 1, 1)
+    assert (same(p), same(s)) == (same(pop), same(samp))
+
+
+def test_in_having_windows_and_expressions() -> None:
+    stream = f"CREATE STREAM st ({COLUMNS.replace('v INT', 'v INT NOT NULL')}) WITH (source = 's.xml', element = 't');"
+    xml = "".join(
+        f"<t><k>{k}</k><v>{v}</v><s>{s}</s></t>"
+        for k, v, s in [(1, 1, "a"), (1, 4, "b"), (2, 12, "a"), (2, 13, "c")]
+    )
+    source = f"<st>{xml}</st>".encode()
+
+    def results(sql: str) -> list[Any]:
+        return sorted(r for r in xmlpunct.query(f"{stream} {sql}", st=source) if isinstance(r, tuple))
+
+    assert results("SELECT k FROM st GROUP BY k HAVING MEDIAN(v) > 3") == [(2,)]
+    assert results("SELECT k, STDDEV_POP(v) * 2 + COUNT_IF(s = 'a') AS r FROM st GROUP BY k") == [
+        (1, 4.0),
+        (2, 2.0),
+    ]
+    windows = "FROM TABLE(TUMBLE(TABLE st, DESCRIPTOR(v), 10)) GROUP BY window_start, window_end"
+    joined = f"SELECT window_start, STRING_AGG(s, '-' ORDER BY v DESC) AS r {windows}"
+    assert results(joined) == [(0, "b-a"), (10, "c-a")]
+    over = (
+        "SELECT v, COUNT_IF(s = 'a') OVER (ORDER BY v) AS n, BOOL_OR(s = 'c') OVER (ORDER BY v) AS b FROM st"
+    )
+    assert results(over) == [(1, 1, False), (4, 1, False), (12, 2, False), (13, 2, True)]
+    assert results("SELECT COUNT(*) FILTER (WHERE s = 'a') AS n, ARG_MAX(s, v) AS r FROM st") == [(2, "c")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("ARG_MIN(s)", "takes 2 arguments"),
+        ("STRING_AGG(s, k)", "the separator of STRING_AGG is a literal"),
+        ("STRING_AGG(s, ',', s)", "takes 1 to 2 arguments"),
+        ("QUANTILE_CONT(v, 1.5)", "a quantile is a number from 0 to 1"),
+        ("QUANTILE_CONT(v, x)", "wants a literal from 0 to 1"),
+        ("QUANTILE_CONT(s, 0.5)", "say QUANTILE_DISC"),
+        ("STRING_AGG(DISTINCT s, ',' ORDER BY v)", "goes by its argument"),
+        ("VARIANCE(s)", "wants numbers, not STRING"),
+        ("BOOL_AND(v)", "BOOL_AND wants BOOLEAN, not INT"),
+        ("COUNT_IF(v)", "COUNT_IF wants BOOLEAN, not INT"),
+        ("SUM(v) FILTER (WHERE v)", "wants BOOLEAN"),
+        ("MEDIAN(*)", "MEDIAN"),
+        ("MEDIAN()", "wants an argument"),
+        ("UPPER(s) FILTER (WHERE b)", "not supported"),
+        ("STDDEV(v) OVER (ORDER BY k)", "STDDEV with OVER is not supported: GROUP BY"),
+        ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY v)", "say QUANTILE_CONT"),
+        ("MAX(v ORDER BY v)", "not supported"),
+        ("SUM(MEDIAN(v))", "an aggregate cannot stand in an aggregate"),
+    ],
+)
+def test_what_is_refused(sql: str, why: str) -> None:
+    stream = STREAM.replace("k INT", "k INT NOT NULL")
+    with pytest.raises(SqlError) as caught:
+        plan(f"{stream} SELECT {sql} AS r FROM st")
+    assert why in str(caught.value)
+
+
+def test_over_a_relation_it_is_refused_with_what_to_write() -> None:
+    with pytest.raises(SqlError, match="VAR_SAMP over a relation is not supported: GROUP BY TUMBLE"):
+        plan("CREATE STREAM s (ts INT NOT NULL, v INT) WITH (source = 's.xml', timestamp = 'ts'); "
+             "SELECT VARIANCE(v) AS r FROM s [RANGE 5]")  # fmt: skip

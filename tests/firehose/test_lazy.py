@@ -1,0 +1,180 @@
+"""XML as a lazy source of polars: what is read, and how far."""
+
+from __future__ import annotations
+
+import gc
+import io
+import logging
+import os
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.test_threads import together
+from xmlpunct import Reject, Schema, SourceError, UsageError, scan_xml
+from xmlpunct.firehose import lazy
+from xmlpunct.firehose.spec import StreamSpec
+
+NS = "http://www.cse.ogi.edu/dot/niagara/punct"
+ROWS = [(n, n % 7, f"b{n}") for n in range(3000)]
+BODY = b"".join(b"<t><a>%d</a><b>%d</b><c>%s</c></t>" % (a, b, c.encode()) for a, b, c in ROWS)
+FEED = f'<s xmlns:p="{NS}"><p:t><a>(,0)</a></p:t>'.encode() + BODY + b"</s>"
+SCHEMA = Schema.parse("a INT, b INT, c STRING")
+
+
+@pytest.fixture
+def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy, "_STEP", 1000)
+
+
+@pytest.fixture
+def wanted(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str] | None]:
+    """The columns that each reader is asked for."""
+    seen: list[frozenset[str] | None] = []
+    real = lazy.FirehoseReader
+
+    class Reader(real):  # type: ignore[misc,valid-type]
+        def __init__(self, source: Any, specs: list[StreamSpec], *rest: Any) -> None:
+            seen.append(specs[0].columns)
+            super().__init__(source, specs, *rest)
+
+    monkeypatch.setattr(lazy, "FirehoseReader", Reader)
+    return seen
+
+
+def test_tuples_and_their_columns() -> None:
+    frame = scan_xml(FEED)
+    assert frame.collect_schema() == SCHEMA.dtypes
+    assert frame.collect().rows() == frame.collect().rows() == ROWS
+    assert scan_xml(FEED, SCHEMA, element="t").collect().equals(frame.collect())
+    assert scan_xml(FEED, Schema.parse("c STRING")).collect().rows() == [(c,) for _, _, c in ROWS]
+
+
+def test_only_the_columns_that_are_asked_for_are_read(wanted: list[frozenset[str] | None]) -> None:
+    frame = scan_xml(FEED, SCHEMA, element="t")
+    assert frame.select("a").collect().height == len(ROWS)
+    assert frame.filter(pl.col("b") == 3).select("a").collect().rows() == [(a,) for a, b, _ in ROWS if b == 3]
+    assert frame.select(pl.len()).collect().item() == len(ROWS)
+    assert [*map(sorted, wanted[1:3])] == [["a"], ["a", "b"]]  # type: ignore[arg-type]
+    assert len(wanted[3] or "abc") <= 1
+
+
+STEPS = {
+    "filter": lambda f: f.filter(pl.col("b") > 2),
+    "filter on a text": lambda f: f.filter(pl.col("c").str.ends_with("1") | pl.col("b").is_in([0, 5])),
+    "head": lambda f: f.head(40),
+    "tail": lambda f: f.tail(7),
+    "slice": lambda f: f.slice(20, 30),
+    "select": lambda f: f.select("c", "a", "b"),
+    "with a column": lambda f: f.with_columns(b=pl.col("a") * 2),
+    "count": lambda f: f.group_by("b").agg(pl.len().cast(pl.Int64).alias("a"), pl.first("c")).sort("a", "b"),
+    "none": lambda f: f.filter(pl.lit(False)),
+}
+
+
+@given(st.lists(st.sampled_from([*STEPS]), max_size=4), st.sampled_from(["in-memory", "streaming"]))
+def test_whatever_polars_does_is_done_as_to_a_frame(names: list[str], engine: str) -> None:
+    of_xml: Any = scan_xml(FEED, SCHEMA, element="t")
+    plain: Any = pl.DataFrame(ROWS, schema=SCHEMA.dtypes, orient="row").lazy()
+    for name in names:
+        of_xml, plain = STEPS[name](of_xml), STEPS[name](plain)
+    assert of_xml.collect(engine=engine).equals(plain.collect())
+
+
+@pytest.mark.usefixtures("_small_slices")
+def test_a_head_reads_no_further() -> None:
+    frame = scan_xml(FEED[:5000] + b"<wrong", SCHEMA, element="t")
+    assert frame.head(3).collect().rows() == ROWS[:3]
+    with pytest.raises(SourceError, match="<bytes>, line 1, byte"):
+        frame.collect()
+
+
+def test_the_head_of_what_never_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        gone = threading.Event()
+
+        def send() -> None:
+            with server.accept()[0] as peer:
+                with suppress(OSError):  # what it did not read makes it a reset
+                    peer.sendall(FEED[:-4])
+                    peer.recv(1)
+                gone.set()
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        frame = scan_xml(f"tcp://127.0.0.1:{server.getsockname()[1]}", SCHEMA, element="t")
+        assert frame.head(3).collect().rows() == ROWS[:3]
+        gc.collect()
+        assert gone.wait(20)
+        thread.join()
+
+
+def test_a_file_is_closed_when_nobody_reads_on(tmp_path: Path) -> None:
+    path = tmp_path / "t.xml"
+    path.write_bytes(FEED)
+    frame = scan_xml(path)
+    assert frame.filter(pl.col("b") == 2).head(1).collect().rows() == [(2, 2, "b2")]
+    assert frame.collect().height == len(ROWS)
+    gc.collect()
+    links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    assert str(path) not in [os.readlink(link) for link in links if os.path.islink(link)]
+
+
+def test_what_can_be_read_once_only() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as sender:
+        sender.write(b"<s><t><a>1</a></t><t><a>2</a></t></s>")
+    with os.fdopen(reading, "rb") as file:
+        frame = scan_xml(file)  # with a sample of it
+        assert frame.collect().rows() == [(1,), (2,)]
+        with pytest.raises(UsageError, match="can be read once only"):
+            frame.collect()
+
+
+def test_a_file_object_is_read_by_several_at_once() -> None:
+    frame = scan_xml(io.BytesIO(FEED))
+    assert frame.join(frame, on="a").select("c", "c_right").collect().height == len(ROWS)
+
+    def read() -> None:
+        assert frame.collect().rows() == ROWS
+
+    together([read] * 4)
+
+
+def test_rejects(caplog: pytest.LogCaptureFixture) -> None:
+    feed = b"<s><t><a>x</a></t><t><a>1</a></t></s>"
+    schema, found = Schema.parse("a INT"), list[Reject]()
+    frame = scan_xml(feed, schema, element="t", on_reject=found.append)
+    assert frame.collect().rows() == [(1,)]
+    assert [r.byte for r in found] == [3]
+    with caplog.at_level(logging.WARNING, "xmlpunct"):
+        assert scan_xml(feed, schema, element="t").select(pl.len()).collect().item() == 1
+    assert "'x' is not of type INT" in caplog.text
+
+
+def test_duckdb_reads_it() -> None:
+    frame = scan_xml(FEED)
+    connection = duckdb.connect()
+    assert connection.sql("SELECT COUNT(*) FROM frame WHERE b = 3").fetchall() == [(429,)]
+    assert frame.collect().to_pandas().shape == (3000, 3)
+
+
+def test_wrong_calls_are_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"none\.xml"):
+        scan_xml(tmp_path / "none.xml", SCHEMA, element="t")
+    with pytest.raises(SourceError, match="u"):
+        scan_xml(FEED, element="u")
+    with pytest.raises(UsageError, match="not int"):
+        scan_xml(5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="several senders"):
+        scan_xml("tcp-listen://:0?connections=2", SCHEMA, element="t")
+    with pytest.raises(UsageError):
+        scan_xml(FEED, SCHEMA, element="no name")

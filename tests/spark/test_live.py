@@ -1,0 +1,127 @@
+"""A run on Spark that is looked at, told something, killed and started again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from lxml import etree
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.checkpoints import committed
+from tests.engine.test_live import BEGIN, closed, t
+from tests.reliability.support import MOST_SECONDS, processes_below
+from xmlpunct.engine.view.drawing import WAITS
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes by /proc"),
+]
+
+XMLPUNCT = [sys.executable, "-m", "xmlpunct"]
+SVG = "{http://www.w3.org/2000/svg}"
+FOLLOWED = """CREATE STREAM a (hour INT NOT NULL, x INT) WITH (source = '{0}/a.xml', element = 't', follow = true);
+              CREATE STREAM b (hour INT NOT NULL, x INT) WITH (source = '{0}/b.xml', element = 't', follow = true);
+              SELECT hour, MAX(x) AS top FROM (SELECT hour, x FROM a UNION SELECT hour, x FROM b) GROUP BY hour"""
+
+Run = subprocess.Popen[str]
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[Run, str]]:
+    """A run that keeps its progress in a folder, and the address of its view. Whatever happens, it does not remain."""
+    options = ["--master", "local[2]", "--checkpoint", str(folder / "cp"), "-o", str(folder / "out.jsonl")]
+    options += ["--format", "jsonl", "--http", "127.0.0.1:0", "--allow-say"]
+    command = [*XMLPUNCT, "run", "--sql", FOLLOWED.format(folder), *options]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert run.stderr is not None
+    try:
+        yield run, run.stderr.readline().split()[-1]
+    finally:
+        java = processes_below(run.pid, "SparkSubmit")
+        run.kill()
+        run.wait()
+        run.stderr.close()
+        until(lambda: not any(Path(f"/proc/{pid}/stat").exists() for pid in java))
+
+
+def until(reached: Callable[[], Any]) -> Any:
+    """What is reached in the end."""
+    end = time.monotonic() + MOST_SECONDS
+    while not (found := reached()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return found
+
+
+def read(address: str) -> bytes:
+    with urlopen(address) as answer:
+        return bytes(answer.read())
+
+
+def results(folder: Path) -> list[dict[str, int]]:
+    """The tuples that are out."""
+    out = folder / "out.jsonl"
+    lines = map(json.loads, out.read_text().splitlines()) if out.exists() else ()
+    return [line for line in lines if "$punct" not in line]
+
+
+def drawn(url: str) -> etree._Element:
+    """The picture that the page is sent."""
+    with urlopen(f"{url}events") as answer:
+        return etree.fromstring(json.loads(answer.readline().removeprefix(b"data: "))["picture"])
+
+
+def is_waiting(state: dict[str, Any]) -> bool:
+    """Whether a group waits, as far as a moment tells."""
+    return any(box["name"] == "group-by" and box["state_rows"] for box in state["boxes"])
+
+
+def test_what_is_said_outlives_a_kill(tmp_path: Path) -> None:
+    """While the inputs are open the view answers, and what is said counts; a restart goes on as if nothing happened."""
+    (tmp_path / "a.xml").write_text(BEGIN + t(1, 5) + closed(1))
+    (tmp_path / "b.xml").write_text(BEGIN + t(1, 7))
+    with running(tmp_path) as (run, url):
+        assert json.loads(read(f"{url}healthz"))["state"] == "starting"
+        until(lambda: json.loads(read(f"{url}healthz"))["state"] == "running")
+        (wait,) = until(lambda: json.loads(read(f"{url}why?hour=1")))
+        assert wait["input"] == "b"
+        state = until(lambda: (s := json.loads(read(f"{url}state"))) and is_waiting(s) and s)
+        assert (state["state"], state["engine"]) == ("running", "spark")
+        assert {i["name"]: (i["tuples"], i["punctuations"], i["ended"]) for i in state["inputs"]} == {
+            "a": (1, 1, False),
+            "b": (1, 0, False),
+        }
+        found = {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(read(f"{url}metrics").decode())
+            for sample in family.samples
+        }
+        assert found["xmlpunct_up", "spark"] == 1
+        assert found["xmlpunct_input_tuples_total", "b"] == 1
+        picture = drawn(url)
+        boxes = [g for g in picture.iter(f"{SVG}g") if g.get("class") == "box"]
+        assert len(boxes) == len(state["boxes"])
+        assert any(g.get("class") == f"edge {WAITS}" for g in picture.iter(f"{SVG}g"))
+
+        subprocess.run([*XMLPUNCT, "say", "b", wait["punctuation"], "--http", url], check=True)
+        until(lambda: results(tmp_path))
+        assert run.poll() is None
+    before = (tmp_path / "out.jsonl").read_bytes()[: committed(tmp_path / "cp" / "log").length]
+    assert results(tmp_path) == [{"hour": 1, "top": 7}]
+
+    for name, more in (("a", t(2, 9)), ("b", t(1, 999) + t(2, 3))):
+        with (tmp_path / f"{name}.xml").open("a") as file:
+            file.write(more + closed(2))
+    with running(tmp_path):
+        until(lambda: len(results(tmp_path)) > 1)
+    assert (tmp_path / "out.jsonl").read_bytes().startswith(before)
+    assert results(tmp_path) == [{"hour": 1, "top": 7}, {"hour": 2, "top": 9}], "hour 1 remains closed"
