@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -429,3 +430,10 @@ def test_arrays_and_xml() -> None:
     )
     assert again.to_polars().equals(results.to_polars())
     assert not [r for r in again if isinstance(r, Punctuation)]
+
+
+def test_importing_does_not_bring_what_only_some_need() -> None:
+    names = ("pandas", "duckdb", "asyncio", "sqlglot", "pyspark")
+    code = f"import sys, xmlpunct; print([name for name in {names} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

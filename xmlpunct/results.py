@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +69,8 @@ class QueryResults:
 
     async def __aiter__(self) -> AsyncIterator[Tuple | Punctuation]:
         """The same for asyncio. A thread of its own runs the query, so that the event loop never waits."""
+        import asyncio  # who needs it has it; it would make everybody's start slower
+
         loop, slices = asyncio.get_running_loop(), self._run.elements(watched=True)
         thread = ThreadPoolExecutor(1, thread_name_prefix="xmlpunct query")
         try:

@@ -11,13 +11,17 @@ import re
 from urllib.parse import quote
 
 _NAME = re.compile(r"\$\{([^{}]*)\}")
+_DIVIDES = re.compile(r"[/@:?#\[\]]")
+"""What a URL is divided by, where nothing is quoted."""
 _SHORT = 8
 """A secret of fewer characters is hidden where it is a word, lest every 1 in a message becomes one."""
 _known: dict[str, str] = {}
 
 
-def expanded(url: str) -> str:
-    """A URL with the values of the variables that it names, quoted as in any URL. Raises KeyError for one unset.
+def expanded(url: str, is_quoted: bool = True) -> str:
+    """A URL with the values of the variables that it names, quoted as in any URL, or as they are.
+
+    Raises KeyError for one that is not set, and ValueError for one that has to be quoted, and may not be.
 
     >>> os.environ["EXAMPLE_PASSWORD"] = "s3cret&more"
     >>> expanded("kafka://host/topic?sasl.password=${EXAMPLE_PASSWORD}")
@@ -34,7 +38,9 @@ def expanded(url: str) -> str:
         for text in (given, quoted):
             if text:
                 _known[text] = found[0]
-        return quoted
+        if not is_quoted and _DIVIDES.search(given):
+            raise ValueError(found[0])
+        return quoted if is_quoted else given
 
     return _NAME.sub(value, url)
 

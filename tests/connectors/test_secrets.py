@@ -56,6 +56,13 @@ def test_a_secret_is_expanded_in_urls_only() -> None:
     assert (told.source, told.reason) == ("https://${FEED_SECRET}", "no ${FEED_SECRET}")
 
 
+def test_fsspec_gets_secrets_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEED_WORD", "hush & über")
+    assert expand("sftp://me:${FEED_WORD}@h/x") == "sftp://me:hush & über@h/x"
+    with pytest.raises(UsageError, match=r"the value of \$\{FEED_SECRET\} has a character that divides URLs"):
+        expand("sftp://me:${FEED_SECRET}@h/x")
+
+
 def test_a_short_secret_is_hidden_where_it_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEED_PIN", "7913")
     expand("tcp://h:1/${FEED_PIN}")

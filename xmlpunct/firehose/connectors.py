@@ -172,6 +172,9 @@ class Connector:
     it is called by people, ``name``, is not. All methods raise `UsageError` for a URL that makes no sense.
     """
 
+    quotes = True
+    """Whether its URLs are quoted, as ``%20``."""
+
     def inlet(self, spec: str, sender: str) -> Inlet:
         """What a sender gives. Nothing is connected to before it is opened."""
         raise UsageError(f"nothing is read from {scheme_of(spec)}://")
@@ -340,9 +343,14 @@ def expand(spec: str) -> str:
     if _URL.match(spec) is None or scheme_of(spec) == "file":
         return spec
     try:
-        return expanded(spec)
+        return expanded(spec, connector_of(spec).quotes)
     except KeyError as error:
         raise UsageError(f"{spec}: {error.args[0]} is not set in the environment") from None
+    except ValueError as error:
+        raise UsageError(
+            f"{spec}: the value of {error} has a character that divides URLs, and fsspec takes none that is quoted: "
+            "fsspec reads what it needs from its own files and variables, too"
+        ) from None
 
 
 def connector_of(spec: str | os.PathLike[str]) -> Connector:

@@ -30,6 +30,8 @@ from xmlpunct.slice import Slice
 
 ANSWER_SECONDS = 20.0
 """How long a broker may take to answer, and a topic that is written to may take to be made."""
+OTHERS_SECONDS = 120.0
+"""How long somebody else's transaction may hold back what comes behind it. A minute is Kafka's usual limit."""
 LOG_SECONDS = 60.0
 """How often librdkafka may say the same."""
 PIECE_BYTES = 2**20
@@ -259,13 +261,14 @@ class TopicWriter(Outlet):
             self._producer.init_transactions(ANSWER_SECONDS)
             self._partitions = _partitions(self._producer, topic, self._name, is_made=True)
             settings = {k: v for k, v in topic.settings.items() if k.startswith(("security", "sasl", "ssl"))}
-            with _consumer(Topic(topic.brokers, topic.name, {}, settings)) as consumer:
-                ends = {p: self._end(kafka, consumer, p) for p in self._partitions}
-                if position is None:
-                    self._offsets = ends
-                else:
-                    self._sequence = position["sequence"]
-                    self._offsets = ends | {int(p): offset for p, offset in position["offsets"].items()}
+            whole = (topic.brokers, topic.name, dict[str, str]())
+            # Also what a transaction of somebody else holds back: it may be ours that is behind it.
+            with _consumer(Topic(*whole, settings | {"isolation.level": "read_uncommitted"})) as consumer:
+                self._offsets = ends = {p: self._end(kafka, consumer, p) for p in self._partitions}
+            if position is not None:
+                self._sequence = position["sequence"]
+                self._offsets = ends | {int(p): offset for p, offset in position["offsets"].items()}
+                with _consumer(Topic(*whole, settings)) as consumer:
                     self._look(kafka, consumer, ends)
 
     def _end(self, kafka: ModuleType, consumer: Any, partition: int) -> int:
@@ -276,14 +279,14 @@ class TopicWriter(Outlet):
         """Find which messages of this run are behind the position."""
         left = {p: offset for p, offset in self._offsets.items() if offset < ends[p]}
         consumer.assign([kafka.TopicPartition(self._topic.name, p, offset) for p, offset in left.items()])
-        until = time.monotonic() + ANSWER_SECONDS
+        until = time.monotonic() + OTHERS_SECONDS
         while left:
             message = consumer.poll(_GLANCE_SECONDS)
             if message is None:
                 if time.monotonic() > until:
                     raise XmlPunctError(f"cannot write {self._name}: what was written before cannot be read")
                 continue
-            until = time.monotonic() + ANSWER_SECONDS
+            until = time.monotonic() + OTHERS_SECONDS
             error, partition = message.error(), message.partition()
             if error is not None and error.code() != kafka.KafkaError._PARTITION_EOF:
                 raise kafka.KafkaException(error)

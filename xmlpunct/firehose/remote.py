@@ -27,6 +27,8 @@ Place = tuple[Any, str]
 class Stores(Connector):
     """Any URL that fsspec knows: a file, a directory or a pattern, and the archives among them."""
 
+    quotes = False
+
     def source(self, spec: str, name: str) -> Source:
         parts = [part for called, place in listed(spec) for part in _parts(bare(called), place)]
         return assembled(bare(name), parts)
