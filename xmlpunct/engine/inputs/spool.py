@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -178,13 +178,17 @@ class Spool(threading.Thread):
                 raise ChangedError.of(self._source.parts[self._part][0], _OTHER_BYTES)
 
 
-def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
+def find_inputs(query: Query, folder: Path, but: Container[str] = ()) -> tuple[list[Input], list[Spool]]:
     """The inputs of a query, and the spools, in ``folder``, that are to be started.
+
+    Streams ``but`` those of some names have inputs.
 
     Raises `SourceError` for a source that cannot be opened.
     """
     streams: dict[tuple[str, int], list[int]] = {}
     for number, stream in enumerate(query.streams):
+        if stream.declared in but:
+            continue
         assert stream.source is not None
         streams.setdefault((stream.source, stream.sender), []).append(number)
     opened = {name: query.opened.take(name) for name in dict.fromkeys(name for name, _ in streams)}
