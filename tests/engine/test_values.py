@@ -59,7 +59,8 @@ def test_beside_relations_it_is_one_that_never_changes() -> None:
 
 
 def test_a_url_may_hold_its_document() -> None:
-    sql = "CREATE STREAM t (n INT) WITH (source = 'data:,%3Cs%3E%3Ct%3E%3Cn%3E5%3C/n%3E%3C/t%3E%3C/s%3E'); SELECT n FROM t"
+    source = "data:,%3Cs%3E%3Ct%3E%3Cn%3E5%3C/n%3E%3C/t%3E%3C/s%3E"
+    sql = f"CREATE STREAM t (n INT) WITH (source = '{source}'); SELECT n FROM t"
     assert list(xmlpunct.query(sql)) == [(5,)]
     with pytest.raises(xmlpunct.UsageError, match="data:text/plain,x is no source"):
         list(xmlpunct.query("CREATE STREAM t (n INT) WITH (source = 'data:text/plain,x'); SELECT n FROM t"))
