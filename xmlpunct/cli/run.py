@@ -286,7 +286,8 @@ def report(stats: RunStats, rejects: str | None) -> None:
     """Say on standard error what was left out, if anything."""
     if stats.rejected:
         where = f"see {rejects}" if rejects else "--rejects FILE keeps them"
-        say(f"{stats.rejected:,} tuples rejected; {where}")
+        tuples = "tuple" if stats.rejected == 1 else "tuples"
+        say(f"{stats.rejected:,} {tuples} rejected; {where}")
     if stats.late:
         say(f"{stats.late:,} results came after a punctuation that excluded them: dropped")
     if stats.all_forgotten:
