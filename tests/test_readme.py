@@ -24,6 +24,7 @@ PAGES = {
         "docs/output.md",
         "docs/promises.md",
         "docs/python.md",
+        "docs/sql.md",
         "docs/windows.md",
         "docs/why.md",
         "docs/complaints/README.md",
