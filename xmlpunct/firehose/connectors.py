@@ -31,6 +31,8 @@ from xmlpunct.slice import Slice
 
 FOLLOW = "follow:"
 """Before the path of a file that is to be followed while it grows."""
+DATA = "data:"
+"""Before a document that stands in the URL itself."""
 GROUP = "xmlpunct.connectors"
 """The group of entry points. Their names are schemes."""
 OWN = {
@@ -38,6 +40,7 @@ OWN = {
     "file": "stored:Files",
     "-": "stored:StandardInput",
     "follow": "stored:GrowingFiles",
+    "data": "stored:DataUrls",
     "tcp": "tcp:Sockets",
     "tcp-listen": "tcp:Sockets",
     "tls": "tcp:Sockets",
@@ -285,7 +288,7 @@ def scheme_of(spec: str) -> str:
     """
     if spec == "-":
         return "-"
-    if spec.startswith((FOLLOW, "unix:")):
+    if spec.startswith((FOLLOW, DATA, "unix:")):
         return spec.partition(":")[0]
     found = _URL.match(spec)
     return found[1].lower() if found else ""

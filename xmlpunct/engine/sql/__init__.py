@@ -14,6 +14,7 @@ from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, named
 from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
 from xmlpunct.engine.sql.files import Files
+from xmlpunct.engine.sql.parameters import bound
 from xmlpunct.engine.sql.queries import Context, plan_outermost, with_views
 from xmlpunct.engine.sql.relations import instants_read
 from xmlpunct.engine.sql.scope import Relation
@@ -33,12 +34,14 @@ def plan(
     rules: Rules = USUAL,
     inference: Inference | None = None,
     tables: Mapping[str, Table] | None = None,
+    parameters: Mapping[str, str] | None = None,
 ) -> Query:
     """Plan a query.
 
     ``sql`` has CREATE statements and exactly one query. ``sources`` maps names of streams to sources that
     replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the columns
-    that nobody declared. ``tables`` are streams of their names, declared or not.
+    that nobody declared. ``tables`` are streams of their names, declared or not. ``parameters`` are the literals that
+    stand for each ``:name``.
     Raises `SqlError`, with the place, for
     what cannot be read or cannot run, and `UsageError` for a source of an undeclared stream.
 
@@ -46,6 +49,7 @@ def plan(
     >>> query.root.schema.names, query.streams[0].source
     (('b',), 's.xml')
     """
+    sql = bound(sql, parameters or {})
     try:
         with about(sql):
             return _plan(sql, sources or {}, rules, inference or Inference(), tables or {})

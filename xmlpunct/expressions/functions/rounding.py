@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from xmlpunct.doubles import canonical
+from xmlpunct.doubles import canonical, divided
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome, Syntax
 from xmlpunct.expressions.functions.arithmetic import of_number, to_int
 from xmlpunct.expressions.functions.casts import cast, is_null, of_type
@@ -41,9 +41,9 @@ def _rounded(call: Call, a: pl.Expr, _: pl.Expr) -> Outcome:
     (digits,) = (e.value for e in call.args[1:] if isinstance(e, Literal))
     if call.type is DOUBLE:
         factor = 10.0 ** abs(digits)
-        moved = a * factor if digits >= 0 else _divided(a, factor)
+        moved = a * factor if digits >= 0 else divided(a, factor)
         near = moved.round(0, mode="half_away_from_zero")
-        result = _divided(near, factor) if digits >= 0 else near * factor
+        result = divided(near, factor) if digits >= 0 else near * factor
         large = a.abs() >= _WHOLE * (1.0 if digits >= 0 else factor)
         return Outcome(canonical(pl.when(large).then(a).when(a.is_not_null()).then(result)))
     is_decimal = isinstance(call.type, DecimalType)
@@ -67,13 +67,6 @@ def _rounded(call: Call, a: pl.Expr, _: pl.Expr) -> Outcome:
         return Outcome(to_decimal(signed, call.type), [(beyond, f"{call.type} overflow")])
     value, failures = to_int(signed)
     return Outcome(value, [(beyond | failures[0][0], failures[0][1])])
-
-
-def _divided(value: pl.Expr, by: float) -> pl.Expr:
-    """A quotient; polars multiplies by 1 / by, which makes 28 / 10 no 2.8."""
-    return value.map_batches(
-        lambda column: pl.Series(column.name, column.to_numpy() / by), pl.Float64(), is_elementwise=True
-    )
 
 
 def _typed_whole(record: Function, args: tuple[Expression, ...]) -> Expression:
