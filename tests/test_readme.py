@@ -25,6 +25,7 @@ PAGES = {
         "docs/promises.md",
         "docs/sinks.md",
         "docs/python.md",
+        "docs/sql.md",
         "docs/windows.md",
         "docs/why.md",
         "docs/complaints/README.md",
