@@ -163,10 +163,10 @@ def test_segments_that_were_released_are_not_compared(
 def test_positions_are_noted_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(10.0, 0.3)
     monkeypatch.setattr(spool.time, "monotonic", lambda: next(clock))
-    inlet = Numbers(9)
+    inlet = Numbers(10)
     spooled(tmp_path / "spool", inlet)
     told = [position for what, position in inlet.done if what == "acknowledge"]
-    assert told == [[1], [5], [9]]
+    assert told == [[1], [5], [9], [10]], "and at the end"
 
 
 def test_several_senders_have_their_own_inlets() -> None:
