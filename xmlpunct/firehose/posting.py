@@ -17,13 +17,20 @@ from urllib.error import HTTPError
 from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.connectors import Form, Outlet, Results
 from xmlpunct.firehose.posted import LAST, RUN, SEQUENCE
-from xmlpunct.firehose.web import HEAD_SECONDS, PAUSES, TRY_AGAIN, opener, read_url, why
+from xmlpunct.firehose.web import HEAD_SECONDS, PAUSES, TRY_AGAIN, WebServers, opener, read_url, why
 from xmlpunct.secrets import hide
 
 PIECE_BYTES = 2**23
 """So long a request is at most."""
 TYPES = {"xml": "application/xml", "jsonl": "application/x-ndjson", "csv": "text/csv"}
 _TOLD_BYTES = 500
+
+
+class Servers(WebServers):
+    """``http://`` and ``https://``: read as `web` says, and written."""
+
+    def outlet(self, spec: str, name: str) -> Outlet:
+        return Poster(spec)
 
 
 class Poster(Outlet):

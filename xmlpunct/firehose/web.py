@@ -22,7 +22,7 @@ from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose.connectors import Connector, Outlet
+from xmlpunct.firehose.connectors import Connector
 from xmlpunct.firehose.source import Piece, Source, Window, assembled, bare, binary, pieces
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.firehose.tls import client_context
@@ -42,11 +42,6 @@ class WebServers(Connector):
 
     def source(self, spec: str, name: str) -> Source:
         return assembled(bare(name), _documents(spec))
-
-    def outlet(self, spec: str, name: str) -> Outlet:
-        from xmlpunct.firehose.posting import Poster  # few write there
-
-        return Poster(spec)
 
     def is_endless(self, spec: str) -> bool:
         return False
