@@ -23,6 +23,7 @@ PAGES = {
         "README.md",
         "docs/output.md",
         "docs/promises.md",
+        "docs/sinks.md",
         "docs/python.md",
         "docs/sql.md",
         "docs/windows.md",

@@ -88,7 +88,7 @@ def test_what_is_refused_before_anything_is_read(
     [
         ({"form": XmlForm(pretty=True)}, "takes no --root"),
         ({"form": XmlForm(root="s")}, "takes no --root"),
-        ({"format": "csv"}, "not csv"),
+        ({"format": "jsonl"}, "is written as xml, parquet"),
         ({}, "'@id'"),
     ],
 )
