@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.oracle import is_canonical, same
 from tests.strategies import SPECIAL, Space
 from xmlpunct import Schema, combine, covers, match
-from xmlpunct.doubles import bits, canonical, canonical_column, words
+from xmlpunct.doubles import bits, canonical, canonical_column, divided, words
 from xmlpunct.engine.exchange.hashing import shard_of
 from xmlpunct.frames import join
 from xmlpunct.punctuations.pattern import constant
@@ -203,3 +203,12 @@ def test_many_tuples_and_many_constants(columns: str) -> None:
         assert held.mask(frame).to_list() == [any(match(t, p) for p in ps) for t in given]
         assert set(held.unmatched(frame)) == set()
         assert held.unmatched(frame.head(0)) == ps
+
+
+@given(
+    st.lists(st.floats(allow_nan=False) | st.none(), min_size=1), st.sampled_from([3.0, 10.0, 1e300, -0.1])
+)
+def test_a_quotient_is_rounded_once(values: list[float | None], by: float) -> None:
+    column = pl.Series("x", values, pl.Float64())
+    quotients = column.to_frame().select(divided(pl.col("x"), by))["x"].to_list()
+    assert quotients == [None if x is None else x / by for x in values]

@@ -40,7 +40,7 @@ FLOORS = (
     "expressions",
     "firehose operators",
     "engine",
-    "library results connectors",
+    "library results connectors spark",
     "__init__ __main__ cli",
 )
 """The house, from the ground up: modules and packages, the more exact name before the less exact one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from xmlpunct.firehose import Readable, Source
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from xmlpunct.engine.inputs.tables import Table, Tabular
 
 
-def query(sql: str, **sources: Readable | Tabular) -> QueryResults:
+def query(
+    sql: str, params: Mapping[str, object] | None = None, **sources: Readable | Tabular
+) -> QueryResults:
     """A query, to be run in this process by whoever reads its `QueryResults`.
 
     ``sql`` declares its streams (CREATE STREAM) and holds one query. ``sources`` replace the sources of streams, by
@@ -22,6 +25,9 @@ def query(sql: str, **sources: Readable | Tabular) -> QueryResults:
     of the stream. It need not be declared; then its columns are as it has them. A stream of Arrow data is read now, to
     its end, a lazy frame by each run, and the index of a pandas data frame not at all. Null is no array but an empty
     one.
+
+    ``params`` has a value for each ``:name`` of the query: None, bool, int, float, Decimal, str, date or datetime. A
+    stream of the name ``params`` takes its source from its declaration alone.
 
     Rejected tuples are logged as warnings on the logger ``xmlpunct``, the first few of a kind, then their number.
     Raises `SqlError` and `UsageError` before anything is read, the latter for a column of a table that does not fit;
@@ -39,11 +45,14 @@ def query(sql: str, **sources: Readable | Tabular) -> QueryResults:
     >>> sql = "CREATE STREAM t (hour INT); SELECT name, COUNT(*) AS n FROM t JOIN shifts USING (hour) GROUP BY name"
     >>> query(sql, t=feed, shifts=shifts).to_polars().rows()
     [('Ada', 1), ('Bo', 2)]
+    >>> query("CREATE STREAM t (hour INT); SELECT hour + :n AS h FROM t", params={"n": 7}, t=feed).to_polars().rows()
+    [(12,), (13,), (13,)]
     """
     need_polars()
     from xmlpunct.engine.inference import Inference
     from xmlpunct.engine.inputs.tables import Table
     from xmlpunct.engine.sql import plan
+    from xmlpunct.engine.sql.parameters import of_values
 
     named: dict[str, str] = {}
     given: dict[str, Source] = {}
@@ -57,7 +66,7 @@ def query(sql: str, **sources: Readable | Tabular) -> QueryResults:
             given[name] = source if isinstance(source, Source) else Source.of(source, name)
             named[name] = given[name].name
     inference = Inference(given=given)
-    planned = plan(sql, named, inference=inference, tables=tables)
+    planned = plan(sql, named, inference=inference, tables=tables, parameters=of_values(params or {}))
     for stream in planned.streams:
         if stream.declared in tables:
             tables[stream.declared].check(stream.schema)

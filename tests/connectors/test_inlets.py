@@ -51,18 +51,21 @@ class Numbers(Inlet):
         self.done.append(("close", None))
 
 
-class OfOne(Connector):
-    """A connector of inlets that were made before."""
+class Made(Connector):
+    """A connector of inlets that were made before, each by its sender."""
 
-    def __init__(self, *inlets: Inlet) -> None:
-        self._inlets = iter(inlets)
+    def __init__(self, **inlets: Inlet) -> None:
+        self._inlets = inlets
+
+    def senders(self, spec: str) -> Sequence[str]:
+        return [*self._inlets]
 
     def inlet(self, spec: str, sender: str) -> Inlet:
-        return next(self._inlets)
+        return self._inlets[sender]
 
 
-def source(*inlets: Inlet) -> Source:
-    return OfOne(*inlets).source("numbers://x", "numbers://x")
+def source(inlet: Inlet) -> Source:
+    return Made(x=inlet).source("numbers://x", "numbers://x")
 
 
 def spooled(path: Path, *inlets: Inlet) -> list[Spool]:
@@ -160,18 +163,14 @@ def test_segments_that_were_released_are_not_compared(
 def test_positions_are_noted_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(10.0, 0.3)
     monkeypatch.setattr(spool.time, "monotonic", lambda: next(clock))
-    inlet = Numbers(9)
+    inlet = Numbers(10)
     spooled(tmp_path / "spool", inlet)
     told = [position for what, position in inlet.done if what == "acknowledge"]
-    assert told == [[1], [5], [9]]
+    assert told == [[1], [5], [9], [10]], "and at the end"
 
 
 def test_several_senders_have_their_own_inlets() -> None:
-    class Two(OfOne):
-        def senders(self, spec: str) -> Sequence[str]:
-            return ("a", "b")
-
-    found = Two(Numbers(1), Numbers(2)).source("numbers://x", "numbers://x")
+    found = Made(a=Numbers(1), b=Numbers(2)).source("numbers://x", "numbers://x")
     assert [s.name for s in found.senders] == ["numbers://x#a", "numbers://x#b"]
     assert [s.open().read(100) for s in found.senders] == [elements(1), ELEMENT % 0]
 

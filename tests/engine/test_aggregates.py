@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars as pl
 import pytest
 
@@ -207,13 +208,14 @@ def test_variance_is_exact(seed: int) -> None:
 
 
 def test_sums_of_many() -> None:
-    import numpy as np
-
     draw = random.Random(3)
     values = [draw.choice(WILD) * draw.choice([1, -1]) for _ in range(5000)]
-    total, squares = sums_of(np.array(values))
-    assert Fraction(total, 2**1074) == sum(map(Fraction, values))
-    assert Fraction(squares, 2**2148) == sum(Fraction(v) ** 2 for v in values)
+    owners = [draw.randrange(3) for _ in values]
+    total, squares, unit = sums_of(np.array(values), np.array(owners), 4)
+    for owner in range(4):
+        mine = [Fraction(v) for v, its in zip(values, owners, strict=True) if its == owner]
+        assert Fraction(total[owner]) * Fraction(2) ** unit == sum(mine)
+        assert Fraction(squares[owner]) * Fraction(4) ** unit == sum(v**2 for v in mine)
 
 
 @pytest.mark.parametrize(

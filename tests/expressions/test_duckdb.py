@@ -239,6 +239,13 @@ def test_json(function: str, path: str) -> None:
     assert check(f"{function}(s, '{path}')", rows=rows)
 
 
+def test_rounding_gives_the_nearest_double() -> None:
+    (values,), _ = Program([("r", planned("ROUND(x, 1)"))]).run(
+        pl.DataFrame({"st.x": [2.75, -3.84, None, 0.3]})
+    )
+    assert values.to_list() == [2.8, -3.8, None, 0.3]
+
+
 def test_rounding_of_whole_numbers() -> None:
     """DuckDB's result wraps around; ours is rejected."""
     for digits in (0, 3, -1, -2, -18, -19, -25):

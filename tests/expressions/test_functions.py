@@ -19,6 +19,7 @@ BY_READERS = {
     "DATE_ADD",
     "IS NULL",
     "NEG",
+    "SINGLE",
     "TRIM",
     "XMLATTRIBUTE",
     "XMLELEMENT",

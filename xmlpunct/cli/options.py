@@ -21,6 +21,14 @@ sql_option = click.option(
     metavar="SQL",
     help="The query itself, instead of a file; or after one, its last part.",
 )
+param_option = click.option(
+    "--param",
+    "params",
+    type=TEXT,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What stands for :NAME in the query: a literal of SQL (5, 'a', TRUE, DATE '2026-01-01'), or else a text.",
+)
 rule_option = click.option(
     "--rule",
     "rules",
@@ -69,6 +77,21 @@ def read_query(path: str | None, sql: str | None) -> str:
         except UnicodeDecodeError:
             raise UsageError(f"cannot read {path}: it is not UTF-8") from None
     return "\n".join([*parts, *([sql] if sql is not None else [])])
+
+
+def read_params(given: tuple[str, ...]) -> dict[str, str]:
+    """``NAME=VALUE`` arguments as literals of SQL. Raises `UsageError`."""
+    from xmlpunct.engine.sql.parameters import of_texts
+
+    texts: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--param {text}: write NAME=VALUE, as in hour=17")
+        if name in texts:
+            raise UsageError(f"--param {text}: {name} is given twice")
+        texts[name] = value
+    return of_texts(texts)
 
 
 def open_stream(source: str, declared: Schema | None, element: str, namespace: str) -> tuple[Schema, Source]:

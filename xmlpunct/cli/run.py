@@ -16,7 +16,9 @@ from xmlpunct.cli.live import Live
 from xmlpunct.cli.options import (
     format_option,
     namespace_option,
+    param_option,
     query_argument,
+    read_params,
     read_query,
     rule_option,
     sql_option,
@@ -34,6 +36,7 @@ from xmlpunct.firehose.outline import read_namespaces
 @click.command("run")
 @query_argument
 @sql_option
+@param_option
 @click.option(
     "-s",
     "--source",
@@ -106,6 +109,7 @@ from xmlpunct.firehose.outline import read_namespaces
 def run_command(
     query: str | None,
     sql: str | None,
+    params: tuple[str, ...],
     sources: tuple[str, ...],
     output: str | None,
     engine: str,
@@ -136,7 +140,13 @@ def run_command(
     from xmlpunct.engine.sql import plan
 
     inference = Inference(punct_namespace, inferred_before(checkpoint))
-    planned = plan(read_query(query, sql), read_sources(sources), read_rules(rules), inference)
+    planned = plan(
+        read_query(query, sql),
+        read_sources(sources),
+        read_rules(rules),
+        inference,
+        parameters=read_params(params),
+    )
     if safe:
         from xmlpunct.engine.verdicts import refuse_unsafe
 

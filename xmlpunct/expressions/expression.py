@@ -9,7 +9,7 @@ looks at a whole tree looks at each call once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -101,13 +101,24 @@ class Literal(Expression):
 
 @dataclass(frozen=True)
 class Absent(Literal):
-    """The null of a key of which there is no tuple, in an outer join of relations."""
+    """The null of a key of which there is no tuple: in an outer join of relations, or left out by a grouping set."""
 
     def __reduce__(self) -> tuple[type[Literal], tuple[Type, bool, Value]]:
         return (Absent, (self.type, self.nullable, self.value))
 
     def __str__(self) -> str:
         return super().__str__()
+
+
+def replaced(expression: Expression, new: Mapping[Expression, Expression]) -> Expression:
+    """An expression with other ones for some of its parts, which may be null: so may be what is computed of them."""
+    changed: dict[int, Expression] = {}
+    for e in inside_out([expression]):
+        if e in new:
+            changed[id(e)] = new[e]
+        elif isinstance(e, Call) and any(id(a) in changed for a in e.args):
+            changed[id(e)] = Call(e.type, True, e.function, tuple(changed.get(id(a), a) for a in e.args))
+    return changed.get(id(expression), expression)
 
 
 LONGEST = 1_000_000

@@ -64,7 +64,12 @@ class Elements:
             if a.type is XML:
                 unknown = self.value(a.name).map_batches(self._unknown, pl.Boolean(), is_elementwise=True)
                 yield unknown, f"column {a.name}: a prefix that is not declared: --namespaces does"
+        if self.top.text >= 0 and self.schema.attributes[self.top.text].nullable:
+            missing = self.value(self.schema.names[self.top.text]).is_null()
+            yield missing, f"null cannot be written as the text of <{self.top.name}>"
         for element in self.top.walk():
+            if element is self.top:
+                continue
             if element.attributes and element.text >= 0 and self.schema.attributes[element.text].nullable:
                 name = self.schema.names[element.text]
                 alone = self.value(name).is_null() & self._any(place for _, place in element.attributes)

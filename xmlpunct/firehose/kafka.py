@@ -183,27 +183,30 @@ class Partition(Inlet):
         return {"offset": high if latest else low, "end": end, "closed": False}
 
     def read(self) -> tuple[bytes, Any] | None:
-        texts = [] if self._documents or not self._is_new else [b"<stream>"]
+        while not (self._stopped.is_set() or self._position["closed"]):
+            texts, place = self._some()
+            if texts or place != self._position:
+                self._is_new, self._position = False, place
+                return b"".join(text + b"\n" for text in texts), dict(place)
+        return None
+
+    def _some(self) -> tuple[list[bytes], dict[str, Any]]:
+        """What is there by now, or comes in a moment, and the position behind it."""
+        texts = [b"<stream>"] if self._is_new and not self._documents else []
         place, size = dict(self._position), 0
-        while not (self._stopped.is_set() or place["closed"]):
+        while size < PIECE_BYTES:
             if place["end"] is not None and place["offset"] >= place["end"]:
                 place["closed"] = True
                 texts += [] if self._documents else [b"</stream>"]
                 break
             with _telling(self._name):
-                message = self._consumer.poll(0 if size else _GLANCE_SECONDS)
-            if message is None and (size or texts):
+                message = self._consumer.poll(0 if texts else _GLANCE_SECONDS)
+            if message is None:
                 break
-            if message is not None:
-                text = self._taken(message, place)
-                texts += [text] if text is not None else []
-                size += len(text or b"") + 1
-            if size >= PIECE_BYTES:
-                break
-        if not texts and place == self._position:
-            return None
-        self._is_new, self._position = False, place
-        return b"".join(text + b"\n" for text in texts), dict(place)
+            if (text := self._taken(message, place)) is not None:
+                texts.append(text)
+                size += len(text) + 1
+        return texts, place
 
     def _taken(self, message: Any, place: dict[str, Any]) -> bytes | None:
         """The text of a message, if it has any; ``place`` is where the next one is."""

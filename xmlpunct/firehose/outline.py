@@ -63,7 +63,7 @@ def is_column_path(name: str) -> bool:
 
 
 def outline(row: str, columns: Sequence[str], namespaces: Namespaces) -> Element:
-    """The element ``row`` with these columns. Raises `UsageError` for what XML cannot say.
+    """The element ``row`` with these columns; ``.`` is its own text. Raises `UsageError` for what XML cannot say.
 
     >>> item = outline("item", ["@id", "size/w", "size/h", "name"], {})
     >>> item.attributes, [(child.name, list(child.columns())) for child in item.children]
@@ -141,7 +141,7 @@ def _is_qualified(name: str) -> bool:
 def _add(top: Element, name: str, place: int, namespaces: Namespaces) -> None:
     *steps, last = name.split("/")
     is_attribute = last.startswith("@")
-    if not is_attribute:
+    if not is_attribute and name != ".":
         steps.append(last)
     if len(steps) > _DEEPEST:
         raise ValueError(f"elements nest at most {_DEEPEST} deep in a result")

@@ -37,7 +37,7 @@ class Gathered(Accumulator):
             return pl.struct(at.alias(ITEM))
         if self.aggregate.function == "STRING_AGG":
             return pl.when(at.count() > 0).then(at.drop_nulls().str.join(self.aggregate.parameter))
-        known, count = at.drop_nulls().sort(), at.count().cast(pl.Int128)
+        known, count = at.drop_nulls(), at.count().cast(pl.Int128)
         place = Decimal(self.aggregate.parameter)
         unit = 10 ** -min(int(place.as_tuple().exponent), 0)
         part = int128(int(place * unit))

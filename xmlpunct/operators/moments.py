@@ -6,9 +6,10 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,59 +23,69 @@ from xmlpunct.operators.aggregate import Accumulator, Aggregate, AggregateFuncti
 from xmlpunct.schema import Schema
 from xmlpunct.types import DOUBLE, INT, STRING, Type
 
-_UNIT = 1074
-"""A DOUBLE is a multiple of 2^-1074, its square of 2^-2148."""
-_LIMB = 18
-"""A mantissa of 53 bits is three limbs; sums of products of limbs fit 64 bits for 2^27 values."""
+Exact = NDArray[Any]
+"""Python's integers, which no sum overflows: shape (n,), dtype object."""
+
+Scaled = tuple[int, int]
+"""An exact number: an integer, and the exponent of the power of 2 that it is multiplied by."""
 
 
-def sums_of(values: NDArray[np.float64]) -> tuple[int, int]:
-    """The exact sum of some finite DOUBLEs, in units of 2^-1074, and of their squares, in units of 2^-2148.
+def sums_of(values: NDArray[np.float64], owners: NDArray[np.int64], count: int) -> tuple[Exact, Exact, int]:
+    """For each of ``count`` owners the exact sum of its finite DOUBLEs and of their squares, and an exponent.
 
-    >>> sums_of(np.array([0.5, -1.5])) == (-(2**1074), (2**2148) * 10 // 4)
-    True
+    The sums are in units of 2^exponent, those of squares of its square: as large as it can be, so numbers stay small.
+
+    >>> sums_of(np.array([0.5, -1.5]), np.array([0, 0]), 1)
+    (array([-9007199254740992], dtype=object), array([202824096036516704239472512860160], dtype=object), -53)
     """
-    shift = np.maximum(np.frexp(values)[1].astype(np.int64) - 53 + _UNIT, 0)
-    mantissa = np.ldexp(values, (_UNIT - shift).astype(np.int32)).astype(np.int64)
-    places, which = np.unique(shift, return_inverse=True)
-    limbs = [(np.abs(mantissa) >> _LIMB * i) & (2**_LIMB - 1) for i in range(3)]
-    total = squares = 0
-
-    def summed(terms: NDArray[np.int64]) -> list[int]:
-        sums = np.zeros(len(places), np.int64)
-        np.add.at(sums, which, terms)
-        return [int(n) for n in sums]
-
-    for i, limb in enumerate(limbs):
-        signed = np.where(mantissa < 0, -limb, limb)
-        total += sum(n << int(at) + _LIMB * i for n, at in zip(summed(signed), places, strict=True))
-        for j, other in enumerate(limbs):
-            products = summed(limb * other)
-            squares += sum(n << 2 * int(at) + _LIMB * (i + j) for n, at in zip(products, places, strict=True))
-    return total, squares
+    exponents = np.maximum(np.frexp(values)[1].astype(np.int64) - 53, -1074)
+    unit = int(exponents.min(initial=0))
+    mantissa = np.ldexp(values, -exponents).astype(np.int64).astype(object)
+    shift = (exponents - unit).astype(object)
+    total, squares = np.zeros(count, object), np.zeros(count, object)
+    np.add.at(total, owners, np.left_shift(mantissa, shift))
+    np.add.at(squares, owners, np.left_shift(mantissa * mantissa, 2 * shift))
+    return total, squares, unit
 
 
-def _text(number: int) -> str:
-    """An integer without the zeros at its end."""
-    zeros = (number & -number).bit_length() - 1 if number else 0
-    return f"{number >> zeros:x}p{zeros}"
+def _text(*numbers: Scaled) -> str:
+    return " ".join(f"{number:x}p{exponent}" for number, exponent in numbers)
 
 
-def _number(text: str) -> int:
-    digits, _, zeros = text.partition("p")
-    return int(digits, 16) << int(zeros)
+def _numbers(text: str) -> list[Scaled]:
+    """The inverse of `_text`."""
+    parts = (part.split("p") for part in text.split())
+    return [(int(digits, 16), int(exponent)) for digits, exponent in parts]
 
 
-def _of_values(columns: Sequence[pl.Series]) -> str:
-    values = columns[0].drop_nulls().to_numpy()
-    return " ".join(map(_text, sums_of(values[np.isfinite(values)])))
+def _sum(numbers: Iterable[Scaled]) -> Scaled:
+    known = [n for n in numbers if n[0]]
+    unit = min((exponent for _, exponent in known), default=0)
+    return sum(number << exponent - unit for number, exponent in known), unit
 
 
-def _of_parts(columns: Sequence[pl.Series]) -> str:
-    if len(columns[0]) == 1:
-        return str(columns[0][0])
-    pairs = [[_number(text) for text in part.split()] for part in columns[0]]
-    return " ".join(_text(sum(numbers)) for numbers in zip(*pairs, strict=True))
+def _of_values(groups: pl.Series) -> pl.Series:
+    """The sums of each list of values."""
+    owners = np.repeat(np.arange(len(groups)), groups.list.len().to_numpy())
+    values = groups.explode().drop_nulls().to_numpy()  # an empty list becomes a null
+    finite = np.isfinite(values)
+    totals, squares, unit = sums_of(values[finite], owners[finite], len(groups))
+    texts = [_text((s, unit), (q, 2 * unit)) for s, q in zip(totals, squares, strict=True)]
+    return pl.Series(groups.name, texts, dtype=pl.String)
+
+
+def _of_parts(groups: pl.Series) -> pl.Series:
+    """The sums of each list of sums."""
+    texts = [
+        parts[0] if len(parts) == 1 else _text(*map(_sum, zip(*map(_numbers, parts), strict=True)))
+        for parts in groups.to_list()
+    ]
+    return pl.Series(groups.name, texts, dtype=pl.String)
+
+
+def _all_groups(values: pl.Expr, compute: Callable[[pl.Series], pl.Series]) -> pl.Expr:
+    """What a function makes of the lists of all groups, at once."""
+    return values.implode().map_batches(compute, pl.String(), is_elementwise=True)
 
 
 @dataclass(frozen=True)
@@ -86,18 +97,14 @@ class Moments(Accumulator):
         return [
             at.count().cast(pl.Int64).alias(self._name("count")),
             (~at.is_finite()).sum().cast(pl.Int64).alias(self._name("odd")),
-            pl.map_groups([at], _of_values, return_dtype=pl.String(), returns_scalar=True).alias(
-                self._name("sums")
-            ),
+            _all_groups(at.drop_nulls(), _of_values).alias(self._name("sums")),
         ]
 
     def merges(self) -> list[pl.Expr]:
         sums = self._name("sums")
         return [
             *(pl.col(self._name(part)).sum() for part in ("count", "odd")),
-            pl.map_groups([pl.col(sums)], _of_parts, return_dtype=pl.String(), returns_scalar=True).alias(
-                sums
-            ),
+            _all_groups(pl.col(sums), _of_parts).alias(sums),
         ]
 
     def empty(self) -> dict[str, object]:
@@ -117,9 +124,11 @@ class Moments(Accumulator):
 
 
 def _variance(count: int, sums: str, less: int) -> float:
-    total, squares = map(_number, sums.split())
+    (total, unit), (squares, square_unit) = _numbers(sums)
+    number, exponent = _sum([(count * squares, square_unit), (-total * total, 2 * unit)])
+    scale = Fraction(2) ** exponent
     try:
-        return float(Fraction(count * squares - total * total, (count * (count - less)) << 2 * _UNIT))
+        return float(Fraction(number, count * (count - less)) * scale)
     except OverflowError:
         return float("inf")
 

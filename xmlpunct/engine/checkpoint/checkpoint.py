@@ -98,7 +98,7 @@ class Checkpoint:
             "engine": engine,
             "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
             "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
-            "query": _described(query),
+            "query": described(query),
             "choice of rules": sorted(query.rules),
             "output": _place(options.output),
             "format": options.format,
@@ -261,7 +261,7 @@ def run_name() -> str:
     return uuid.uuid4().hex
 
 
-def _described(query: Query) -> list[Any]:
+def described(query: Query) -> list[Any]:
     """A query in words that stay the same from run to run: its plan and its streams."""
     streams = [
         (s.name, s.source, s.element, s.where, s.nested, [repr(a) for a in s.schema]) for s in query.streams

@@ -150,7 +150,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple
     for r in ranges:
         part = given.parts[r.part]
         try:
-            data = _load(part, r)
+            data = range_bytes(part, r)
         except ChangedError:
             raise
         except SourceError as error:
@@ -167,7 +167,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple
     return together(parser.specs, parts), size
 
 
-def _load(part: Part, r: Range) -> bytes:
+def range_bytes(part: Part, r: Range) -> bytes:
     """A range's bytes: its own, or those of the part. Raises `SourceError`."""
     if r.failure is not None:
         raise SourceError(part.name, r.failure)

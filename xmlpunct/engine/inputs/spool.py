@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -114,6 +114,7 @@ class Spool(threading.Thread):
                             out.append(data)
                             self._note(reader, out)
                             self._ring()
+                        self._note(reader, out, is_last=True)
             except ChangedError:
                 raise  # which is not the end of it: a later run may find it as it was
             except SourceError as error:
@@ -126,11 +127,12 @@ class Spool(threading.Thread):
         finish(self._path, failure)
         return failure is None
 
-    def _note(self, reader: PartReader, out: SpoolWriter) -> None:
+    def _note(self, reader: PartReader, out: SpoolWriter, is_last: bool = False) -> None:
         """Put down how far the source was read, if it is time to, and tell it so. Raises `SourceError`."""
         position, now = reader.position, time.monotonic()
-        is_due = reader.wants_acknowledgement or now - self._noted >= NOTE_SECONDS
-        if position is not None and is_due and not self._stopped.is_set():  # then all of it was added
+        is_due = is_last or reader.wants_acknowledgement or now - self._noted >= NOTE_SECONDS
+        is_new = position is not None and (out.mark is None or out.mark.byte < out.size)
+        if is_new and is_due and not self._stopped.is_set():  # then all of it was added
             out.note(position)
             reader.acknowledge(position)
             self._noted = now
@@ -176,13 +178,17 @@ class Spool(threading.Thread):
                 raise ChangedError.of(self._source.parts[self._part][0], _OTHER_BYTES)
 
 
-def find_inputs(query: Query, folder: Path) -> tuple[list[Input], list[Spool]]:
+def find_inputs(query: Query, folder: Path, but: Container[str] = ()) -> tuple[list[Input], list[Spool]]:
     """The inputs of a query, and the spools, in ``folder``, that are to be started.
+
+    Streams ``but`` those of some names have inputs.
 
     Raises `SourceError` for a source that cannot be opened.
     """
     streams: dict[tuple[str, int], list[int]] = {}
     for number, stream in enumerate(query.streams):
+        if stream.declared in but:
+            continue
         assert stream.source is not None
         streams.setdefault((stream.source, stream.sender), []).append(number)
     opened = {name: query.opened.take(name) for name in dict.fromkeys(name for name, _ in streams)}

@@ -176,6 +176,10 @@ class Key(Unary):
     def parameters(self) -> str:
         return "; ".join(", ".join(key) for key in self.keys)
 
+    @property
+    def distinct_key(self) -> frozenset[str]:
+        return frozenset(self.keys[0])
+
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         wanted = {*used, *(name for key in self.keys for name in key)}
         return [[name for name in self.input.schema.names if name in wanted]]

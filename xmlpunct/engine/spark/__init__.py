@@ -39,13 +39,18 @@ def run(
     `StrictError` after the micro-batch with the first reject; `UsageError` if Spark or Java is missing, the
     options ask for what only the local engine does, or the checkpoint belongs to something else.
     """
-    if not all(map(_installed, _NEEDED)):
-        raise UsageError("the Spark engine is not installed: pip install 'xmlpunct[spark]'")
+    need_spark()
     if options.partial is not None:
         raise UsageError(NO_COPY)
     from xmlpunct.engine.spark.runner import Runner  # Spark is an extra, and takes a while to import
 
     Runner(query, options, stats, on_progress, sayings).run(session)
+
+
+def need_spark() -> None:
+    """Raise `UsageError` if what Spark needs is not installed."""
+    if not all(map(_installed, _NEEDED)):
+        raise UsageError("the Spark engine is not installed: pip install 'xmlpunct[spark]'")
 
 
 def _installed(module: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
@@ -20,7 +20,6 @@ from xmlpunct.engine.spark.job import (
     EDGE_REJECTS,
     FAILURE,
     PLACES,
-    RESULT,
     SAID,
     Job,
     Row,
@@ -90,27 +89,11 @@ def read(job: Job, task: Task) -> Iterator[Row]:
             if slice_.punctuations
         }
         yield Row(shard, job.sink, SAID, seq, pack(said))
-    reported: list[Row] = []
-    for edge_number, edge in enumerate(job.fragments.edges):
-        if edge.stream not in given.streams:
-            continue
-        slice_ = parsed.slices[given.streams.index(edge.stream)]
-        if not slice_:
-            continue
-        pipeline = edge_pipeline(job, edge_number)
-        output = pipeline.push(0, job.stream_of(edge_number).taken(slice_))
-        rejects += pipeline.rejects
-        reported.append(Row(shard, job.sink, EDGE_OPERATORS, seq, operators_to_bytes(pipeline)))
-        if output and not job.fragments.fragments:
-            yield Row(shard, job.sink, RESULT, seq, output.to_bytes())
-        for stage, fragment in enumerate(job.fragments.fragments):
-            for port, feed in enumerate(fragment.feeds):
-                if feed.from_edge and feed.source == edge_number and output:
-                    routed = route(output, feed.schema, feed.keys, job.shards_of(stage), feed.whole)
-                    for to, part in sorted(routed.items()):
-                        yield Row(keys[to], stage, port, seq, part.to_bytes())
+    onward = Onward(job, seq)
+    yield from onward.take(dict(zip(given.streams, parsed.slices, strict=True)))
+    rejects += onward.rejects
     # What else there is to say goes by way of one shard only: waking another would cost more than it says.
-    yield from reported
+    yield from onward.reported
     by_stream = zip(streams, parsed.overlooked, strict=True)
     told = {
         "streams": [asdict(counted) | {"overlooked": what} for counted, what in by_stream],
@@ -125,6 +108,39 @@ def read(job: Job, task: Task) -> Iterator[Row]:
         for stage in range(job.sink):
             for to in range(job.shards_of(stage)):
                 yield Row(keys[to], stage, FAILURE, seq, failure)
+
+
+class Onward:
+    """The way of slices through the edges that read them, to the stages behind.
+
+    What the edges reject is in ``rejects``, and what is to be told of their operators in ``reported``.
+    """
+
+    def __init__(self, job: Job, seq: int) -> None:
+        self.job, self.seq = job, seq
+        self.rejects: list[Reject] = []
+        self.reported: list[Row] = []
+
+    def take(self, slices: Mapping[int, Slice]) -> Iterator[Row]:
+        """The rows that slices of some streams, by number, come to."""
+        job, keys = self.job, shard_keys(self.job.shards)
+        for edge_number, edge in enumerate(job.fragments.edges):
+            slice_ = slices.get(edge.stream)
+            if not slice_:
+                continue
+            pipeline = edge_pipeline(job, edge_number)
+            output = pipeline.push(0, job.stream_of(edge_number).taken(slice_))
+            self.rejects += pipeline.rejects
+            told = operators_to_bytes(pipeline)
+            self.reported.append(Row(keys[0], job.sink, EDGE_OPERATORS, self.seq, told))
+            if not job.fragments.fragments:
+                yield from job.results(keys[0], self.seq, output)
+            for stage, fragment in enumerate(job.fragments.fragments):
+                for port, feed in enumerate(fragment.feeds):
+                    if feed.from_edge and feed.source == edge_number and output:
+                        routed = route(output, feed.schema, feed.keys, job.shards_of(stage), feed.whole)
+                        for to, part in sorted(routed.items()):
+                            yield Row(keys[to], stage, port, self.seq, part.to_bytes())
 
 
 def edge_pipeline(job: Job, number: int) -> Pipeline:

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import base64
 import pickle
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.partition.fragments import Fragments
 from xmlpunct.engine.plan import Query, Stream, columns_read
+from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
+from xmlpunct.slice import Slice
 
 ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
 """The columns of `Row`, as Spark reads them."""
 
 RESULT = 0
-COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE, PLACES, SAID, RETAINED = range(
-    -1, -11, -1
+(
+    COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE, PLACES, SAID, RETAINED, PROMISES,
+) = range(-1, -12, -1)  # fmt: skip
+"""Ports of the sink: results, then what is to be told of them. `FAILURE` is a port of every stage.
+
+`PROMISES` are punctuations of the result that come apart from its tuples: see `Job.merges`.
+"""
+
+ANOTHER_JOB = (
+    "the checkpoint belongs to another query, to other inputs or to another number of shards: give the same again "
+    "(shards=N), or another checkpointLocation"
 )
-"""Ports of the sink: results, then what is to be told of them. `FAILURE` is a port of every stage."""
 
 
 class Row(NamedTuple):
@@ -47,6 +58,8 @@ class Job:
     """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader.
     ``said`` is the `SaidLog`.
     ``shares``: the reader tells where all tuples stood, so that the share of rejects among them can be judged.
+    ``merges``: the punctuations of the result travel apart from its tuples, to one shard, which merges them.
+    ``fingerprint`` tells the job from others where nothing else does: it goes into offsets and states.
     """
 
     query: Query
@@ -58,6 +71,8 @@ class Job:
     pacing: str = ""
     shares: bool = False
     said: str = ""
+    merges: bool = False
+    fingerprint: str = ""
 
     @property
     def sink(self) -> int:
@@ -94,6 +109,15 @@ class Job:
     def elements(self, number: int) -> frozenset[ElementName]:
         """The elements of an input that must not be cut."""
         return elements_of(self.specs(number), self.punct_namespace)
+
+    def results(self, shard: int, seq: int, output: Slice) -> Iterator[Row]:
+        """The rows of a part of the result that the shard of that key has, if it has any."""
+        if self.merges and output.punctuations:
+            said = Slice(output.tuples.clear(), output.punctuations)
+            yield Row(shard_keys(self.shards)[0], self.sink, PROMISES, seq, said.to_bytes())
+            output = Slice(output.tuples)
+        if output:
+            yield Row(shard, self.sink, RESULT, seq, output.to_bytes())
 
     def to_text(self) -> str:
         """The job as the value of an option."""

@@ -22,9 +22,10 @@ from xmlpunct.engine.spark.edge import (
     rejects_to_bytes,
     voided,
 )
-from xmlpunct.engine.spark.job import FAILURE, OPERATORS, REJECTS, RESULT, RETAINED, WAITS, Job, Row
+from xmlpunct.engine.spark.job import ANOTHER_JOB, FAILURE, OPERATORS, REJECTS, RETAINED, WAITS, Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache
+from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache, Values
+from xmlpunct.errors import UsageError
 from xmlpunct.frames import Snapshot, grouped, snapshot_of
 from xmlpunct.operators import run
 from xmlpunct.operators.gather import Gather
@@ -34,6 +35,8 @@ from xmlpunct.slice import Slice, concat
 
 _OUTPUT = SparkRow(*Row._fields)
 _PIPELINE = "pipeline"
+_OWNER = ("", -1)
+"""The key of the fingerprint of the job that a state belongs to."""
 
 
 class Shard:
@@ -92,7 +95,7 @@ class Shard:
         if not result:
             return
         if self.stage == len(fragments) - 1:
-            yield Row(keys[self.shard], self.job.sink, RESULT, self.shard, result.to_bytes())
+            yield from self.job.results(keys[self.shard], self.shard, result)
         for stage, fragment in enumerate(fragments):
             for port, feed in enumerate(fragment.feeds):
                 if not feed.from_edge and feed.source == self.stage:
@@ -147,6 +150,18 @@ KEPT: Cache[Shard] = Cache()
 """What this process, one of Spark's workers, has worked on."""
 
 
+def check_owner(values: Values, job: Job, new: bool) -> None:
+    """Raise `UsageError` where a state belongs to another job; a new one belongs to this from now on."""
+    if not job.fingerprint:
+        return
+    if new:
+        values.updateValue(_OWNER, (job.fingerprint.encode(),))
+        return
+    owner = values.getValue(_OWNER)
+    if owner is None or bytes(owner[0]).decode() != job.fingerprint:
+        raise UsageError(ANOTHER_JOB)
+
+
 class FragmentProcessor(StatefulProcessor):  # type: ignore[misc]
     """Runs the shards of one fragment. Rows for later stages pass through."""
 
@@ -170,6 +185,7 @@ class FragmentProcessor(StatefulProcessor):  # type: ignore[misc]
             kept = self._run, self.stage, number
             state, shard = KEPT.take(kept)
             if not state.read(self._values) or shard is None:
+                check_owner(self._values, self.job, new=not state)
                 shard = Shard(self.job, self.stage, number)
                 if state:
                     shard.restore(state.frames)

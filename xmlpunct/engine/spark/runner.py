@@ -26,7 +26,7 @@ from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import FragmentProcessor
 from xmlpunct.engine.spark.scratch import Scratch
-from xmlpunct.engine.spark.session import STREAMING, SparkFailure, gist, spark_session
+from xmlpunct.engine.spark.session import STREAMING, SparkFailure, active, gist, spark_session
 from xmlpunct.engine.spark.sink import OutletTarget, Sink
 from xmlpunct.engine.spark.source import NAME, QuerySource
 from xmlpunct.engine.spark.warmup import warming
@@ -127,7 +127,8 @@ def _stream(
     for name, value in STREAMING.items():
         session.conf.set(name, value)
     session.conf.set("spark.sql.shuffle.partitions", str(job.shards))
-    session.dataSource.register(QuerySource)
+    with active(session):
+        session.dataSource.register(QuerySource)
     for spool in found.spools:
         spool.start()
     try:

@@ -23,13 +23,18 @@ from xmlpunct.engine.spark.java import java_home
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.errors import XmlPunctError
 
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_USUAL_STORE = f"{_STATE}.HDFSBackedStateStoreProvider"
+STATE_STORE = {
+    PROVIDER: f"{_STATE}.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""Where transformWithState keeps state: Spark runs it with no other store."""
 STREAMING = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    **STATE_STORE,
     "spark.sql.streaming.minBatchesToRetain": "10",  # a restart needs one, and state may be large
     "spark.sql.session.timeZone": "UTC",
 }
@@ -40,6 +45,41 @@ _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 
 _SOCKET_FOLDER = 60
 """A socket's path has room for some 100 characters, of which Spark's names take 42."""
+
+
+def state_store(session: SparkSession) -> str:
+    """The class that keeps the state of a session's streaming queries."""
+    return str(session.conf.get(PROVIDER, _USUAL_STORE))
+
+
+def with_state_store(session: SparkSession) -> dict[str, str]:
+    """Set `STATE_STORE` in a session that has Spark's default, and leave any other as it is; what was set."""
+    if state_store(session) != _USUAL_STORE:
+        return {}
+    for name, value in STATE_STORE.items():
+        session.conf.set(name, value)
+    return STATE_STORE
+
+
+@contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Let a session be the active one, where Spark looks for sources from Python, whichever session is asked.
+
+    Under Connect there is one alone.
+    """
+    if not hasattr(session, "_jsparkSession"):
+        yield
+        return
+    sessions: Any = session._jvm.SparkSession  # as pyspark does
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 @contextmanager

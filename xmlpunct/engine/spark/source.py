@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.pacing import Pace
@@ -24,10 +25,11 @@ from xmlpunct.engine.inputs.ranges import (
 )
 from xmlpunct.engine.inputs.said import Plain, SaidLog
 from xmlpunct.engine.spark import edge
-from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
+from xmlpunct.engine.spark.job import ANOTHER_JOB, ROW_SCHEMA, Job
+from xmlpunct.errors import UsageError
 from xmlpunct.firehose.steady import ChangedError
 
-NAME = "xmlpunct"
+NAME = "xmlpunct-query"
 FIRST_BYTES = 2**25
 """The size of an input's first micro-batch. Larger ones show the first result later (`benchmarks/spark.py`)."""
 MOST_BYTES, MOST_BYTES_OF_ALL = 256 * 2**20, 512 * 2**20
@@ -41,7 +43,7 @@ LEAST_PIECE = 2**20
 RANGE_BYTES = 2**20
 """What a task parses at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
 
-SAID = "said"
+SAID, JOB = "said", "job"
 
 Offset = dict[str, Any]
 
@@ -68,10 +70,11 @@ class TaskPartition(InputPartition):  # type: ignore[misc]
         self.task = task
 
 
-class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
+class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Plans micro-batches in one process and reads their tasks in others; it opens nothing until asked.
 
-    An offset maps the number of each input to its `Cursor`, and `SAID` to how much of what was said is in.
+    An offset maps the number of each input to its `Cursor`, `SAID` to how much of what was said is in, and `JOB` to
+    whose it is. With the trigger ``availableNow``, what ends is read to its end, and of the rest what is there.
     """
 
     def __init__(self, job: Job) -> None:
@@ -80,12 +83,31 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
         self.pace = Pace(job.slice_bytes, min(FIRST_BYTES, most), most, SHORT_SECONDS)
         self._held: dict[int, Held] = {}
         self._said = SaidLog(Path(job.said))
+        self._waits = False
         self._planned: tuple[Offset, Offset, dict[int, list[Range]]] | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        return {str(i): Cursor().to_json() for i in range(len(self.job.inputs))} | {SAID: 0}
+        cursors = {str(i): Cursor().to_json() for i in range(len(self.job.inputs))}
+        return cursors | {SAID: 0, JOB: self.job.fingerprint}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._waits = True
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
+        if start.get(JOB, "") != self.job.fingerprint:
+            raise UsageError(ANOTHER_JOB)
+        end = self._latest(start)
+        while end == start and self._waits and self._is_coming(start):
+            end = self._latest(start)
+        return end
+
+    def _is_coming(self, start: Offset) -> bool:
+        """Whether there will be more, and an end, of what is still being copied into a spool."""
+        open_ = {i: c for i, c in _cursors(start).items() if not c.done}
+        parts = (part for i, c in open_.items() for part in self.job.inputs[i].parts[c.part :])
+        return any(part.spooled and part.stored is not None for part in parts)
+
+    def _latest(self, start: Offset) -> Offset:
         cursors = _cursors(start)
         open_ = {i: c for i, c in cursors.items() if not c.done}
         seen = self._there_is(open_)
@@ -95,7 +117,10 @@ class QueryReader(DataSourceStreamReader):  # type: ignore[misc]
             planned = self._advance([starved], cursors)
         if not any(planned.values()):  # nobody waits for what is silent
             planned |= self._advance([i for i in open_ if i not in planned], cursors)
-        end = {str(i): c.to_json() for i, c in cursors.items()} | {SAID: len(self._said.read())}
+        end = {str(i): c.to_json() for i, c in cursors.items()} | {
+            SAID: len(self._said.read()),
+            JOB: self.job.fingerprint,
+        }
         if end == start:
             self.pace.pause()
             until = time.monotonic() + (IDLE_SECONDS if seen else GLANCE_SECONDS)
@@ -174,7 +199,7 @@ def _starved(job: Job) -> int | None:
 
 
 def _cursors(offset: Offset) -> dict[int, Cursor]:
-    return {int(i): Cursor.from_json(values) for i, values in offset.items() if i != SAID}
+    return {int(i): Cursor.from_json(values) for i, values in offset.items() if i not in (SAID, JOB)}
 
 
 def _distance(job: Job, number: int, start: Cursor, end: Cursor) -> int:

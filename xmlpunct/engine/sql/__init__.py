@@ -14,9 +14,11 @@ from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, named
 from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
 from xmlpunct.engine.sql.files import Files
-from xmlpunct.engine.sql.queries import Context, plan_outermost
+from xmlpunct.engine.sql.parameters import bound
+from xmlpunct.engine.sql.queries import Context, plan_outermost, with_views
 from xmlpunct.engine.sql.relations import instants_read
 from xmlpunct.engine.sql.scope import Relation
+from xmlpunct.engine.sql.stream_syntax import View
 from xmlpunct.errors import SqlError
 from xmlpunct.firehose.outline import is_column_path
 
@@ -32,12 +34,14 @@ def plan(
     rules: Rules = USUAL,
     inference: Inference | None = None,
     tables: Mapping[str, Table] | None = None,
+    parameters: Mapping[str, str] | None = None,
 ) -> Query:
     """Plan a query.
 
-    ``sql`` has CREATE STREAM statements and exactly one query. ``sources`` maps names of streams to sources that
+    ``sql`` has CREATE statements and exactly one query. ``sources`` maps names of streams to sources that
     replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the columns
-    that nobody declared. ``tables`` are streams of their names, declared or not.
+    that nobody declared. ``tables`` are streams of their names, declared or not. ``parameters`` are the literals that
+    stand for each ``:name``.
     Raises `SqlError`, with the place, for
     what cannot be read or cannot run, and `UsageError` for a source of an undeclared stream.
 
@@ -45,6 +49,7 @@ def plan(
     >>> query.root.schema.names, query.streams[0].source
     (('b',), 's.xml')
     """
+    sql = bound(sql, parameters or {})
     try:
         with about(sql):
             return _plan(sql, sources or {}, rules, inference or Inference(), tables or {})
@@ -56,8 +61,9 @@ def _plan(
     sql: str, sources: Mapping[str, str], rules: Rules, inference: Inference, tables: Mapping[str, Table]
 ) -> Query:
     statements = parse_statements(sql)
-    queries = [s for s in statements if not isinstance(s, exp.Create)]
-    placed = any(c.name in ORIGIN_NAMES for query in queries for c in query.find_all(exp.Column))
+    views = [s for s in statements if isinstance(s, View)]
+    queries = [s for s in statements if not isinstance(s, exp.Create | View)]
+    placed = any(c.name in ORIGIN_NAMES for query in (*views, *queries) for c in query.find_all(exp.Column))
     creates = [s for s in statements if isinstance(s, exp.Create)]
     streams = declared(creates, sources, inference, placed, tables)
     if len(queries) != 1:
@@ -65,8 +71,9 @@ def _plan(
             refuse("more than one query: a second one begins here", queries[1])
         raise SqlError("there is no query: SELECT ... is missing")
     files = Files(inference)
-    instants = instants_read(queries[0], streams)
-    relation = plan_outermost(queries[0], Context(streams, {}, files=files, instants=instants))
+    instants = instants_read([*views, *queries], streams)
+    context = with_views(views, Context(streams, {}, files=files, instants=instants))
+    relation = plan_outermost(queries[0], context)
     _check_output(relation)
     root = numbered(optimize(relation.node, rules))
     _check_depth(root)

@@ -45,8 +45,11 @@ class Asked(NamedTuple):
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is an aggregate, perhaps with FILTER."""
-    return isinstance(node, exp.Filter | exp.WithinGroup) or type(node) in AGGREGATES
+    """Whether a node is an aggregate, perhaps with FILTER, or GROUPING."""
+    return (
+        isinstance(node, exp.Filter | exp.WithinGroup | exp.Grouping | exp.GroupingId)
+        or type(node) in AGGREGATES
+    )
 
 
 def taken_apart(node: exp.Expr) -> Asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -9,41 +10,45 @@ from sqlglot import exp
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan import ChangeGroupBy, GroupBy, Project, instants_of, is_changing, timing
 from xmlpunct.engine.sql.aggregate_syntax import Asked, taken_apart
-from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.aliases import Aliases
+from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
+from xmlpunct.engine.sql.grouping_sets import KeySet
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Relation, Unused
 from xmlpunct.expressions import functions as fn
-from xmlpunct.expressions.expression import Column, Expression, Literal
+from xmlpunct.expressions.expression import Absent, Column, Expression, Literal, replaced
 from xmlpunct.expressions.functions.conditions import CASE
 from xmlpunct.operators.aggregate import FUNCTIONS
 from xmlpunct.operators.gathered import has_between, quantile
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import BOOLEAN
+from xmlpunct.types import BOOLEAN, INT
 
 
 class Grouping:
     """Collects what a grouped query groups by and aggregates.
 
-    Below the group-by a project computes ``inputs``: keys and aggregates' arguments, each once.
+    Below the group-by a project computes ``inputs``: keys and aggregates' arguments, each once. ``sets`` are the sets
+    of keys to group by, each by itself; a result has nulls for the keys that its set leaves out.
     """
 
-    def __init__(self, relation: Relation) -> None:
-        self.relation = relation
+    def __init__(self, relation: Relation, sets: Sequence[KeySet], aliases: Aliases | None = None) -> None:
+        self.relation, self.sets = relation, sets
         self.inputs: dict[Expression, str] = {}
         self.keys: dict[Expression, Column] = {}
         self.aggregates: list[ops.Aggregate] = []
         self._results: dict[ops.Aggregate, Column] = {}  # by the aggregate without a name
         self._result_columns = set[Expression]()
         self._input_names, self._result_names = Unused(), Unused(relation.node.schema.names)
-        self._arguments = Scalars(relation, "an aggregate")
-
-    def add_key(self, key: Expression) -> None:
-        """Group by an expression."""
-        self.keys[key] = Column(key.type, key.nullable, self._input(key))
+        self._arguments = Scalars(relation, "an aggregate", aliases=aliases)
+        self._groupings: dict[Expression, list[Expression]] = {}
+        for key in dict.fromkeys(key for keys in sets for key in keys):
+            self.keys[key] = Column(key.type, key.nullable, self._input(key))
 
     def add_aggregate(self, node: exp.Expr) -> Expression:
-        """The result of an aggregate: a column, or what is computed of one."""
+        """The result of an aggregate, or of GROUPING: a column, or what is computed of one."""
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return self._grouping(node)
         asked = taken_apart(node)
         record, function = asked.record, asked.record.stands_for or asked.record.name
         target = FUNCTIONS[function]
@@ -96,7 +101,7 @@ class Grouping:
             aggregate, unnamed = replace(aggregate, name=self._result_names.take(name)), aggregate
             schema = Schema.of(Attribute(n, e.type, e.nullable) for e, n in self.inputs.items())
             with at(node):
-                attribute = aggregate.attribute(schema, bool(self.keys))
+                attribute = aggregate.attribute(schema, all(self.sets))
             self.aggregates.append(aggregate)
             self._results[unnamed] = Column(attribute.type, attribute.nullable, aggregate.name)
             self._result_columns.add(self._results[unnamed])
@@ -122,19 +127,21 @@ class Grouping:
                 return quantile(operands[1].name)
         return ""
 
-    def plan(self) -> GroupBy | ChangeGroupBy:
-        """The group-by over the project of its inputs."""
+    def plan(self, chosen: KeySet) -> GroupBy | ChangeGroupBy:
+        """The group-by of one of its sets, over the project of its inputs."""
         below = self.relation.node
         if self.inputs:  # COUNT(*) alone needs no column, but a data frame does
             columns = ((name, e) for e, name in self.inputs.items())
             below = Project(below, (*columns, *timing(below)))
-        keys = tuple(column.name for column in self.keys.values())
+        keys = tuple(self.keys[key].name for key in chosen)
+        if not (keys or self.aggregates):  # a data frame counts no rows without columns
+            self.aggregates.append(ops.Aggregate("COUNT", None, False, self._result_names.take("COUNT(*)")))
         if is_changing(below):
             return ChangeGroupBy(below, keys, tuple(self.aggregates), instants_of(below))
         return GroupBy(below, keys, tuple(self.aggregates))
 
-    def above(self, expression: Expression, places: dict[str, exp.Expr]) -> Expression:
-        """An expression of SELECT or HAVING, rewritten over the group-by's output.
+    def above(self, expression: Expression, places: Mapping[str, exp.Expr], chosen: KeySet) -> Expression:
+        """An expression of SELECT or HAVING, rewritten over the output of the group-by of one of its sets.
 
         Refuses a column that is neither a key nor inside an aggregate.
         """
@@ -143,11 +150,29 @@ class Grouping:
             # A constant may be a function's own, such as LIKE's pattern, which must be one.
             if e in self.keys and (e is expression or not isinstance(e, Literal)):
                 return self.keys[e]
-            if isinstance(e, Column) and e not in self._result_columns:
+            if e in self._groupings:
+                bits = "".join("01"[key not in chosen] for key in self._groupings[e])
+                return fn.literal(INT, int(bits, 2))
+            if isinstance(e, Column) and e not in self._result_columns and e.name in places:
                 refuse(f"column {e.name} is neither in GROUP BY nor inside an aggregate", places[e.name])
             return None
 
-        return expression.rewrite(change)
+        if (missing := self.keys.get(expression)) is not None and expression not in chosen:
+            return Absent(missing.type, True, None)
+        absent = [self.keys[key] for key in self.keys if key not in chosen]
+        return replaced(expression.rewrite(change), {key: Literal(key.type, True, None) for key in absent})
+
+    def _grouping(self, node: exp.Expr) -> Column:
+        """GROUPING of some keys: a bit for each, set where the result's set leaves the key out."""
+        keys = [self._arguments.read(key) for key in only(node, "expressions")]
+        for key, item in zip(keys, node.expressions, strict=True):
+            if key not in self.keys:
+                refuse(f"GROUPING goes by what GROUP BY lists, and {item.sql()} is not there", item)
+        if not 1 <= len(keys) < 64:
+            refuse("GROUPING goes by 1 to 63 of what GROUP BY lists", node)
+        column = Column(INT, False, f"GROUPING({', '.join(map(str, keys))})")
+        self._groupings[column] = keys
+        return column
 
     def _sort_key(self, item: exp.Expr) -> ops.SortKey:
         """An item of an aggregate's ORDER BY, over what the query reads."""

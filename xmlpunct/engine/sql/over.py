@@ -12,6 +12,7 @@ from xmlpunct.arrays import ArrayType
 from xmlpunct.changes import AT
 from xmlpunct.engine.plan import Node, Over, Project, plain
 from xmlpunct.engine.sql.aggregate_syntax import taken_apart
+from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import AggregateCall, at, check_comparable, refuse
 from xmlpunct.engine.sql.lengths import TIMES, length_of
@@ -61,8 +62,10 @@ class Overs:
     Calls of one specification whose results are final at the same time share a node.
     """
 
-    def __init__(self, relation: Relation, windows: Sequence[exp.Expr]) -> None:
-        self._relation, self._scalars = relation, Scalars(relation, "OVER")
+    def __init__(
+        self, relation: Relation, windows: Sequence[exp.Expr], aliases: Aliases | None = None
+    ) -> None:
+        self._relation, self._scalars = relation, Scalars(relation, "OVER", aliases=aliases)
         self._windows = {only(w, "this", tuple(w.args)).name: w for w in windows}
         if len(self._windows) < len(windows):
             refuse("two windows have one name", windows[-1])
@@ -305,18 +308,3 @@ def _number(node: exp.Expr | None, call: exp.Expr, least: int) -> int:
     ):
         return int(node.name)
     return refuse(f"{FUNCTIONS[type(call)]} wants a whole number here, {least} or more", node or call)
-
-
-def from_aliases(condition: exp.Expr, listed: Sequence[tuple[str, exp.Expr]], relation: Relation) -> exp.Expr:
-    """A condition of QUALIFY with the expressions of SELECT in place of their names."""
-    names = Names([name for name, _ in listed])
-
-    def change(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column) or node.table or isinstance(node.this, exp.Star):
-            return node
-        places = names.places(node.this)
-        if len(places) != 1 or relation.sees(node.this, None, node):
-            return node
-        return exp.Paren(this=listed[places[0]][1].copy())
-
-    return condition.transform(change, copy=True)

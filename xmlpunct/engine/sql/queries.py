@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -21,22 +23,26 @@ from xmlpunct.engine.plan import (
 )
 from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.aggregate_syntax import is_aggregate
+from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.grouping import Grouping
+from xmlpunct.engine.sql.grouping_sets import KeySet, key_sets
 from xmlpunct.engine.sql.joins import conditions
 from xmlpunct.engine.sql.ordering import Ordering, arranged
-from xmlpunct.engine.sql.over import Overs, from_aliases
+from xmlpunct.engine.sql.over import Overs
 from xmlpunct.engine.sql.relations import NO_ORDER, changes, check_alike, to_stream
 from xmlpunct.engine.sql.scalars import FIELD, Scalars
-from xmlpunct.engine.sql.scope import Field, Names, Relation, unique
+from xmlpunct.engine.sql.scope import Field, Relation, unique
+from xmlpunct.engine.sql.single import ONE_COLUMN, Single, SingleValues, of_each_key, of_one_column
+from xmlpunct.engine.sql.stream_syntax import View
 from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
 from xmlpunct.engine.sql.window_syntax import StreamOf
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Column, Expression
 
-__all__ = ["Context", "plan_outermost", "plan_query"]
+__all__ = ["Context", "plan_outermost", "plan_query", "with_views"]
 
 
 def plan_outermost(node: exp.Expr, context: Context) -> Relation:
@@ -94,10 +100,25 @@ def _with(node: exp.Expr | None, context: Context) -> Context:
         if name.name in seen:
             refuse(f"two queries of WITH are named {name.name}", name)
         seen.add(name.name)
-        named = Named(query, tuple(columns or ()), context)
-        relabel(plan_query(query, context), name.name, named.columns)
-        context = replace(context, named={**context.named, name.name: named})
+        context = _naming(name, query, columns, context)
     return context
+
+
+def with_views(views: Iterable[View], context: Context) -> Context:
+    """The context with the queries of CREATE VIEW, of which each can read those before it."""
+    for view in views:
+        name, columns, query = take(view, "this", "columns", "expression")
+        if name.name in context.streams or name.name in context.named:
+            refuse(f"two streams, relations or views are named {name.name}", name)
+        context = _naming(name, query, columns, context)
+    return context
+
+
+def _naming(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None, context: Context) -> Context:
+    """The context with a further query of a name."""
+    named = Named(query, tuple(columns or ()), context)
+    relabel(plan_query(query, context), name.name, named.columns)
+    return replace(context, named={**context.named, name.name: named})
 
 
 def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
@@ -142,47 +163,60 @@ def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
 
 def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> Relation:
     """One SELECT. What ``ordering`` needs and SELECT does not list becomes columns without fields."""
-    items, group, having, distinct, with_, windows, qualify = take(
-        node,
-        *("expressions", "group", "having", "distinct", "with_", "windows", "qualify"),
-        unread=("from_", "joins", "where"),
+    context = _with(node.args.get("with_"), context)
+    return _selected(node, _read(node, context, False), context, ordering)
+
+
+def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering | None = None) -> Relation:
+    """What a SELECT makes of what it has read."""
+    group, having, distinct, windows, qualify = take(
+        node, "group", "having", "distinct", "windows", "qualify", unread=_READ
     )
-    relation, _ = _read(node, _with(with_, context), False)
-    listed = _expand(items, relation)
-    grouping = Grouping(relation)
-    for key in _keys(group, listed, relation):
-        grouping.add_key(key)
-    overs = Overs(relation, windows or ())
-    scalars = Scalars(relation, "SELECT", grouping.add_aggregate, over=overs.add)
-    columns = [scalars.read(item) for _, item in listed]
-    keys = Scalars(relation, "ORDER BY", grouping.add_aggregate, over=overs.add)
+    relation, listed, aliases = read.relation, read.listed, read.aliases
+    grouping = Grouping(relation, _key_sets(group, read), aliases)
+    overs = Overs(relation, windows or (), aliases)
+    values = SingleValues(relation, context, plan_single)
+    scalars, keys = (
+        Scalars(
+            relation, clause, grouping.add_aggregate, over=overs.add, aliases=aliases, subquery=values.add
+        )
+        for clause in ("SELECT", "ORDER BY")
+    )
+    columns = aliases.read(scalars.read)
     hidden = ordering.resolve(listed, columns, keys) if ordering is not None else []
-    tests = Scalars(relation, "HAVING", grouping.add_aggregate)
+    tests = Scalars(relation, "HAVING", grouping.add_aggregate, aliases=aliases, subquery=values.add)
     condition = tests.condition(only(having, "this")) if having is not None else None
     qualified = None
     if qualify is not None:
-        qualified = Scalars(relation, "QUALIFY", over=overs.add).condition(
-            from_aliases(only(qualify, "this"), listed, relation)
-        )
+        qualifying = Scalars(relation, "QUALIFY", over=overs.add, aliases=aliases, subquery=values.add)
+        qualified = qualifying.condition(only(qualify, "this"))
         if not overs:
             refuse("QUALIFY is about results of OVER: say WHERE", qualify)
     overs.check()
-    below: Node = relation.node
     is_grouped = bool(grouping.keys or grouping.aggregates or group is not None or having is not None)
     if is_grouped and overs:
         refuse("OVER and GROUP BY in one SELECT: put the GROUP BY in a subquery", overs.first)
-    if is_grouped:
-        below = grouping.plan()
-        columns = [grouping.above(column, scalars.places) for column in columns]
-        hidden = [grouping.above(column, keys.places) for column in hidden]
-        if condition is not None:
-            below = Select(below, grouping.above(condition, tests.places))
-    elif overs:
-        below = overs.plan()
-    if qualified is not None:
-        below = Select(below, qualified)
     names = unique([*(name for name, _ in listed), *(f"({column})" for column in hidden)])
-    planned: Node = Project(below, (*zip(names, [*columns, *hidden], strict=True), *timing(below)))
+
+    def projected(below: Node, columns: Iterable[Expression]) -> Node:
+        return Project(below, (*zip(names, columns, strict=True), *timing(below)))
+
+    if is_grouped:
+        parts = []
+        for chosen in grouping.sets:
+            below: Node = values.joined(grouping.plan(chosen), partial(grouping.above, chosen=chosen))
+            if condition is not None:
+                below = Select(below, grouping.above(condition, tests.places, chosen))
+            shown = [grouping.above(column, scalars.places, chosen) for column in columns]
+            parts.append(
+                projected(below, [*shown, *(grouping.above(e, keys.places, chosen) for e in hidden)])
+            )
+        planned = parts[0] if len(parts) == 1 else Merge(tuple(parts))
+    else:
+        below = values.joined(overs.plan() if overs else relation.node, lambda expression, places: expression)
+        if qualified is not None:
+            below = Select(below, qualified)
+        planned = projected(below, [*columns, *hidden])
     if distinct is not None:
         if hidden and ordering is not None:
             extra = next(
@@ -232,25 +266,38 @@ def _reference(field: Field, star: exp.Expr) -> exp.Expr:
     return node
 
 
-def _keys(group: exp.Expr | None, listed: list[tuple[str, exp.Expr]], relation: Relation) -> list[Expression]:
-    """What GROUP BY lists: positions and aliases of SELECT's columns, columns, expressions."""
-    scalars, names = Scalars(relation, "GROUP BY"), Names([name for name, _ in listed])
-    keys = []
-    for item in only(group, "expressions") if group is not None else ():
+def _key_sets(group: exp.Expr | None, read: Read) -> list[KeySet]:
+    """What GROUP BY lists: positions and aliases of SELECT's columns, columns, expressions, and sets of these."""
+    scalars, listed = Scalars(read.relation, "GROUP BY", aliases=read.aliases), read.listed
+
+    def key(item: exp.Expr) -> Expression:
         node = item
         if isinstance(item, exp.Literal):
             if item.is_string or not item.name.isdigit() or not 1 <= int(item.name) <= len(listed):
                 refuse(f"GROUP BY {item.sql()}: positions are 1 to {len(listed)}", item)
             node = listed[int(item.name) - 1][1]
-        elif isinstance(item, exp.Column) and not item.table and not relation.find(item.this, None, item):
-            places = names.places(item.this)
-            node = listed[places[0]][1] if len(places) == 1 else item
-        keys.append(scalars.read(node))
-        check_comparable(keys[-1].type, "GROUP BY", item)
-    return keys
+        expression = scalars.read(node)
+        check_comparable(expression.type, "GROUP BY", item)
+        return expression
+
+    return key_sets(group, key)
 
 
-def _read(node: exp.Select, context: Context, correlated: bool) -> tuple[Relation, list[exp.Expr]]:
+_READ = ("expressions", "from_", "joins", "where", "with_")
+"""The clauses that `_read` reads."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a SELECT reads, restricted by WHERE; what it lists; and conditions that refer to the query around."""
+
+    relation: Relation
+    listed: list[tuple[str, exp.Expr]]
+    aliases: Aliases
+    correlated: list[exp.Expr]
+
+
+def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
     """What SELECT reads: FROM, restricted by WHERE.
 
     ``correlated``: returns the conditions that refer to the query around, instead of refusing them.
@@ -271,20 +318,25 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> tuple[Relatio
     plain = [part for part in parts if not is_subquery(part)]
     tables = Tables(context, plan_query, correlated)
     relation, plain = tables.read(only(from_, "this"), joins or (), plain)
-    scalars = Scalars(relation, "WHERE", outer=correlated)
+    listed = _expand(items, relation)
+    aliases = Aliases(listed)
+    values = SingleValues(relation, context, plan_single)
+    scalars = Scalars(relation, "WHERE", outer=correlated, aliases=aliases, subquery=values.add)
     tests, left = [], []
     for part in plain:
         condition = scalars.condition(part)
-        if set(condition.columns()) <= set(relation.node.schema.names):
+        if set(condition.columns()) <= {*relation.node.schema.names, *values.names}:
             tests.append(condition)
         else:
             left.append(part)
+    if values:
+        relation = replace(relation, node=values.joined(relation.node, lambda expression, places: expression))
     if tests:
         relation = replace(relation, node=Select(relation.node, conjunction(tests)))
     for part in parts:
         if is_subquery(part):
-            relation = restrict(relation, part, context, plan_inner)
-    return relation, left
+            relation = restrict(relation, part, context, plan_inner, aliases)
+    return Read(relation, listed, aliases, left)
 
 
 def plan_inner(node: exp.Expr, context: Context) -> Inner:
@@ -297,14 +349,36 @@ def plan_inner(node: exp.Expr, context: Context) -> Inner:
     if not isinstance(node, exp.Select) or _is_grouped(node):
         planned = plan_query(node, context).apart(around)
         return Inner(planned, [planned.column(field) for field in planned.fields], [])
-    items, distinct, with_ = take(
-        node, "expressions", "distinct", "with_", unread=("from_", "joins", "where")
-    )
+    distinct, with_ = take(node, "distinct", "with_", unread=_READ)
     if distinct is not None:
         take(distinct)  # changes nothing here
-    relation, left = _read(node, _with(with_, context), True)
-    scalars = Scalars(relation, "SELECT")
-    return Inner(relation, [scalars.read(item) for _, item in _expand(items, relation)], left)
+    read = _read(node, _with(with_, context), True)
+    return Inner(
+        read.relation,
+        read.aliases.read(Scalars(read.relation, "SELECT", aliases=read.aliases).read),
+        read.correlated,
+    )
+
+
+def plan_single(node: exp.Expr, context: Context) -> Single:
+    """The query that stands for a value."""
+    while isinstance(node, exp.Subquery):
+        node, with_ = take(node, "this", "with_")
+        context = _with(with_, context)
+    if not isinstance(node, exp.Select):
+        return of_one_column(plan_query(node, context), node)
+    if (order := node.args.get("order") or node.args.get("limit")) is not None:
+        refuse("a query that stands for a value has no order: say MIN or MAX", order)
+    context = _with(node.args.get("with_"), context)
+    read = _read(node, context, True)
+    if not read.correlated:
+        return of_one_column(_selected(node, read, context), node)
+    if (group := node.args.get("group")) is not None:
+        refuse("GROUP BY is left out here: a group is what equals the query around", group)
+    (having,) = take(node, "having", unread=_READ)
+    if len(read.listed) != 1:
+        refuse(ONE_COLUMN.format(len(read.listed)), node)
+    return of_each_key(read.relation, read.aliases, read.correlated, having)
 
 
 def _is_grouped(node: exp.Select) -> bool:

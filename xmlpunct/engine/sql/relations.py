@@ -57,10 +57,10 @@ NO_ORDER = "a relation has no order, and so no first tuples: ORDER BY and LIMIT 
 # Instants
 
 
-def instants_read(query: exp.Expr, streams: Mapping[str, Stream]) -> Instants:
-    """The instants T of a query: those of the type of its inputs' timestamps, between bounds that all declare."""
+def instants_read(queries: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Instants:
+    """The instants T of some queries: those of the type of its inputs' timestamps, between bounds that all declare."""
     read: dict[str, exp.Expr] = {}
-    for table in query.find_all(exp.Table):
+    for table in (table for query in queries for table in query.find_all(exp.Table)):
         name = table.this
         if isinstance(name, exp.Identifier) and not _is_named(table):
             for place in Names(list(streams)).places(name):

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from xmlpunct.engine.plan import is_changing
 from xmlpunct.engine.sql.aggregate_syntax import is_aggregate
+from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.constructors import Reading, element, forest
 from xmlpunct.engine.sql.dialect import at, refuse, type_of
@@ -31,21 +32,25 @@ OVER_ONLY: tuple[type[exp.Expr], ...] = (
 )
 """Functions that make no sense without OVER."""
 
-SUBQUERY = "a subquery can stand in FROM, and as IN (...) or EXISTS (...) joined to the rest of WHERE by AND"
+SUBQUERY = (
+    "IN (SELECT ...) and EXISTS (SELECT ...) stand in WHERE, joined to the rest of it by AND; elsewhere say "
+    "(SELECT COUNT(*) FROM ... WHERE ...) > 0"
+)
 
 FIELD = "field"
 """The key under which a column's syntax carries its field, if that is known already."""
 
 AggregateHandler = Callable[[exp.Expr], Expression]
+SubqueryHandler = Callable[[exp.Expr], Expression]
 
 
 class Scalars:
     """Reads expressions over one relation.
 
-    ``aggregate`` reads an aggregate, ``over`` one with OVER; without them these are refused, and ``where`` names the
-    clause. ``outer``: a
-    column that the relation does not have may be one of the query around. ``places`` has the syntax that first read
-    each column, for errors that show later.
+    ``aggregate`` reads an aggregate, ``over`` one with OVER, ``subquery`` a query that stands for a value; without them
+    these are refused, and ``where`` names the clause. A name that is no column may be one of the ``aliases``, or with
+    ``outer`` a column of the query around. ``places`` has the syntax that first read each column, for errors that show
+    later.
     """
 
     def __init__(
@@ -55,9 +60,13 @@ class Scalars:
         aggregate: AggregateHandler | None = None,
         outer: bool = False,
         over: AggregateHandler | None = None,
+        aliases: Aliases | None = None,
+        subquery: SubqueryHandler | None = None,
     ) -> None:
         self.relation, self.where, self.aggregate, self.over = relation, where, aggregate, over
         self._outer = relation.outer if outer else None
+        self._aliases, self._subquery = aliases, subquery
+        self._aliased: dict[int, Expression] = {}
         self.places: dict[str, exp.Expr] = {}
 
     def read(self, node: exp.Expr) -> Expression:
@@ -79,6 +88,12 @@ class Scalars:
                     node,
                 )
             return self.over(node)
+        if isinstance(node, exp.Subquery):
+            if self._subquery is None:
+                refuse(
+                    f"a query cannot stand for a value in {self.where}: compute it in FROM (SELECT ...)", node
+                )
+            return self._subquery(node)
         if kind in _LEAVES:
             return _LEAVES[kind](self, node)
         if kind in _READERS:
@@ -110,21 +125,25 @@ class Scalars:
         with at(node):
             return record(*arguments)
 
-    def _column(self, node: exp.Expr) -> Expression:
+    def _column(self, node: exp.Expr) -> Reading:
         name, table = take(node, "this", "table")
         if isinstance(name, exp.Star):
             refuse("* cannot stand in an expression", node)
         if FIELD in node.meta:
             return self._of(self.relation, node.meta[FIELD], node)
-        for relation in filter(None, (self.relation, self._outer)):
-            if relation.sees(name, table, node):
-                return self._of(relation, relation.find(name, table, node), node)
+        if self.relation.sees(name, table, node):
+            return self._of(self.relation, self.relation.find(name, table, node), node)
+        place = None if table is not None or self._aliases is None else self._aliases.place(name)
+        if place is not None:
+            return (yield from self._alias(place))
+        if self._outer is not None and self._outer.sees(name, table, node):
+            return self._of(self._outer, self._outer.find(name, table, node), node)
         around = self.relation.outer
         while around is not None:
             if around.sees(name, table, node):
                 refuse(
-                    f"{node.sql()} belongs to the query around: only conditions joined by AND in WHERE of an IN "
-                    "or EXISTS subquery without aggregates, one level deep, can refer to it",
+                    f"{node.sql()} belongs to the query around: conditions joined by AND can refer to it, in WHERE "
+                    "of an IN or EXISTS subquery without aggregates, or of one that stands for a value, one level deep",
                     node,
                 )
             around = around.outer
@@ -136,6 +155,15 @@ class Scalars:
                 why = ". The timestamp is no column of a relation: copy it below, (SELECT ts AS t0, ts ...) [...]"
             refuse(f"no column {node.sql()} here: there are {there}{why}", node)
         return self._of(self.relation, field, node)
+
+    def _alias(self, place: int) -> Reading:
+        """What stands in a place of SELECT, where the names before it count."""
+        assert self._aliases is not None
+        if place not in self._aliased:
+            visible, self._aliases.visible = self._aliases.visible, place
+            self._aliased[place] = yield self._aliases.syntax(place)
+            self._aliases.visible = visible
+        return self._aliased[place]
 
     def _of(self, relation: Relation, field: Field | None, node: exp.Expr) -> Expression:
         assert field is not None
@@ -269,13 +297,13 @@ def _inside(self: Scalars, node: exp.Expr) -> Reading:
 
 
 _LEAVES: dict[type[exp.Expr], Callable[[Scalars, Any], Expression]] = {
-    exp.Column: Scalars._column,
     exp.Literal: Scalars._literal,
     exp.Boolean: lambda self, node: fn.literal(BOOLEAN, bool(node.this)),
     exp.Null: lambda self, node: fn.NULL,
 }
 
 _READERS: dict[type[exp.Expr], Reader] = {
+    exp.Column: Scalars._column,
     exp.Paren: _inside,
     exp.Neg: Scalars._negative,
     exp.Cast: Scalars._cast,

@@ -2,10 +2,12 @@
 
 ``CREATE STREAM name (column list) WITH (key = value, ...)`` becomes an ``exp.Create`` of kind STREAM whose
 ``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``; CREATE RELATION one of
-kind RELATION.
+kind RELATION. ``CREATE VIEW name [(columns)] AS query`` becomes a `View`.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -18,13 +20,21 @@ UNQUOTED = ("nested", "connections", "follow")
 """Those whose values may stand without quotes: a number, true or false."""
 
 
+class View(exp.Expression):
+    """CREATE VIEW ``this`` [(``columns``)] AS ``expression``."""
+
+    arg_types: ClassVar = {"this": True, "columns": False, "expression": True}
+
+
 class StreamParser(PromiseParser):
     """Reads them."""
 
-    def _parse_create(self) -> exp.Create | exp.Command:
+    def _parse_create(self) -> exp.Create | View:  # type: ignore[override]
         start = self._prev
+        if self._match_text_seq("VIEW"):
+            return self._parse_view()
         if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):
-            self._fail("only CREATE STREAM and CREATE RELATION are known here")
+            self._fail("only CREATE STREAM, CREATE RELATION and CREATE VIEW are known here")
         kind = self._prev.text.upper()
         name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
         columns: list[exp.Expr] = []  # none: they are to be inferred
@@ -47,6 +57,15 @@ class StreamParser(PromiseParser):
             )
         create.meta.update(start=start.start, end=self._prev.end)
         return create
+
+    def _parse_view(self) -> View:
+        name = self._parse_id_var() or self._fail("a view needs a name")
+        has_columns = self._curr and self._curr.token_type == TokenType.L_PAREN
+        columns = self._parse_names() if has_columns else []
+        if not self._match(TokenType.ALIAS):
+            self._fail("CREATE VIEW name AS SELECT ...")
+        query = self._parse_set_operations(self._parse_select(nested=True, parse_subquery_alias=False))
+        return View(this=name, columns=columns, expression=query or self._fail("a view is of a query"))
 
     def _parse_stream_option(self) -> exp.Expr:
         token = self._curr

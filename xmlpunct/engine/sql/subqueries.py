@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from xmlpunct.engine.plan import NotIn, is_changing
+from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.joins import Equality, Sides, joined, split
@@ -37,7 +38,9 @@ def is_subquery(node: exp.Expr) -> bool:
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and bool(node.args.get("query")))
 
 
-def restrict(relation: Relation, node: exp.Expr, context: Context, plan: InnerPlanner) -> Relation:
+def restrict(
+    relation: Relation, node: exp.Expr, context: Context, plan: InnerPlanner, aliases: Aliases | None = None
+) -> Relation:
     """The tuples of a relation for which a condition that `is_subquery` holds."""
     negated, condition = _positive(node)
     values: list[exp.Expr] = []
@@ -49,7 +52,7 @@ def restrict(relation: Relation, node: exp.Expr, context: Context, plan: InnerPl
     else:
         query = only(condition, "this")
     inner = plan(query, replace(context, outer=relation))
-    scalars = Scalars(relation, "WHERE")
+    scalars = Scalars(relation, "WHERE", aliases=aliases)
     read = [scalars.read(value) for value in values]
     if values and len(read) != len(inner.columns):
         refuse(f"IN compares {len(read)} with {len(inner.columns)} columns", condition)

@@ -258,7 +258,7 @@ def _pooled(
     links: list[tuple[exp.Expr, set[int]]] = []
     scalars = Scalars(whole, "WHERE", outer=correlated)
     for node in where:
-        if isinstance(node, exp.EQ):
+        if isinstance(node, exp.EQ) and not node.find(exp.Query) and _is_seen(node, whole):
             ends = [_owners(scalars.read(e), relations) for e in (node.this, node.expression)]
             if len(ends[0]) == len(ends[1]) == 1 and ends[0] != ends[1]:
                 links.append((node, ends[0] | ends[1]))
@@ -279,6 +279,13 @@ def _pooled(
     fields = tuple(field for i in sorted(blocks) for field in blocks[i])
     used = [node for node, _ in links]
     return replace(result, fields=fields), [n for n in where if not any(n is u for u in used)]
+
+
+def _is_seen(condition: exp.Expr, relation: Relation) -> bool:
+    """Whether a condition names columns that are there, or around, and nothing that SELECT gives a name."""
+    there = [r for r in (relation, relation.outer) if r is not None]
+    columns = [(c.this, c.args.get("table"), c) for c in condition.find_all(exp.Column)]
+    return all(any(r.sees(*c) for r in there) for c in columns)
 
 
 def _owners(expression: Expression, relations: Sequence[Relation]) -> set[int]:

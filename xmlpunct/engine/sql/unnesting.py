@@ -33,7 +33,7 @@ def unnested(left: Relation, join: exp.Expr, outer: Relation | None = None) -> R
         refuse("UNNEST of one array", right)
     (array,) = arrays
     if not isinstance(array, exp.Column):
-        refuse("UNNEST is of a column that is an array", array)
+        refuse("UNNEST is of a column that is an array: compute it in a subquery, FROM (SELECT ...)", array)
     name, table = take(array, "this", "table")
     field = left.find(name, table, array)
     if field is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from xmlpunct.doubles import canonical
+from xmlpunct.doubles import canonical, divided
 from xmlpunct.expressions.expression import (
     Call,
     Doc,
@@ -138,7 +138,10 @@ def _to_decimal(wide: pl.Expr, type_: DecimalType, beyond: Sequence[pl.Expr]) ->
 
 def _quotient(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
     if call.type is DOUBLE:
-        return Outcome(canonical(a / b), _by_zero(call, b))
+        divisor = call.args[1]
+        known = divisor.value if isinstance(divisor, Literal) else None
+        quotient = a / b if known is None else divided(a, known)
+        return Outcome(canonical(quotient), _by_zero(call, b))
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
     whole = x.abs() // y.abs()
     value, overflow = to_int(pl.when((x < 0) == (y < 0)).then(whole).otherwise(minus(whole)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from xmlpunct.doubles import divided
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Notation, Outcome
 from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
 from xmlpunct.frames import join
@@ -192,7 +193,7 @@ def _decimal_to_int(source: DecimalType, target: Type, value: pl.Expr) -> tuple[
 
 def _decimal_to_double(source: DecimalType, target: Type, value: pl.Expr) -> tuple[pl.Expr, bool]:
     if source.precision <= 15:  # both exact in binary, so that the quotient is rounded once
-        return unscaled(value).cast(pl.Float64) / 10.0**source.scale, True
+        return divided(unscaled(value).cast(pl.Float64), 10.0**source.scale), True
     return each(value, float, DOUBLE), True
 
 

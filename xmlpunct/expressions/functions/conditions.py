@@ -73,6 +73,10 @@ def _chosen(call: Call, *operands: pl.Expr) -> Outcome:
     return Outcome(chosen(0, len(results)))
 
 
+def _single(call: Call, value: pl.Expr, count: pl.Expr) -> Outcome:
+    return Outcome(value, [(count > 1, "a query that stands for one value gives more than one")])
+
+
 def _written_case(call: Call) -> Pieces:
     pairs = zip(call.args[::2], call.args[1::2], strict=False)
     whens = [piece for when, then in pairs for piece in (" WHEN ", when, " THEN ", then)]
@@ -222,6 +226,9 @@ CASE = Function(
     doc=Doc("CASE WHEN a THEN x ... [ELSE y] END, CASE v WHEN a THEN x ... END",
             "The x behind the first condition that is true, else y.",
             "CASE WHEN 1 < 2 THEN 'less' ELSE 'more' END"))
+SINGLE = Function(
+    "SINGLE", lambda record, args: record.call(args[0].type, *args), _single, nullable=lambda args: True)
+"""A value and of how many it is one: made of a query that stands for a value, and written by nobody."""
 COALESCE = Function(
     "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),
     Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,

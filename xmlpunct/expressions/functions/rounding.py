@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from xmlpunct.doubles import canonical
+from xmlpunct.doubles import canonical, divided
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome, Syntax
 from xmlpunct.expressions.functions.arithmetic import of_number, to_int
 from xmlpunct.expressions.functions.casts import cast, is_null, of_type
@@ -41,11 +41,11 @@ def _rounded(call: Call, a: pl.Expr, _: pl.Expr) -> Outcome:
     (digits,) = (e.value for e in call.args[1:] if isinstance(e, Literal))
     if call.type is DOUBLE:
         factor = 10.0 ** abs(digits)
-        moved = a * factor if digits >= 0 else a / factor
+        moved = a * factor if digits >= 0 else divided(a, factor)
         near = moved.round(0, mode="half_away_from_zero")
-        result = near / factor if digits >= 0 else near * factor
+        result = divided(near, factor) if digits >= 0 else near * factor
         large = a.abs() >= _WHOLE * (1.0 if digits >= 0 else factor)
-        return Outcome(canonical(pl.when(large).then(a).otherwise(result)))
+        return Outcome(canonical(pl.when(large).then(a).when(a.is_not_null()).then(result)))
     is_decimal = isinstance(call.type, DecimalType)
     given = call.args[0].type
     scale = given.scale if isinstance(given, DecimalType) else 0

@@ -1,0 +1,133 @@
+"""What a result costs the driver that does not pass it: a query as a streaming data frame, written as Parquet.
+
+    python benchmarks/dataframe.py [--rows 50000000] [--master local-cluster[2,1,1024]] [--heap 512m]
+
+The result has as many rows as the feed, which is written first: DISTINCT over hours that are promised one after the
+other, so that there is state, and little of it. Prints JSON: the rows written, the seconds, and what the driver's
+heap held when collected, at a quarter of the way and at the end, and at the most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+PER_HOUR = 100_000
+GLANCE_SECONDS = 2.0
+SQL = """
+CREATE STREAM readings (hour INT NOT NULL, id INT NOT NULL) WITH (element = 't');
+SELECT DISTINCT hour, id FROM readings
+"""
+
+
+def write_feed(path: Path, rows: int) -> None:
+    """A feed of so many rows, each hour promised when it is over."""
+    with open(path, "w") as out:
+        out.write('<s xmlns:p="http://www.cse.ogi.edu/dot/niagara/punct">\n')
+        for hour, first in enumerate(range(0, rows, PER_HOUR)):
+            head = f"<t><hour>{hour}</hour><id>"
+            ids = map(str, range(first, min(first + PER_HOUR, rows)))
+            out.write(head + f"</id></t>\n{head}".join(ids) + "</id></t>\n")
+            out.write(f"<p:t><hour>{hour}</hour></p:t>\n")
+        out.write("</s>\n")
+
+
+def session(master: str, heap: str, folder: Path) -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    settings = {
+        "spark.driver.memory": heap,
+        "spark.executorEnv.PYTHONPATH": str(HERE.parent),
+        "spark.executorEnv.POLARS_MAX_THREADS": "1",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def held_mib(spark: Any) -> float:
+    """What the driver's heap holds when all that can be is collected."""
+    java = spark._jvm.java.lang
+    java.System.gc()
+    runtime = java.Runtime.getRuntime()
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
+
+
+def measure(rows: int, master: str, heap: str, folder: Path) -> dict[str, Any]:
+    """Write the result of so many rows."""
+    import xmlpunct.spark
+
+    feed = folder / "feed.xml"
+    write_feed(feed, rows)
+    spark = session(master, heap, folder)
+    began = time.monotonic()
+    try:
+        frame = xmlpunct.spark.query(spark, SQL, readings=str(feed), shards=2)
+        writer = frame.writeStream.format("parquet").option("path", str(folder / "out"))
+        stream = writer.option("checkpointLocation", str(folder / "ck")).trigger(availableNow=True).start()
+        known: list[tuple[float, float]] = []
+        while stream.isActive:
+            time.sleep(GLANCE_SECONDS)
+            known.append((read_share(stream, feed), held_mib(spark)))
+        if stream.exception() is not None:
+            raise stream.exception()
+        known.append((1.0, held_mib(spark)))
+        seconds = time.monotonic() - began
+        found = spark.read.parquet(str(folder / "out"))
+        distinct = found.select("id").distinct().count() if rows <= 10**7 else None
+        at_a_quarter = next(mib for share, mib in known if share >= 0.25)
+        return {
+            "rows": rows,
+            "written": found.count(),
+            "distinct": distinct,
+            "feed_mib": round(feed.stat().st_size / 2**20),
+            "micro_batches": stream.lastProgress["batchId"] + 1,
+            "seconds": round(seconds, 1),
+            "driver_heap_mib": {
+                "at_a_quarter": round(at_a_quarter, 1),
+                "at_the_end": round(known[-1][1], 1),
+                "most": round(max(mib for _, mib in known), 1),
+            },
+        }
+    finally:
+        spark.stop()
+
+
+def read_share(stream: Any, feed: Path) -> float:
+    """How much of the feed has been read."""
+    progress = stream.lastProgress
+    if progress is None:
+        return 0.0
+    end = json.loads(progress["sources"][0]["endOffset"])["0"]
+    return 1.0 if end["eos"] else float(end["position"]["byte"]) / feed.stat().st_size
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=50_000_000)
+    parser.add_argument("--master", default="local-cluster[2,1,1024]")
+    parser.add_argument("--heap", default="512m", help="the most that the driver's heap may hold")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps(measure(given.rows, given.master, given.heap, Path(folder)), indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Data frames as inputs and results of a query, as Spark would drive them, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as spark
+
+import xmlpunct
+from tests.spark.support import NAMESPACE, Warehouse
+from tests.spark.test_ranges import job_of, micro_batches
+from tests.spark.test_stages import Cluster
+from tests.spark.test_state import Store
+from xmlpunct import Punctuation, Schema, SourceError, StrictError, UsageError
+from xmlpunct.engine.inputs.tables import Table
+from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results, rows_to_batch
+from xmlpunct.engine.spark.job import ANOTHER_JOB, FAILURE, PROMISES, RESULT, Job, Row
+from xmlpunct.engine.spark.keys import shard_keys
+from xmlpunct.engine.spark.processor import FragmentProcessor, check_owner
+from xmlpunct.engine.spark.source import QueryReader
+from xmlpunct.engine.spark.table.documents import Documents
+from xmlpunct.engine.spark.table.options import DOCUMENTS, TableOptions
+from xmlpunct.engine.sql import plan
+from xmlpunct.punctuations.punctuation import match
+
+READINGS = Schema.parse("sid STRING, hour INT, temp INT")
+HOTTEST = "SELECT hour, MAX(temp) AS t, COUNT(*) AS n FROM readings GROUP BY hour"
+
+
+def frame_job(sql: str, shards: int = 2, merges: bool = False) -> Job:
+    empty = pl.DataFrame(READINGS.empty())
+    planned = plan(sql, tables={"readings": Table("readings", empty.lazy(), empty.collect_schema())})
+    fragments = cut(planned.root, [s.name for s in planned.streams])
+    return Job(planned, fragments, (), shards, None, NAMESPACE, merges=merges, fingerprint="f")
+
+
+def batch(rows: list[tuple[Any, ...]], said: list[str | None] | None = None) -> pa.RecordBatch:
+    """Rows of a frame, with punctuations in the column p."""
+    values = [*zip(*rows, strict=True)] or [(), (), ()]
+    names = ["sid", "hour", "temp"]
+    arrays = [pa.array(v, t) for v, t in zip(values, (pa.string(), pa.int32(), pa.int64()), strict=True)]
+    if said is not None:
+        names, arrays = [*names, "p"], [*arrays, pa.array(said, pa.string())]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+class Merged:
+    """The stage that merges, with what Spark keeps of its shards."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self._stores = job, {key: Store() for key in shard_keys(job.shards)}
+
+    def push(self, rows: list[Row]) -> list[Row]:
+        found = []
+        for key, store in self._stores.items():
+            mine = [row for row in rows if row.shard == key]
+            if mine:
+                processor = MergeProcessor(self.job)
+                processor.init(SimpleNamespace(getMapState=lambda *_, store=store: store))
+                found += [Row(*row) for row in processor.handleInputRows((key,), iter(mine), None)]
+        return found
+
+
+def results(job: Job, rows: list[Row], punctuation: str | None = None) -> list[dict[str, Any]]:
+    last = pickle.loads(pickle.dumps(Results(job, punctuation)))
+    half = len(rows) // 2
+    given = iter([rows_to_batch(rows[:half]), rows_to_batch(rows[half:])])
+    return [row for part in last(given) for row in part.to_pylist()]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_frame_with_punctuations_gives_what_the_stream_does(shards: int) -> None:
+    """Micro-batches of any size, each in several tasks; results come when promised, and never again."""
+    random_ = random.Random(shards)
+    job = frame_job(HOTTEST, shards, merges=True)
+    edge = pickle.loads(pickle.dumps(FrameEdge(job, 0, 0, READINGS, "p")))
+    cluster, merged = Cluster(job), Merged(job)
+    known: list[tuple[str, int, int]] = []
+    shown: list[dict[str, Any]] = []
+    promised: list[Punctuation] = []
+    for hour in range(12):
+        tuples = [("S1", hour, random_.randrange(90)) for _ in range(random_.randrange(1, 9))]
+        known += tuples
+        nothing = (None, None, None)
+        rows = [*tuples, nothing]
+        said: list[str | None] = [None] * len(tuples) + [f"<*, (,{hour}], *>" if hour < 11 else "<*, *, *>"]
+        cut_at = random_.randrange(
+            len(rows) + 1
+        )  # two tasks: the second has the punctuation, maybe nothing else
+        given = [batch(rows[:cut_at], said[:cut_at]), batch(rows[cut_at:], said[cut_at:])]
+        moved = []
+        for task, one in enumerate(given):
+            moved += list(edge.rows(pa.Table.from_batches([one]), task))
+        now = results(job, merged.push(cluster.push(moved)), "p")
+        fresh = [(row["hour"], row["t"], row["n"]) for row in now if row["p"] is None]
+        assert not any(match(t, p) for t in fresh for p in promised)
+        promised += [Punctuation.parse(job.fragments.schema, row["p"]) for row in now if row["p"]]
+        shown += now
+        done = {row["hour"] for row in shown if row["p"] is None}
+        assert done == {*range(hour + 1)}
+    feed = pl.DataFrame(known, schema=["sid", "hour", "temp"], orient="row")
+    expected = [r for r in xmlpunct.query(HOTTEST, readings=feed) if not isinstance(r, Punctuation)]
+    assert sorted(tuple(r.values())[:3] for r in shown if r["p"] is None) == sorted(expected)
+    assert any(p.is_everything for p in promised)
+    assert len({*map(str, promised)}) == len(promised) >= 12
+
+
+def test_a_frame_that_is_said_to_be_in_order_needs_no_punctuations() -> None:
+    declared = "CREATE STREAM readings (sid STRING, hour INT NOT NULL, temp INT) PUNCTUATE ORDER BY hour; "
+    job = frame_job(declared + HOTTEST)
+    edge, cluster = FrameEdge(job, 0, 0, READINGS), Cluster(job)
+    first = [*edge.rows(pa.Table.from_batches([batch([("S1", 0, 5), ("S1", 1, 6)])]), 0)]
+    second = [*edge.rows(pa.Table.from_batches([batch([("S1", 1, 7), ("S1", 2, 8), ("S1", None, 9)])]), 1)]
+    shown = results(job, cluster.push([*second, *first]))  # in whatever order they arrive
+    assert sorted(row["hour"] for row in shown) == [0, 1]
+    assert max(row["t"] for row in shown) == 7
+
+
+def test_what_a_frame_cannot_say_of_a_stream_is_not_said() -> None:
+    declared = "CREATE STREAM readings (hour INT, temp INT); "
+    job = frame_job(declared + "SELECT hour, temp FROM readings", merges=True)
+    edge = FrameEdge(job, 0, 0, READINGS, "p")
+    nothing = (None, None, None)
+    given = batch([("S1", 3, 4), nothing, nothing], [None, "<S1, 3, *>", "<*, [1,3], *>"])
+    shown = results(job, Cluster(job).push([*edge.rows(pa.Table.from_batches([given]), 0)]), "p")
+    assert [tuple(row.values()) for row in shown] == [(None, None, "<[1,3], *>"), (3, 4, None)]
+
+
+def test_faults_and_rejects_reach_who_asked() -> None:
+    job = frame_job("CREATE STREAM readings (hour INT NOT NULL, temp INT); SELECT hour FROM readings")
+    edge = FrameEdge(job, 0, 0, READINGS)
+    rows = [*edge.rows(pa.Table.from_batches([batch([("S1", None, 4), ("S1", 5, 4)])]), 0)]
+    assert results(job, rows) == [{"hour": 5}]
+    with pytest.raises(StrictError, match="NOT NULL"):
+        list(Results(job, strict=True)(iter([rows_to_batch(rows)])))
+    broken = Row(0, job.sink, FAILURE, 0, b'["a.xml", "malformed", 3, 40]')
+    with pytest.raises(SourceError, match=r"a\.xml, line 3, byte 40: malformed"):
+        results(job, [broken, broken])
+
+
+def test_punctuations_travel_apart_only_where_they_are_merged() -> None:
+    for merges in (False, True):
+        job = frame_job("SELECT hour FROM readings", merges=merges)
+        edge = FrameEdge(job, 0, 0, READINGS, "p")
+        rows = [*edge.rows(pa.Table.from_batches([batch([("S1", 3, 4)] * 2, [None, "<*, 3, *>"])]), 0)]
+        assert ({row.port for row in rows} >= {RESULT, PROMISES}) == merges
+
+
+def test_a_state_or_an_offset_of_another_job_is_refused(tmp_path: Path, warehouse: Warehouse) -> None:
+    from dataclasses import replace
+
+    job, store = frame_job(HOTTEST), Store()
+    check_owner(store, job, new=True)
+    check_owner(store, job, new=False)
+    with pytest.raises(UsageError, match="another query"):
+        check_owner(store, replace(job, fingerprint="g"), new=False)
+    processor = FragmentProcessor(replace(job, fingerprint="g"), 0)
+    processor.init(SimpleNamespace(getMapState=lambda *_: store))
+    store.held[("", 0)] = (b"",)
+    read = job_of(warehouse.hottest(), tmp_path)
+    start = QueryReader(read).initialOffset()
+    with pytest.raises(UsageError, match="another query"):
+        QueryReader(replace(read, fingerprint="g")).latestOffset(start, None)
+    assert "shards" in ANOTHER_JOB
+
+
+def test_available_now_ends_where_files_end(tmp_path: Path, warehouse: Warehouse) -> None:
+    job = job_of(warehouse.hottest(), tmp_path, 2, 700)
+    reader = QueryReader(job)
+    reader.prepareForTriggerAvailableNow()
+    start, count = reader.initialOffset(), 0
+    while (end := reader.latestOffset(start, None)) != start:
+        start, count = end, count + 1
+    assert count == len(micro_batches(job))
+    assert not reader._is_coming(start)
+
+
+def struct(**columns: str) -> spark.StructType:
+    found = spark.StructType()
+    for name, type_ in columns.items():
+        found.add(name, type_)
+    return found
+
+
+@pytest.mark.parametrize("element", [None, "o"])
+def test_documents_in_a_column(element: str | None) -> None:
+    options = {} if element is None else {"element": element}
+    columns = struct(_id="integer", city="string", _corrupt_record="string")
+    documents = pickle.loads(pickle.dumps(Documents(columns, TableOptions.read(options, DOCUMENTS))))
+    texts = [
+        "<?xml version='1.0'?><o id='1'><city>Oslo</city></o>",
+        None,
+        "<all><o id='2'/><o id='x'/><o id='3'/></all>",
+        "<o id='4'>",
+        "",
+        "<q:o xmlns:q='urn:q' id='5'><q:city>Turin</q:city></q:o>",
+    ]
+    found = documents.read(pa.array(texts)).to_pylist()
+    assert found[1] is None
+    if element is None:
+        assert [row and row["_id"] for row in found] == [1, None, None, None, None, 5]
+        assert found[0] == {"_id": 1, "city": "Oslo", "_corrupt_record": None}
+        assert found[5]["city"] == "Turin"
+        assert "line 1" in found[3]["_corrupt_record"]
+        assert found[4]["_corrupt_record"]
+    else:
+        ids = [rows and [row["_id"] for row in rows] for rows in found]
+        assert ids == [[1], None, [2, 3, None], [None], [None], []]
+        assert found[2][2]["_corrupt_record"] == "<o id='x'/>"
+    strict = Documents(columns, TableOptions.read({**options, "mode": "FAILFAST"}, DOCUMENTS))
+    with pytest.raises(StrictError):
+        strict.read(pa.array(texts))

@@ -1,0 +1,201 @@
+"""What docs/pyspark.md shows, on Spark; and what Spark's own source of XML gives for the same documents."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+
+import xmlpunct
+import xmlpunct.spark
+from tests.cli.harness import SAMPLES
+from xmlpunct import Punctuation, UsageError
+
+ROOT = SAMPLES.parent
+PAGE = (ROOT / "docs" / "pyspark.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+def played(spark: Any, folder: Path) -> dict[str, Any]:
+    """What is there when the page's blocks have run, in a folder."""
+    text = "\n".join(BLOCKS).replace('"samples/', f'"{SAMPLES}/')
+    for name in ("out", "hottest", "ck"):
+        assert f'"{name}"' in text
+        text = text.replace(f'"{name}"', f'"{folder / name}"')
+    names: dict[str, Any] = {"spark": spark}
+    exec(compile(text, "docs/pyspark.md", "exec"), names)
+    return names
+
+
+def hours_of(sql: str) -> Counter[Any]:
+    return Counter(t for t in xmlpunct.query(sql) if not isinstance(t, Punctuation))
+
+
+def written(frame: Any, folder: Path) -> Any:
+    """Write what a streaming frame gives by now; read it back."""
+    writer = frame.writeStream.format("parquet").option("path", str(folder / "rows"))
+    stream = writer.option("checkpointLocation", str(folder / "ck")).trigger(availableNow=True).start()
+    stream.awaitTermination(300)
+    assert not stream.isActive
+    return [
+        tuple(row)
+        for row in frame.sparkSession.read.schema(frame.schema).parquet(str(folder / "rows")).collect()
+    ]
+
+
+@pytest.mark.spark
+def test_the_page_runs(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    names = played(spark, tmp_path)
+    shown = capsys.readouterr().out
+    assert re.search(r"\| +17\| +77\|", shown)
+    assert re.search(r"\| +76\| +22\|", shown)
+    readings = names["readings"]
+    assert readings.columns == ["currtmp", "hour", "min", "sid"]
+    back = spark.read.format("xmlpunct").option("element", "tempdata").load(str(tmp_path / "out"))
+    assert Counter(back.collect()) == Counter(readings.collect())
+    sql = (SAMPLES / "warehouse.sql").read_text()
+    assert Counter(map(tuple, spark.read.parquet(str(tmp_path / "hottest")).collect())) == hours_of(sql)
+    assert sorted(written(names["counted"], tmp_path / "counted")) == [(17, "five", 6), (18, "six", 6)]
+    assert names["orders"].collect() == [(1, "Oslo")]
+
+
+NESTED = """<r><o id="1"><name>A &amp; B</name><c><city>Oslo</city><zip n="3">x150</zip></c><l sku="a"><q>1</q></l>
+<l sku="b"><q>2</q></l><d>2020-01-02</d><at>2020-01-02T03:04:05Z</at><b>true</b><x>1.5</x></o>
+<o id="2"><name/><l sku="c"><q>3</q></l></o></r>"""
+
+
+@pytest.mark.spark
+def test_it_gives_what_sparks_own_source_gives(spark: Any, tmp_path: Path) -> None:
+    xmlpunct.spark.register(spark)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.xml").write_text(NESTED)
+    ours, theirs = (spark.read.format(f).option("rowTag", "o") for f in ("xmlpunct", "xml"))
+    frame, expected = (reader.load(str(tmp_path / "in")) for reader in (ours, theirs))
+    assert frame.schema == expected.schema
+    rows = expected.collect()
+    assert frame.collect() == rows
+    out = str(tmp_path / "out")
+    frame.write.format("xmlpunct").options(rowTag="o", rootTag="all").mode("append").save(out)
+    again = spark.read.format("xml").options(rowTag="o", recursiveFileLookup="true").load(out)
+    assert again.schema == expected.schema
+    assert again.collect() == rows
+
+
+@pytest.mark.spark
+def test_the_state_store_is_set_where_it_is_the_default_and_this_is_logged(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = spark.newSession()
+    session.conf.unset(PROVIDER)
+    default = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+    session.conf.set(PROVIDER, default)
+    with caplog.at_level(logging.INFO, "xmlpunct"):
+        xmlpunct.spark.register(session)
+    assert "RocksDBStateStoreProvider" in session.conf.get(PROVIDER)
+    assert "RocksDB" in caplog.text
+    other = spark.newSession()
+    other.conf.set(PROVIDER, "org.example.Mine")
+    xmlpunct.spark.register(other)
+    assert other.conf.get(PROVIDER) == "org.example.Mine"
+    with pytest.raises(UsageError, match=r"org\.example\.Mine"):
+        xmlpunct.spark.query(other, (SAMPLES / "warehouse.sql").read_text())
+
+
+@pytest.mark.spark
+def test_what_no_streaming_frame_can_do_is_refused(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, b"")], "n INT, b BINARY").select("n")
+    declared = "CREATE STREAM s (n INT) WITH (source = 's.xml'); "
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        (declared + "SELECT n FROM s ORDER BY n", {}, "ORDER BY and LIMIT are refused"),
+        (declared + "SELECT n FROM s LIMIT 3", {}, "ORDER BY and LIMIT are refused"),
+        ("SELECT n FROM f", {"f": frame, "g": frame}, "does not read g"),
+        ("SELECT n FROM f", {"f": xmlpunct.spark.punctuated(frame, "p")}, "no column p"),
+        ("SELECT n FROM f", {"f": 3}, "f is a int"),
+        ("SELECT n FROM f", {"f": frame, "columnNameOfPunctuation": "n"}, "another name"),
+        ("SELECT n FROM f", {"f": frame, "mode": "DROPMALFORMED"}, "PERMISSIVE and FAILFAST"),
+        ("CREATE STREAM f (n BOOLEAN); SELECT n FROM f", {"f": frame}, "does not fit BOOLEAN"),
+        ("CREATE STREAM f (n INT); SELECT n FROM f", {"f": "-"}, "standard input"),
+    ]
+    for sql, frames, said in cases:
+        with pytest.raises(UsageError, match=said):
+            xmlpunct.spark.query(spark, sql, **frames)
+    with pytest.raises(UsageError, match="a column cannot"):
+        xmlpunct.spark.from_xml("x", "a INT", mode="DROPMALFORMED")
+
+
+SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder{where}.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from tests.spark.test_pyspark import played, written
+names = played(spark, Path({folder!r}))
+print("rows", sorted(written(names["counted"], Path({folder!r}) / "counted")))
+try:
+    names["xmlpunct"].spark.query(spark, "CREATE STREAM s (n INT); SELECT n FROM s", s="tcp://127.0.0.1:1")
+    print("sockets are read")
+except Exception as error:
+    print("sockets are refused:", error)
+"""
+
+
+def scripted(tmp_path: Path, where: str, *command: str) -> str:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(where=where, root=str(ROOT), folder=str(tmp_path)))
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment |= {"PYTHONPATH": str(ROOT), "SPARK_LOCAL_DIRS": str(tmp_path / "local")}
+    ran = subprocess.run(
+        [*command, str(script)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    assert "rows [(17, 'five', 6), (18, 'six', 6)]" in ran.stdout
+    return ran.stdout
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_the_page_runs_under_spark_connect(tmp_path: Path) -> None:
+    pytest.importorskip("grpc")
+    pytest.importorskip("grpc_status")
+    shown = scripted(tmp_path, ".remote('local[2]')", sys.executable)
+    assert "sockets are refused: tcp://127.0.0.1:1: under Spark Connect" in shown
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_the_page_runs_in_spark_submit(tmp_path: Path) -> None:
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    shown = scripted(tmp_path, "", submit, "--master", "local[2]")
+    assert "sockets are read" in shown
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_a_result_of_fifty_million_rows_leaves_the_driver_as_it_was() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "dataframe.py"), "--rows", "50000000"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=7200)
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    said = json.loads(ran.stdout)
+    assert said["written"] == 50_000_000
+    heap = said["driver_heap_mib"]
+    assert heap["at_the_end"] < heap["at_a_quarter"] + 32

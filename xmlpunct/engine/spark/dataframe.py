@@ -1,0 +1,283 @@
+"""A query as a streaming data frame, which any of Spark's sinks takes."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from xmlpunct.engine.checkpoint.checkpoint import VERSION, described
+from xmlpunct.engine.inference import Inference
+from xmlpunct.engine.inputs.parts import Input, Part
+from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
+from xmlpunct.engine.inputs.tables import Table
+from xmlpunct.engine.partition.fragments import cut
+from xmlpunct.engine.plan import Limit, Query, Sort, Stream
+from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
+from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
+from xmlpunct.engine.spark.processor import FragmentProcessor
+from xmlpunct.engine.spark.session import PROVIDER, active, state_store
+from xmlpunct.engine.spark.source import NAME
+from xmlpunct.engine.spark.table.datasource import XmlTable
+from xmlpunct.engine.spark.table.options import Mode
+from xmlpunct.engine.spark.table.parts import listed
+from xmlpunct.engine.sql import plan
+from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.firehose.sources import is_endless
+from xmlpunct.schema import Attribute, Schema
+
+_log = logging.getLogger("xmlpunct")
+_GLANCE_SECONDS = 1.0
+"""How often to look whether something keeps a spool from being written."""
+_ROW = "row"
+"""The element of the rows of a frame that is written as XML."""
+_PUNCTUATION = "punctuation"
+
+
+@dataclass(frozen=True)
+class Punctuated:
+    """A data frame of which the texts in ``column`` are punctuations of the others: see `xmlpunct.spark.punctuated`."""
+
+    frame: Any
+    column: str
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A frame that a query reads: its rows as a table without rows, and the column of its punctuations."""
+
+    frame: DataFrame
+    table: Table
+    punctuation: str | None
+
+    @classmethod
+    def of(cls, given: Any, name: str) -> _Given:
+        frame, column = (given.frame, given.column) if isinstance(given, Punctuated) else (given, None)
+        if not hasattr(frame, "isStreaming"):
+            raise UsageError(
+                f"{name} is a {type(frame).__name__}: give a data frame of Spark's, or a path, as a text"
+            )
+        if column is not None and column not in frame.columns:
+            raise UsageError(f"{name} has no column {column}: there are {', '.join(frame.columns)}")
+        empty = to_arrow_schema(frame.schema, timezone="UTC").empty_table()
+        table = Table.of(empty.drop_columns([column]) if column is not None else empty, name)
+        assert table is not None
+        return cls(frame, table, column)
+
+    def columns(self, schema: Schema) -> Schema:
+        """Its columns in order, those of ``schema`` as they are there."""
+        own = (name for name in self.frame.columns if name != self.punctuation)
+        return Schema.of(schema[name] if name in schema else self.table.schema[name] for name in own)
+
+
+def query_frame(
+    session: SparkSession,
+    sql: str,
+    frames: Mapping[str, Any],
+    punctuation: str | None,
+    mode: str,
+    shards: int | None,
+    spool: str | None,
+) -> DataFrame:
+    """The result of a query: see `xmlpunct.spark.query`."""
+    if mode.upper() not in (Mode.PERMISSIVE.value, Mode.FAILFAST.value):
+        raise UsageError(f"mode {mode!r}: there are PERMISSIVE and FAILFAST")
+    given = {n: _Given.of(g, n) for n, g in frames.items() if not isinstance(g, str)}
+    paths = {n: g for n, g in frames.items() if isinstance(g, str)}
+    planned = plan(sql, paths, inference=Inference(), tables={n: g.table for n, g in given.items()})
+    _check(session, planned, given, punctuation)
+    streaming = {n: g for n, g in given.items() if g.frame.isStreaming}
+    folder, is_new = _folder(spool)
+    inputs, spools = find_inputs(planned, folder, but=given)
+    spools = spools if is_new else unfinished(inputs)
+    used = {stream.declared for stream in planned.streams}
+    written = {n: _written(g, folder / f"frame-{n}") for n, g in given.items() if n in used - {*streaming}}
+    streams = tuple(
+        _as_written(s, given[s.declared]) if s.declared in written else s for s in planned.streams
+    )
+    for number, stream in enumerate(streams):
+        if stream.declared in written:
+            inputs.append(replace(written[stream.declared], streams=(number,)))
+    job = Job(
+        replace(planned, streams=streams),
+        cut(planned.root, [s.name for s in planned.streams], planned.rules),
+        tuple(inputs),
+        shards or _parallelism(session),
+        None,
+        PUNCT_NAMESPACE,
+        merges=punctuation is not None,
+    )
+    replayable = spool is not None or not any(
+        s.source and is_endless(s.source) for s in _read(planned, given)
+    )
+    job = replace(job, fingerprint=_fingerprint(job, planned, {*written}, replayable))
+    if spools:
+        _start(spools)
+    return _frame(session, job, [(n, g) for n, g in streaming.items() if n in used], punctuation, mode)
+
+
+def _frame(
+    session: SparkSession,
+    job: Job,
+    streaming: Sequence[tuple[str, _Given]],
+    punctuation: str | None,
+    mode: str,
+) -> DataFrame:
+    """The frame: the reader and the frames, then one stage per fragment, and what comes of that."""
+    sources: list[DataFrame] = []
+    if job.inputs:
+        sources.append(session.readStream.format(NAME).option("job", job.to_text()).load())
+    for name, given in streaming:
+        for number, stream in enumerate(job.query.streams):
+            if stream.declared == name:
+                columns = given.columns(stream.sent)
+                edge = FrameEdge(job, number, len(job.inputs) + number, columns, given.punctuation)
+                sources.append(given.frame.mapInArrow(edge, ROW_SCHEMA))
+    rows = reduce(lambda one, other: one.union(other), sources)
+    for stage in range(job.sink):
+        rows = rows.groupBy("shard").transformWithState(
+            FragmentProcessor(job, stage), ROW_SCHEMA, "append", "None"
+        )
+    if punctuation is not None and job.sink:
+        rows = rows.groupBy("shard").transformWithState(MergeProcessor(job), ROW_SCHEMA, "append", "None")
+    results = Results(job, punctuation, mode.upper() == Mode.FAILFAST.value)
+    return rows.mapInArrow(results, results.columns)
+
+
+def _check(session: SparkSession, query: Query, given: Mapping[str, _Given], punctuation: str | None) -> None:
+    """Raise `UsageError` for what no streaming frame can do, or not here."""
+    if any(isinstance(node, Sort | Limit) for node in query.root.walk()):
+        raise UsageError(
+            "ORDER BY and LIMIT are refused: a streaming data frame has no order. Order what its sink has written, or "
+            "use xmlpunct.query or xmlpunct run"
+        )
+    if "RocksDB" not in state_store(session):
+        raise UsageError(
+            f"this session keeps the state of streaming queries in {state_store(session)}, and transformWithState runs "
+            f"with RocksDB alone: unset {PROVIDER}, or set it to RocksDB's"
+        )
+    if punctuation is not None and punctuation in query.root.schema:
+        raise UsageError(f"the result has a column {punctuation}: give columnNameOfPunctuation another name")
+    unused = given.keys() - {stream.declared for stream in query.streams}
+    if unused:
+        raise UsageError(f"the query does not read {', '.join(sorted(unused))}")
+    for stream in query.streams:
+        if stream.declared in given:
+            given[stream.declared].table.check(stream.sent)
+    for stream in _read(query, given):
+        if stream.source == "-":
+            raise UsageError("standard input cannot be read here: give a path or a data frame")
+        if is_endless(str(stream.source)) and is_remote(session):
+            raise UsageError(
+                f"{stream.source}: under Spark Connect no socket or growing file is read, since this process is not "
+                "where Spark is: read it with a data frame (Kafka, say), or without Connect"
+            )
+
+
+def _read(query: Query, given: Mapping[str, _Given]) -> list[Stream]:
+    """The streams that are no frames."""
+    return [stream for stream in query.streams if stream.declared not in given]
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect's."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def _folder(spool: str | None) -> tuple[Path, bool]:
+    """Where to put what cannot be read again; and whether nothing is there yet."""
+    if spool is not None:
+        path = Path(spool).absolute()
+        return path, not path.exists()
+    path = Path(tempfile.mkdtemp(prefix="xmlpunct-frames-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path, True
+
+
+def _start(spools: Sequence[Spool]) -> None:
+    """Copy what cannot be read again; log what keeps it from being copied, since then the query waits for it."""
+    for spool in spools:
+        spool.start()
+
+    def watch() -> None:
+        left = list(spools)
+        while left:
+            time.sleep(_GLANCE_SECONDS)
+            for spool in list(left):
+                try:
+                    spool.check()
+                except XmlPunctError as error:
+                    _log.error("%s; the query waits for it: stop it, and begin again", error)
+                    left.remove(spool)
+            if not any(spool.is_alive() for spool in spools):
+                return
+
+    threading.Thread(target=watch, name="watch spools", daemon=True).start()
+
+
+def _written(given: _Given, folder: Path) -> Input:
+    """A frame that is not streaming as an input: as it is when this is first asked."""
+    if not folder.exists():
+        columns = [F.col(f"`{name}`").alias(alias) for name, alias in _aliases(given).items()]
+        writer = given.frame.select(*columns).write.format(XmlTable.name()).mode("append")
+        options = {"element": _ROW, "rootTag": "frame"}
+        if given.punctuation is not None:
+            options["columnNameOfPunctuation"] = _PUNCTUATION
+        half = folder.with_name(f"{folder.name}.half-{uuid.uuid4().hex}")
+        with active(given.frame.sparkSession):
+            writer.options(**options).save(str(half))
+        half.replace(folder)
+    parts = listed([str(folder)]) if any(folder.rglob("*.xml")) else []
+    return Input(given.table.name, (), tuple(Part(p.name, str(p.path), p.size, stored=p.size) for p in parts))
+
+
+def _aliases(given: _Given) -> dict[str, str]:
+    """Names that any XML can have, by the names of a frame's columns."""
+    names = [name for name in given.frame.columns if name != given.punctuation]
+    aliases = {name: f"c{number}" for number, name in enumerate(names)}
+    return aliases | ({given.punctuation: _PUNCTUATION} if given.punctuation is not None else {})
+
+
+def _as_written(stream: Stream, given: _Given) -> Stream:
+    """A stream as it is read of a frame that was written."""
+    aliases = _aliases(given)
+
+    def renamed(a: Attribute) -> Attribute:
+        return replace(a, path=aliases[a.name]) if a.name in aliases else a
+
+    return replace(stream, element=_ROW, schema=Schema.of(map(renamed, stream.schema)))
+
+
+def _parallelism(session: SparkSession) -> int:
+    """How many tasks Spark runs at a time."""
+    if not is_remote(session):
+        return int(session.sparkContext.defaultParallelism)
+    return int(session.range(2**10).select(F.spark_partition_id()).distinct().count())
+
+
+def _fingerprint(job: Job, query: Query, written: set[str], replayable: bool) -> str:
+    """What tells a job from others: the plan, the shards, and the inputs as they were found."""
+    inputs = [
+        [given.source, [[None if given.source in written else p.name, p.stored] for p in given.parts]]
+        for given in job.inputs
+    ]
+    known: list[Any] = [VERSION, described(query), sorted(query.rules), job.shards, job.merges, inputs]
+    if not replayable:
+        known.append(uuid.uuid4().hex)  # what was read of a socket goes with this process
+    return blake2b(json.dumps(known).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,99 @@
+"""The data source ``xmlpunct``, as Spark knows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import types as spark
+from pyspark.sql.datasource import DataSource
+
+from xmlpunct.arrays import ArrayType, array_of
+from xmlpunct.engine.spark.table.batch import TableReader
+from xmlpunct.engine.spark.table.options import READING, WATCHING, WRITING, TableOptions
+from xmlpunct.engine.spark.table.parts import listed
+from xmlpunct.engine.spark.table.stream import TableStreamReader
+from xmlpunct.engine.spark.table.tasks import Table
+from xmlpunct.engine.spark.table.writer import TableStreamWriter, TableWriter
+from xmlpunct.firehose import Source
+from xmlpunct.firehose.infer import infer, take_sample
+from xmlpunct.firehose.inferred import Inferred
+from xmlpunct.firehose.xsd import XsdFile
+from xmlpunct.paths import read_element
+from xmlpunct.schema import Schema
+from xmlpunct.types import STRING
+
+NAME = "xmlpunct"
+
+
+class XmlTable(DataSource):  # type: ignore[misc]
+    """XML as a table: see docs/pyspark.md for its options."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> spark.StructType:
+        return inferred_columns(TableOptions.read(self.options, WATCHING))
+
+    def reader(self, schema: spark.StructType) -> TableReader:
+        return TableReader(Table(schema, self._reading(schema, READING)))
+
+    def streamReader(self, schema: spark.StructType) -> TableStreamReader:  # noqa: N802 - Spark's name
+        return TableStreamReader(Table(schema, self._reading(schema, WATCHING)))
+
+    def writer(self, schema: spark.StructType, overwrite: bool) -> TableWriter:
+        return TableWriter(
+            schema, TableOptions.read(self.options, WRITING - {"checkpointLocation"}), overwrite
+        )
+
+    def streamWriter(self, schema: spark.StructType, overwrite: bool) -> TableStreamWriter:  # noqa: N802
+        return TableStreamWriter(schema, TableOptions.read(self.options, WRITING), overwrite)
+
+    def _reading(self, schema: spark.StructType, known: frozenset[str]) -> TableOptions:
+        options = TableOptions.read(self.options, known)
+        if options.element is None:
+            return replace(options, element=_sampled(options).element)
+        return options
+
+
+def inferred_columns(options: TableOptions) -> spark.StructType:
+    """The columns of what is there, as Spark's own source would name them.
+
+    Raises `SourceError` and `UsageError` where they cannot be known.
+    """
+    inferred = _inferred(options)
+    schema = inferred.schema if options.infers else _texts(inferred.schema)
+    columns = options.naming.columns(schema, inferred.prefixes)
+    for name in [options.punctuation, options.corrupt if options.names_corrupt else None]:
+        if name is not None and name not in columns.names:
+            columns.add(name, spark.StringType())
+    return columns
+
+
+def _inferred(options: TableOptions) -> Inferred:
+    if options.xsd is not None and options.element is not None:
+        return XsdFile(options.xsd).infer(read_element(options.element)[-1])
+    return _sampled(options)
+
+
+def _sampled(options: TableOptions) -> Inferred:
+    parts = listed(options.paths)
+    whole = Source(
+        ", ".join(options.paths),
+        tuple((part.name, part.size) for part in parts),
+        lambda number: parts[number].open().opener(0),
+        texts=tuple(part.texts for part in parts) if any(part.texts for part in parts) else (),
+    )
+    sample, _ = take_sample(whole, options.infer_bytes)
+    inferred = infer(sample, options.element, options.punct_namespace)
+    if inferred.error is not None:
+        raise inferred.error
+    return inferred
+
+
+def _texts(schema: Schema) -> Schema:
+    """The same columns, all of them texts."""
+    return Schema.of(
+        replace(a, type=array_of(_texts(a.type.schema)) if isinstance(a.type, ArrayType) else STRING)
+        for a in schema
+    )

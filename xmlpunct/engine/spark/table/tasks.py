@@ -1,0 +1,188 @@
+"""What a task of Spark's reads: whole files, or ranges of one; and how rows are made of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import types as spark
+
+from xmlpunct.engine.inputs.parts import Input, Part
+from xmlpunct.engine.inputs.ranges import Range
+from xmlpunct.engine.inputs.reader import range_bytes
+from xmlpunct.engine.spark.table.options import Mode, TableOptions
+from xmlpunct.engine.spark.table.parts import TablePart
+from xmlpunct.errors import Reject, SchemaError, SourceError, StrictError, UsageError
+from xmlpunct.firehose import FirehoseReader, Parser, Source, Split, StreamSpec
+from xmlpunct.firehose.builder import Parsed
+from xmlpunct.firehose.labels import Label
+from xmlpunct.firehose.library import RejectLog, log_notices
+from xmlpunct.firehose.validity import validity_of
+from xmlpunct.overlooked import Watch
+from xmlpunct.paths import read_element
+
+_log = logging.getLogger("xmlpunct")
+SLICE_BYTES = 2**20
+"""So many bytes of a file make a batch of rows: what fits into the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part, or ``ranges`` of it, with what its name says."""
+
+    part: TablePart
+    labels: tuple[Label, ...] = ()
+    ranges: tuple[Range, ...] | None = None
+
+
+class Table:
+    """What is read of XML, and the columns that it becomes.
+
+    Besides the tuples' columns there may be that of punctuations and that of what could not be read. Raises
+    `SchemaError` for columns that no XML has, and `UsageError` for wrong options.
+    """
+
+    def __init__(self, columns: spark.StructType, options: TableOptions) -> None:
+        if options.element is None:
+            raise UsageError('which elements are tuples? option("element", ...) or its alias rowTag says so')
+        self.columns, self.options = columns, options
+        own = {options.corrupt, options.punctuation}
+        for name in own & set(columns.names):
+            if not isinstance(columns[name].dataType, spark.StringType):
+                raise SchemaError(f"column {name} is a text: declare it STRING")
+        if options.punctuation is not None and options.punctuation not in columns.names:
+            raise SchemaError(f"the schema has no column {options.punctuation}: add it, as a STRING")
+        if options.punctuation == options.corrupt:
+            raise UsageError(
+                f"columnNameOfPunctuation and columnNameOfCorruptRecord are both {options.corrupt}"
+            )
+        data = [field for field in columns.fields if field.name not in own]
+        self.layout = options.naming.layout(spark.StructType(data))
+        tag = read_element(options.element)[-1]
+        validity = None if options.xsd is None else validity_of(options.xsd, tag)
+        row = options.row or options.element
+        self.spec = StreamSpec(row, self.layout.schema, options.element, validity=validity)
+        self.fields = {field.name: field for field in self.layout.fields}
+        self.arrow = pa.schema(
+            [
+                pa.field(c.name, self.fields[c.name].arrow if c.name in self.fields else pa.string())
+                for c in columns
+            ]
+        )
+
+    @property
+    def has_corrupt(self) -> bool:
+        """Whether there is a column for what could not be read."""
+        return self.options.corrupt in self.columns.names
+
+    @property
+    def tolerates(self) -> bool:
+        """Whether reading goes on behind a document that is not well formed."""
+        mode = self.options.mode
+        return mode is Mode.DROPMALFORMED or (mode is Mode.PERMISSIVE and self.has_corrupt)
+
+    def read(self, pieces: tuple[Piece, ...]) -> Iterator[pa.RecordBatch]:
+        """The rows in some pieces. Raises `SourceError` and, in FAILFAST mode, `StrictError` for what is wrong."""
+        parser = Parser([self.spec], self.options.punct_namespace)
+        log = RejectLog()
+        try:
+            for piece in pieces:
+                watch = Watch(piece.part.name, self.spec.element)
+                for parsed in self._parsed(piece, parser):
+                    rejects = [*parsed.rejects[0]]
+                    slice_ = parsed.slices[0]
+                    tuples, wide = self.fitting(slice_.tuples, parsed)
+                    rejects += wide
+                    if rejects and self.options.mode is Mode.FAILFAST:
+                        raise StrictError(f"mode FAILFAST: {rejects[0]}")
+                    for reject in rejects:
+                        log.add(reject)
+                    count = tuples.height + len(rejects)
+                    log_notices(watch.take(count, parsed.read[0], parsed.overlooked[0]))
+                    corrupt = (
+                        [reject.text for reject in rejects] if self.options.mode is Mode.PERMISSIVE else []
+                    )
+                    if parsed.error is not None:
+                        if not self.tolerates:
+                            raise parsed.error
+                        _log.warning("%s; the rest of it is passed over", parsed.error)
+                        if self.options.mode is Mode.PERMISSIVE:
+                            corrupt.append(str(parsed.error))
+                    said = [str(p) for p in slice_.punctuations] if self.options.punctuation else []
+                    if tuples.height or corrupt or said:
+                        yield self.batch(tuples, corrupt, said)
+                if piece.ranges is None:
+                    log_notices(watch.end(in_order=True))
+        finally:
+            log.end()
+
+    def fitting(self, tuples: pl.DataFrame, parsed: Parsed) -> tuple[pl.DataFrame, list[Reject]]:
+        """The tuples that Spark's types hold, and the others as rejects."""
+        wide = self.layout.outside(tuples)
+        if wide is None:
+            return tuples, []
+        assert parsed.rejection is not None
+        rejects: list[Reject] = []
+        for row, name in enumerate(wide):
+            if name is not None:
+                type_ = self.columns[name].dataType.simpleString()
+                rejects.append(parsed.rejection(0, row, f"column {name}: it is too large for {type_}"))
+        return tuples.filter(wide.is_null()), rejects
+
+    def batch(self, tuples: pl.DataFrame, corrupt: list[str], said: list[str]) -> pa.RecordBatch:
+        """Rows: those of tuples, then those of what could not be read, then those of punctuations."""
+        whole = self.layout.batch(tuples)
+        more = len(corrupt) + len(said)
+        arrays: list[pa.Array] = []
+        for column in self.arrow:
+            if column.name == self.options.corrupt:
+                arrays.append(pa.array([None] * tuples.height + corrupt + [None] * len(said), pa.string()))
+            elif column.name == self.options.punctuation:
+                arrays.append(pa.array([None] * (tuples.height + len(corrupt)) + said, pa.string()))
+            else:
+                array = whole.column(column.name)
+                arrays.append(pa.concat_arrays([array, pa.nulls(more, array.type)]) if more else array)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+    def _parsed(self, piece: Piece, parser: Parser) -> Iterator[Parsed]:
+        """What a piece holds, in splits."""
+        if piece.ranges is not None:
+            yield from _in_ranges(piece, parser)
+            return
+        reader = _PartReader(piece.part.open(), self.spec, self.options.punct_namespace, piece.labels)
+        try:
+            while (parsed := reader.read(SLICE_BYTES)) is not None:
+                yield parsed
+        finally:
+            reader.close()
+
+
+def _in_ranges(piece: Piece, parser: Parser) -> Iterator[Parsed]:
+    part = input_of(piece.part).parts[0]
+    for r in piece.ranges or ():
+        data = range_bytes(part, r)
+        parsed = parser.parse(Split(part.name, r.start, data, r.final, piece.labels))
+        if parsed.error is None and r.broken:
+            parsed.error = SourceError(part.name, "malformed or too large", r.start.line, r.start.byte)
+        yield parsed
+        if parsed.error is not None:
+            return
+
+
+def input_of(part: TablePart) -> Input:
+    """A plain file as an input that can be cut."""
+    assert part.path is not None
+    return Input(part.spec, (0,), (Part(part.name, part.path, part.size, stored=part.size),))
+
+
+class _PartReader(FirehoseReader):
+    """Reads one part, whose name says what is known already."""
+
+    def __init__(
+        self, source: Source, spec: StreamSpec, punct_namespace: str, labels: tuple[Label, ...]
+    ) -> None:
+        super().__init__(source, [spec], punct_namespace)
+        self._labels = (labels,) if labels else ()
