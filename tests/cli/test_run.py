@@ -250,7 +250,7 @@ def test_rejects_are_told_of_a_run_that_fails(cli: Cli, tmp_path: Path) -> None:
     given = feed(tmp_path / "t.xml", "<t><hour>1</hour></t><t><hour>one</hour></t>", end="")
     ran = cli("run", "-q", STREAM + "SELECT hour FROM t", "-s", f"t={given}", "--engine", "local")
     assert ran.code == 1
-    assert "1 tuples rejected" in ran.err
+    assert "1 tuple rejected" in ran.err
     assert "cut short" in ran.err
 
 

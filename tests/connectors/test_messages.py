@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -31,9 +32,22 @@ QUERY = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtm
 SELECT hour, COUNT(*) AS n, MAX(currtmp) AS top FROM sensor1 GROUP BY hour"""
 
 
-def block(language: str) -> str:
-    found, *_ = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+def block(language: str, section: str = "") -> str:
+    """The first block of code in a section of the page."""
+    part = PAGE.partition(f"\n## {section}\n")[2] if section else PAGE
+    found, *_ = re.findall(rf"^```{language}\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
     return str(found)
+
+
+def copied(section: str, **places: str) -> list[str]:
+    """The arguments of the command that a section begins with, where some addresses are others."""
+    lines = block("sh", section).replace("\\\n", " ")
+    for name, place in places.items():
+        assert name in lines
+        lines = lines.replace(name, place)
+    command, *arguments = shlex.split(lines)
+    assert command == "xmlpunct"
+    return arguments
 
 
 @pytest.fixture

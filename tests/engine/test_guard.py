@@ -16,7 +16,7 @@ from tests.spark.support import NAMESPACE, read_back
 from tests.spark.test_ranges import job_of, micro_batches
 from xmlpunct.codec import pack, unpack
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.files import Appender, FileOutlet
+from xmlpunct.engine.files import FileOutlet
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
@@ -120,7 +120,7 @@ def by_spark(
     job = replace(job_of(guarded, out, shards, size), shares=limit is not None)
     stats, commit = RunStats("spark"), Commit()
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
-    target, rejects = OutletTarget(FileOutlet(str(out / "out.xml"), 0)), Appender(str(out / "rejects"), 0)
+    target, rejects = OutletTarget(FileOutlet(str(out / "out.xml"), 0)), FileOutlet(str(out / "rejects"), 0)
     metrics = RunMetrics(guarded, job.inputs, stats, {})
     sink = Sink(job, keeping(out / "log"), commit, output, target, rejects, metrics, strict, limit=limit)
     states: dict[tuple[int, int], bytes] = {}

@@ -15,7 +15,9 @@ from tests.plans.test_random import PARTS, Case
 from xmlpunct.engine.plan import Scan
 from xmlpunct.engine.sql import plan
 
-SEEDS = 20 if os.environ.get("XMLPUNCT_LONG") == "1" else 1
+LONG = os.environ.get("XMLPUNCT_LONG") == "1"
+SEEDS = 20 if LONG else 1
+RANDOM = 1000 if LONG else 8
 
 QUERIES = [
     # what SELECT gives a name
@@ -115,3 +117,59 @@ def check(sql: str, seed: int) -> None:
 def test_the_rows_are_those_of_duckdb(sql: str) -> None:
     for seed in range(SEEDS):
         check(sql, seed)
+
+
+COLUMNS = {"s0": "k v t", "s1": "k v", "s2": "k v t", "s6": "k t v"}
+"""Streams whose columns of one name are of one type, some of them never null, or closed in order."""
+
+
+class Writer:
+    """Writes random queries of these forms."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+
+    def query(self) -> str:
+        rng, stream = self.rng, self.rng.choice([*COLUMNS])
+        columns = COLUMNS[stream].split()
+        where = rng.choice(["", "", f" WHERE {self.condition(stream)}"])
+        if rng.random() < 0.5:
+            return f"SELECT {stream}.*, {self.value(stream)} AS n FROM {stream}{where}"
+        keys = rng.sample(columns, rng.randint(1, len(columns)))
+        if rng.random() < 0.3:
+            keys[0] = rng.choice([f"({keys[0]} IS NULL)", f"COALESCE({keys[0]}, {keys[0]})"])
+        named = [f"{key} AS g{place}" for place, key in enumerate(keys)]
+        shown = [*named, f"{self.aggregate()} AS n", f"GROUPING({', '.join(keys)}) AS g"]
+        having = rng.choice(["", "", " HAVING n > 1", f" HAVING COUNT(*) >= {self.value(None)}"])
+        return f"SELECT {', '.join(shown)} FROM {stream}{where} GROUP BY {self.group(keys)}{having}"
+
+    def group(self, keys: list[str]) -> str:
+        """A GROUP BY that has all keys in it, by themselves, by position or by name."""
+        places = [self.rng.choice([key, str(i + 1), f"g{i}"]) for i, key in enumerate(keys)]
+        listed = ", ".join(places)
+        sets = [f"({', '.join(self.rng.sample(places, self.rng.randint(0, len(places))))})" for _ in range(2)]
+        forms = [listed, f"ROLLUP ({listed})", f"CUBE ({listed})", f"{places[0]}, ROLLUP ({listed})"]
+        return self.rng.choice([*forms, f"GROUPING SETS (({listed}), {', '.join(sets)})"])
+
+    def aggregate(self) -> str:
+        return self.rng.choice(
+            ["COUNT(*)", "COUNT(v)", "SUM(v)", "MIN(v)", "COUNT(DISTINCT v)", "MAX(v) + COUNT(*)"]
+        )
+
+    def value(self, around: str | None) -> str:
+        """A query that stands for a value."""
+        inner = self.rng.choice([name for name in COLUMNS if name != around])
+        tests = [self.rng.choice([f"{inner}.v > 0", f"{inner}.k <= 1", "TRUE"])]
+        if around is not None:
+            pairs = self.rng.sample([("k", "k"), ("v", "v"), ("k", "v"), ("v", "k")], self.rng.randint(0, 2))
+            tests += [f"{inner}.{a} = {around}.{b}" for a, b in pairs]
+        return f"(SELECT {self.aggregate()} FROM {inner} WHERE {' AND '.join(tests)})"
+
+    def condition(self, stream: str) -> str:
+        a = self.rng.choice(["k", "v"])
+        return f"{stream}.{a} {self.rng.choice(['<', '<=', '=', '<>'])} {self.value(stream)}"
+
+
+@pytest.mark.parametrize("seed", range(RANDOM))
+def test_random_queries(seed: int) -> None:
+    check(Writer(seed).query(), seed)

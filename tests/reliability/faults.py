@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-CALLS = ("open", "write", "ftruncate", "fsync", "replace", "unlink", "rmdir")
+CALLS = ("open", "write", "ftruncate", "fsync", "mkdir", "rename", "replace", "unlink", "rmdir")
 """All by which a durable run changes what is on disk."""
 
 

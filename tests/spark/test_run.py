@@ -206,7 +206,7 @@ def test_dataset_of_a_spooled_source(spark: Any, tmp_path: Path) -> None:
     assert split(found)[0] == split(expected)[0]
     assert found[3:] == expected[3:]
     with pytest.raises(UsageError, match="xml"):
-        on_spark(spark, hot(source), out, format="csv")
+        on_spark(spark, hot(source), out, format="jsonl")
 
 
 def test_what_is_overlooked_is_counted_and_told(

@@ -51,7 +51,7 @@ class Bench:
             commit,
             Output(self.schema, writer),
             OutletTarget(FileOutlet(str(self.out), commit.length)),
-            Appender(str(self.rejects), commit.rejects_length),
+            FileOutlet(str(self.rejects), commit.rejects_length),
             RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats, commit.held),
             strict,
         )

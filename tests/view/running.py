@@ -36,7 +36,7 @@ def view_of_a_run() -> Iterator[tuple[View, RunStats]]:
             parsed = a.reader.read(4096)
             assert parsed is not None
             run._count(a, parsed)
-            run._push(a, parsed.slices)
+            run._push(a.streams, parsed.slices)
         run.look()
         stats.idle = [Idle("b", 2.5, 2)]
         view.show(stats)

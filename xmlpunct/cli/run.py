@@ -14,7 +14,6 @@ import click
 
 from xmlpunct.cli.live import Live
 from xmlpunct.cli.options import (
-    format_option,
     namespace_option,
     param_option,
     query_argument,
@@ -60,7 +59,21 @@ from xmlpunct.firehose.outline import read_namespaces
 @click.option(
     "--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: it adapts)."
 )
-@format_option
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["xml", "jsonl", "csv", "parquet", "arrow"]),
+    default="xml",
+    show_default=True,
+    help="parquet and arrow (and csv) take a directory.",
+)
+@click.option(
+    "--partition-by",
+    "partition_by",
+    type=TEXT,
+    metavar="COLUMN,...",
+    help="Write each value's results to a directory of its own, to be seen when they are complete.",
+)
 @click.option("--root", type=TEXT, metavar="NAME", help="The XML root: name, g:name or {uri}name.")
 @click.option("--row", type=TEXT, metavar="NAME", help="The XML element of a result.")
 @click.option(
@@ -76,7 +89,12 @@ from xmlpunct.firehose.outline import read_namespaces
     metavar="DIR",
     help="Keep account of progress there; the same command goes on from it.",
 )
-@click.option("--rejects", type=PLACE, metavar="FILE", help="Write rejected tuples here, as JSON lines.")
+@click.option(
+    "--rejects",
+    type=PLACE,
+    metavar="OUT",
+    help="Write rejected tuples here: to a file as JSON lines, to a directory ending in / as Parquet, or to a URL.",
+)
 @click.option(
     "--max-rejects",
     metavar="N|P%",
@@ -116,6 +134,7 @@ def run_command(
     master: str,
     slice_size: str | None,
     format_: str,
+    partition_by: str | None,
     root: str | None,
     row: str | None,
     namespaces: str | None,
@@ -167,6 +186,7 @@ def run_command(
         punct_namespace=punct_namespace,
         query_file=query,
         partial=None if partial is None else parse_time(partial),
+        partition_by=() if partition_by is None else tuple(map(str.strip, partition_by.split(","))),
     )
     refuse_overlaps(planned, options)
     live = Live(watch, http, allow_say)
@@ -266,7 +286,8 @@ def report(stats: RunStats, rejects: str | None) -> None:
     """Say on standard error what was left out, if anything."""
     if stats.rejected:
         where = f"see {rejects}" if rejects else "--rejects FILE keeps them"
-        say(f"{stats.rejected:,} tuples rejected; {where}")
+        tuples = "tuple" if stats.rejected == 1 else "tuples"
+        say(f"{stats.rejected:,} {tuples} rejected; {where}")
     if stats.late:
         say(f"{stats.late:,} results came after a punctuation that excluded them: dropped")
     if stats.all_forgotten:

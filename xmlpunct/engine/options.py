@@ -41,7 +41,8 @@ class RunOptions:
     input bytes per slice (None: it adapts); ``strict`` ends the run at the first reject, and
     ``max_rejects`` where they are too many. ``form`` is how
     XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
-    ``partial`` is the time in seconds from one provisional answer to the next, if any is wanted.
+    ``partition_by`` are the columns whose values name directories of a dataset. ``partial`` is the time in seconds
+    from one provisional answer to the next, if any is wanted.
     """
 
     output: str | None = None
@@ -57,6 +58,7 @@ class RunOptions:
     punct_namespace: str = PUNCT_NAMESPACE
     query_file: str | None = None
     partial: float | None = None
+    partition_by: tuple[str, ...] = ()
 
     @property
     def guarded(self) -> bool:
@@ -65,13 +67,22 @@ class RunOptions:
 
     @property
     def dataset(self) -> bool:
-        """Whether the output is a directory with one directory per slice."""
+        """Whether the output is a directory."""
         return self.output is not None and self.output.endswith("/") and not self.is_url
 
     @property
     def is_url(self) -> bool:
         """Whether the output is what a connector writes to."""
-        return self.output is not None and scheme_of(self.output) not in ("", "-")
+        return is_url(self.output)
+
+
+def is_url(place: str | None) -> bool:
+    """Whether a connector writes to a place.
+
+    >>> is_url("sqlite:///x.db?table=t"), is_url("out.xml"), is_url("-")
+    (True, False, False)
+    """
+    return place is not None and scheme_of(place) not in ("", "-")
 
 
 def parse_size(text: str) -> int:

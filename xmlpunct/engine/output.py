@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
@@ -21,17 +21,25 @@ class Output:
     ``ordered``: then their order is the query's. A tuple that matches a
     punctuation written earlier is dropped and counted as ``late``: results already given never change. A
     punctuation that says nothing new is not written again. The
-    end of the stream is said by the writer's end, never by a punctuation.
+    end of the stream is said by the writer's end, never by a punctuation. ``unfit`` says of tuples why they cannot be
+    written; the writer does if it is not given.
     """
 
-    def __init__(self, schema: Schema, writer: Writer, ordered: bool = False) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        writer: Writer,
+        ordered: bool = False,
+        unfit: Callable[[pl.DataFrame], pl.Series | None] | None = None,
+    ) -> None:
         self.schema, self.writer, self.ordered = schema, writer, ordered
+        self._unfit = unfit or writer.unfit
         self.tuples = self.punctuations = self.late = 0
         self._written = Promised(schema)
 
     def fitting(self, given: Slice) -> tuple[Slice, list[Reject]]:
         """What of a slice the form of output can hold, and the rejects that the other tuples are."""
-        reasons = self.writer.unfit(given.tuples)
+        reasons = self._unfit(given.tuples)
         if reasons is None:
             return given, []
         fits = reasons.is_null()

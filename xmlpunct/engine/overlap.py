@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from xmlpunct.engine.checkpoint.checkpoint import OWN_NAMES
-from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.options import RunOptions, is_url
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.connectors import connector_of, scheme_of
@@ -78,14 +78,15 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     read = [Place(role, path) for role, spec in query.reads for path in paths_of(spec)]
     if options.query_file is not None:
         read.append(Place("the query", options.query_file))
-    files, dataset = [], None
-    if options.is_url:
-        _refuse_read_url(str(options.output), query.reads)
-    elif options.dataset:
-        dataset = Place("-o", str(options.output))
-    else:
-        files.append(_output("-o", options.output))
-    files += [_output("--rejects", options.rejects)] if options.rejects is not None else []
+    files, datasets = [], list[Place]()
+    for role, out in (("-o", options.output), ("--rejects", options.rejects)):
+        if is_url(out):
+            _refuse_read_url(role, str(out), query.reads)
+        elif out is not None and out.endswith("/"):
+            datasets.append(Place(role, out))
+        elif out is not None or role == "-o":
+            files.append(_output(role, out))
+    _refuse_twice_by_url(options)
     files += [Place("--stats", options.stats)] if options.stats is not None else []
     checkpoint = Place("--checkpoint", options.checkpoint) if options.checkpoint is not None else None
     refuse_read(files, read)
@@ -95,18 +96,28 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
                 _refuse(place, f"matches what is read as {role} {spec}, and would be read with it")
     _refuse_twice(files)
     if checkpoint is not None:
-        _refuse_in_checkpoint(checkpoint, [*files, *([dataset] if dataset else [])], read)
-    if dataset is not None:
-        _refuse_in_dataset(dataset, [*files, *([checkpoint] if checkpoint else [])], read)
+        _refuse_in_checkpoint(checkpoint, [*files, *datasets], read)
+    for dataset in datasets:
+        others = [other for other in datasets if other is not dataset]
+        _refuse_in_dataset(dataset, [*files, *others, *([checkpoint] if checkpoint else [])], read)
 
 
-def _refuse_read_url(output: str, reads: Iterable[tuple[str, str]]) -> None:
+def _refuse_twice_by_url(options: RunOptions) -> None:
+    """Refuse results and rejects in one place."""
+    out, rejects = options.output, options.rejects
+    if not (is_url(out) and is_url(rejects) and scheme_of(str(out)) == scheme_of(str(rejects))):
+        return
+    if connector_of(str(out)).place(str(out)) == connector_of(str(rejects)).place(str(rejects)):
+        raise UsageError(f"--rejects {rejects} is the same place as -o {out}: name another place")
+
+
+def _refuse_read_url(role_of_output: str, output: str, reads: Iterable[tuple[str, str]]) -> None:
     """Refuse to write to what is read: what is written would be read, without end."""
     place = connector_of(output).place(output)
     for role, spec in reads:
         if scheme_of(spec) == scheme_of(output) and connector_of(spec).place(spec) == place:
             raise UsageError(
-                f"-o {output} is what is read as {role} {spec}, and would be read: name another place"
+                f"{role_of_output} {output} is what is read as {role} {spec}, and would be read: name another place"
             )
 
 

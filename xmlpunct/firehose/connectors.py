@@ -21,7 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
+
+import polars as pl
 
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.source import Piece, Source, assembled, bare, binary, merged
@@ -31,20 +33,31 @@ from xmlpunct.slice import Slice
 
 FOLLOW = "follow:"
 """Before the path of a file that is to be followed while it grows."""
+DATA = "data:"
+"""Before a document that stands in the URL itself."""
 GROUP = "xmlpunct.connectors"
 """The group of entry points. Their names are schemes."""
+RUN, SEQUENCE = "xmlpunct.run", "xmlpunct.sequence"
+"""What a message says of itself, wherever messages can: the run that wrote it, and its number in that."""
 OWN = {
     "": "stored:Files",
     "file": "stored:Files",
     "-": "stored:StandardInput",
     "follow": "stored:GrowingFiles",
+    "data": "stored:DataUrls",
     "tcp": "tcp:Sockets",
     "tcp-listen": "tcp:Sockets",
     "tls": "tcp:Sockets",
     "unix": "tcp:UnixSockets",
-    "http": "web:WebServers",
+    "http": "posting:Servers",
+    "https": "posting:Servers",
+    "http-listen": "posted:Listeners",
     "kafka": "kafka:Kafka",
-    "https": "web:WebServers",
+    "mqtt": "mqtt:Mqtt",
+    "mqtts": "mqtt:Mqtt",
+    "sqlite": "databases:Databases",
+    "duckdb": "databases:Databases",
+    "postgresql": "databases:Databases",
 }
 """The connectors of this package, by scheme; a path has none. What nobody else knows is for fsspec: see `remote`."""
 _REMOTE = "remote:Stores"
@@ -122,6 +135,16 @@ class Results:
 class Outlet(ABC):
     """Where a run's results go. What goes wrong is an `XmlPunctError`."""
 
+    takes_columns: ClassVar[bool] = False
+    """Whether it takes the columns of slices. Then the run's format and the form of its XML say nothing to it."""
+
+    def check(self, schema: Schema) -> None:  # noqa: B027
+        """Raise `UsageError` if results of this schema cannot be written. Nothing is connected to yet."""
+
+    def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
+        """For each tuple why it cannot be written there, null if it can; None if all can. The others are rejects."""
+        return None
+
     @abstractmethod
     def open(self, form: Form, position: Any) -> None:
         """Begin behind a ``position`` that `commit` gave; None: a new run begins.
@@ -139,6 +162,9 @@ class Outlet(ABC):
 
     def commit(self) -> Any:  # noqa: B027
         """Come back when all that was written is durable; the position behind it, as plain values."""
+
+    def break_off(self) -> None:  # noqa: B027
+        """No group follows, though the results are not complete: an input failed. It may be done over."""
 
     def finish(self) -> None:  # noqa: B027
         """Nothing follows, however long this process lives."""
@@ -285,7 +311,7 @@ def scheme_of(spec: str) -> str:
     """
     if spec == "-":
         return "-"
-    if spec.startswith((FOLLOW, "unix:")):
+    if spec.startswith((FOLLOW, DATA, "unix:")):
         return spec.partition(":")[0]
     found = _URL.match(spec)
     return found[1].lower() if found else ""

@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from zlib import crc32
 
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
-from xmlpunct.firehose.connectors import Connector, Form, Inlet, Outlet, Results, expand
+from xmlpunct.firehose.connectors import RUN, SEQUENCE, Connector, Form, Inlet, Outlet, Results, expand
 from xmlpunct.firehose.source import Source, bare
 from xmlpunct.secrets import hide
 from xmlpunct.slice import Slice
@@ -36,8 +36,6 @@ LOG_SECONDS = 60.0
 """How often librdkafka may say the same."""
 PIECE_BYTES = 2**20
 """How much of what is there is taken at once."""
-RUN, SEQUENCE = "xmlpunct.run", "xmlpunct.sequence"
-"""The headers of a message."""
 _GLANCE_SECONDS = 0.1
 _BROUGHT = {"bootstrap.servers", "enable.auto.commit", "enable.auto.offset.store", "enable.partition.eof"}
 _BROUGHT |= {"transactional.id", "enable.idempotence"}

@@ -8,11 +8,11 @@ import sys
 from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 from urllib.request import url2pathname
 
 from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose.connectors import FOLLOW, Connector
+from xmlpunct.firehose.connectors import DATA, FOLLOW, Connector
 from xmlpunct.firehose.follow import GrowingFile
 from xmlpunct.firehose.listing import columns_in, files_below, files_matching, is_pattern, matches, texts_in
 from xmlpunct.firehose.part_reader import why
@@ -72,6 +72,19 @@ class GrowingFiles(Connector):
         return matches(path) if is_pattern(path) else [path]
 
 
+class DataUrls(Connector):
+    """``data:,`` and a percent-encoded document: ``data:,%3Cs%3E...``. The comma may follow a type of XML."""
+
+    def source(self, spec: str, name: str) -> Source:
+        head, comma, text = spec.removeprefix(DATA).partition(",")
+        if not comma or head not in ("", "text/xml", "application/xml"):
+            raise UsageError(f"{_cut(spec)} is no source: write data:, and a percent-encoded document")
+        return Source.of(unquote_to_bytes(text), _cut(name))
+
+    def is_endless(self, spec: str) -> bool:
+        return False
+
+
 class StandardInput(Connector):
     """``-``: standard input."""
 
@@ -92,6 +105,11 @@ class _Kept(SteadyFile):
 
     def __del__(self) -> None:
         self.close()
+
+
+def _cut(spec: str) -> str:
+    """A long URL as people want to read it."""
+    return spec if len(spec) <= 60 else f"{spec[:57]}..."
 
 
 def _paths(path: str) -> list[str]:

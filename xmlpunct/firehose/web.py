@@ -32,7 +32,7 @@ PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)
 HEAD_SECONDS = 30.0
 BODY_SECONDS = 60.0
 """How long to wait for more of a document whose length is known; others may be live, and silent."""
-_TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _KEPT_BYTES = 2**18
 _SKIPPED_BYTES = 2**18
 
@@ -99,7 +99,7 @@ class WebFile(io.RawIOBase):
     """
 
     def __init__(self, url: str, entity: Entity | None = None) -> None:
-        self._url, self.name, self._authorization = _address(url)
+        self._url, self.name, self._authorization = read_url(url)
         self.entity = entity
         self._answer: http.client.HTTPResponse | None = None
         self._at = 0  # what is read next,
@@ -175,7 +175,7 @@ class WebFile(io.RawIOBase):
                     break
                 if pause is None:
                     what = f"cannot be read on from byte {self._at}" if self._at else "cannot be read"
-                    raise SourceError(self.name, f"{what}: {_why(error)}") from None
+                    raise SourceError(self.name, f"{what}: {why(error)}") from None
                 self._stopped.wait(pause)
         return b""
 
@@ -208,10 +208,10 @@ class WebFile(io.RawIOBase):
             request.add_header("Range", f"bytes={begin}-")
             request.add_header("If-Range", known.validator)
         try:
-            answer = _opener(self._keep).open(request, timeout=HEAD_SECONDS)
+            answer = opener(self._keep).open(request, timeout=HEAD_SECONDS)
         except HTTPError as error:
             with error:
-                if error.code in _TRY_AGAIN:
+                if error.code in TRY_AGAIN:
                     raise OSError(0, f"the server says {error.code} {error.reason}") from None
                 raise SourceError(self.name, f"the server says {error.code} {error.reason}") from None
         except http.client.InvalidURL as error:
@@ -276,7 +276,7 @@ def _range(answer: http.client.HTTPResponse) -> tuple[int, int | None]:
     return int(begin), int(length) if length.isdecimal() else None
 
 
-def _address(url: str) -> tuple[str, str, str]:
+def read_url(url: str) -> tuple[str, str, str]:
     """A URL without name and password, without what follows #, and how it is told; and what says who asks."""
     try:
         found = urlsplit(url)
@@ -292,15 +292,15 @@ def _address(url: str) -> tuple[str, str, str]:
     return bare, bare, "Basic " + base64.b64encode(who.encode()).decode()
 
 
-def _why(error: BaseException) -> str:
+def why(error: BaseException) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, http.client.IncompleteRead):
         return "the connection was cut"
     return str(getattr(reason, "strerror", None) or reason or type(reason).__name__)
 
 
-def _opener(keep: Any) -> urllib.request.OpenerDirector:
-    """What follows redirections and goes through proxies, but to web servers only. ``keep`` is given the socket."""
+def opener(keep: Any, follows: bool = True) -> urllib.request.OpenerDirector:
+    """What goes through proxies, and ``follows`` redirections, to web servers only. ``keep`` is given the socket."""
 
     class Plain(http.client.HTTPConnection):
         def connect(self) -> None:
@@ -325,7 +325,7 @@ def _opener(keep: Any) -> urllib.request.OpenerDirector:
         urllib.request.ProxyHandler(),
         urllib.request.UnknownHandler(),
         urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPRedirectHandler(),
+        *([urllib.request.HTTPRedirectHandler()] if follows else []),
         urllib.request.HTTPErrorProcessor(),
         PlainHandler(),
         SafeHandler(),

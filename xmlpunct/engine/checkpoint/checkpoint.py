@@ -37,7 +37,7 @@ from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
-VERSION = 7
+VERSION = 8
 """Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
@@ -102,6 +102,7 @@ class Checkpoint:
             "choice of rules": sorted(query.rules),
             "output": _place(options.output),
             "format": options.format,
+            "choice of columns to partition by": list(options.partition_by),
             "form of its XML": None if options.form is None else asdict(options.form),
             "slice size": options.slice_bytes,
             "rejects file": _place(options.rejects),

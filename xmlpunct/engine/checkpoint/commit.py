@@ -28,7 +28,8 @@ class Commit:
     no input is left to be judged; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far,
     ``cursors`` where each feed stands, of which Spark keeps account by itself; ``operators`` and ``output`` are
     the state of those that run beside it, ``held`` is what `xmlpunct.engine.why.holding.Holding` gave.
-    ``groups`` are the groups of results that were written, ``position`` what the output's `Outlet.commit` gave.
+    ``groups`` are the groups of results that were written, ``position`` what the output's `Outlet.commit` gave;
+    ``rejects_groups`` and ``rejects_position`` are those of the rejects.
     """
 
     batch: int = -1
@@ -44,6 +45,8 @@ class Commit:
     closed: bool = False
     groups: int = 0
     position: Any = None
+    rejects_groups: int = 0
+    rejects_position: Any = None
 
     @property
     def over(self) -> bool:

@@ -157,6 +157,8 @@ class Spool(threading.Thread):
             yield from self._rest(reader)
             return
         reader.begin()
+        if reader.wants_acknowledgement and reader.transcoded:
+            raise SourceError(reader.name, "is compressed, or not in UTF-8: send it as it is, in UTF-8")
         path = self._source.files[self._part] if self._source.files else None
         if path is not None and reader.seekable and not reader.transcoded:
             self._recognise(path, out)
@@ -168,6 +170,7 @@ class Spool(threading.Thread):
         yield from self._rest(reader)
 
     def _rest(self, reader: PartReader) -> Iterator[bytes]:
+        yield b""  # what was given again is acknowledged now: nothing more may come before that
         while not self._stopped.is_set() and (data := reader.read(_CHUNK)):
             yield data
 

@@ -136,6 +136,7 @@ class Ledger:
         if failure is None:
             self._sink.end()
         self._commit()
+        self._sink.over()
         if self._checkpoint is not None:
             self._save(over=True, failure=failure)
             self._checkpoint.clean()
@@ -146,8 +147,7 @@ class Ledger:
             return
         began = time.monotonic()
         sink = self._sink
-        commit = Commit(self._number, sink.length, sink.rejects_length, stats=sink.stats.saved())
-        commit.closed, commit.groups = sink.ended, sink.groups
+        commit = Commit(self._number, stats=sink.stats.saved())
         if over:
             commit.ended = failure is None
             commit.failure = None if failure is None else list(failure.__reduce__()[1])
@@ -157,7 +157,7 @@ class Ledger:
         if not commit.ended:
             self._running.look()
             commit.held, self._held = sink.stats.holding.snapshot(), sink.stats.holding.looked
-        commit.position = sink.commit()
+        sink.commit(commit)
         self._checkpoint.commit(commit)
         self._running.release()
         self._released = self._running.spooled

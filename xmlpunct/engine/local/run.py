@@ -8,6 +8,7 @@ from pathlib import Path
 
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, run_name
 from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.datasets import FORMATS
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.inputs.spool import Spool, warn_of_growth
@@ -68,8 +69,10 @@ def run(
     ``stop``, after the slice at hand. ``sayings`` are what is said to it while it runs.
     """
     query = with_guards(query) if options.guarded else query
-    if options.dataset:
-        raise UsageError(f"{options.output} is a dataset directory, which takes --engine spark")
+    if options.dataset and options.format not in FORMATS:
+        raise UsageError(
+            f"{options.output} is a dataset directory: --format parquet, arrow or csv; xml takes --engine spark"
+        )
     output, stop = make_output(options, query), stop or Stop()
     provisional = None
     if options.partial is not None:

@@ -36,7 +36,7 @@ _ATTRIBUTE = "@"
 def check_dataset(options: RunOptions, schema: Schema) -> None:
     """Raise `UsageError` for what Spark's writer cannot be told, or would write in another way than ours."""
     if options.format != "xml":
-        raise UsageError(f"a dataset such as {options.output} is written as xml, not {options.format}")
+        raise UsageError(f"a dataset such as {options.output} is written as xml, parquet, arrow or csv")
     if options.form is not None:
         raise UsageError(
             f"a dataset such as {options.output} takes no --root, --row, --namespaces or --pretty: write a file"
@@ -71,6 +71,9 @@ class DatasetTarget:
                     shutil.rmtree(folder)
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the dataset {path}: {error}") from None
+
+    def break_off(self) -> None:
+        """All slices that came are written."""
 
     def finish(self) -> None:
         """Nobody waits at a directory."""

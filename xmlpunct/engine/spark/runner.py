@@ -13,14 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, Found
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.files import Appender
+from xmlpunct.engine.datasets import FORMATS
 from xmlpunct.engine.inputs.said import SaidLog, Sayings
 from xmlpunct.engine.inputs.spool import warn_of_growth
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_output, open_outlet
+from xmlpunct.engine.sink import make_output, open_outlet, open_rejects
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
@@ -57,7 +57,7 @@ class Runner:
         self.query, self.options, self.stats, self.on_progress = query, options, stats, on_progress
         check_namespace((stream.element for stream in query.streams), options.punct_namespace)
         self._output = make_output(options, query)
-        if options.dataset:
+        if self._by_slices:
             check_dataset(options, query.root.schema)
 
     def run(self, session: SparkSession | None = None) -> None:
@@ -72,9 +72,7 @@ class Runner:
                     raise found.failure
                 return
             opened.callback(checkpoint.clean_if_over)
-            rejects = None
-            if self.options.rejects:
-                rejects = opened.enter_context(closing(Appender(self.options.rejects, commit.rejects_length)))
+            rejects = open_rejects(self.options, commit, checkpoint.run, opened)
             target = self._target(commit, checkpoint.run, opened)
 
             def work(shared: SparkSession) -> None:
@@ -107,9 +105,14 @@ class Runner:
                     work(made)
             warn_of_growth(found.inputs)
 
+    @property
+    def _by_slices(self) -> bool:
+        """Whether the output is a directory in which Spark writes each slice as XML."""
+        return self.options.dataset and self.options.format not in FORMATS
+
     def _target(self, commit: Commit, run: str, opened: ExitStack) -> OutletTarget | DatasetTarget:
         options = self.options
-        if options.dataset:
+        if self._by_slices:
             return DatasetTarget(str(options.output), commit, options.punct_namespace)
         return OutletTarget(open_outlet(options, self._output, commit, run, opened))
 

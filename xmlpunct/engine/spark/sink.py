@@ -12,10 +12,9 @@ import polars as pl
 
 from xmlpunct.codec import unpack
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.files import Appender
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.reject_limit import RejectLimit, marked
-from xmlpunct.engine.sink import reject_line, tell_complete
+from xmlpunct.engine.sink import rejected, tell_complete
 from xmlpunct.engine.spark.edge import counts, edge_pipeline, rejects_from_bytes, voided
 from xmlpunct.engine.spark.job import (
     COUNTS,
@@ -50,6 +49,9 @@ class Target(Protocol):
         May be done over.
         """
 
+    def break_off(self) -> None:
+        """Nothing follows, though the results are not complete."""
+
     def finish(self) -> None:
         """Let who reads the output know that nothing follows."""
 
@@ -71,6 +73,10 @@ class OutletTarget:
         self.position = self._outlet.commit()
         return committed.length + len(data)
 
+    def break_off(self) -> None:
+        self._outlet.break_off()
+        self.position = self._outlet.commit()
+
     def finish(self) -> None:
         self._outlet.finish()
 
@@ -90,7 +96,7 @@ class Sink:
         commit: Commit,
         output: Output,
         target: Target,
-        rejects: Appender | None,
+        rejects: Outlet | None,
         metrics: RunMetrics,
         strict: bool = False,
         on_progress: Callable[[RunStats], None] | None = None,
@@ -153,8 +159,7 @@ class Sink:
         rejects += rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
         rejects.sort(key=Reject.place)
         if self.strict and rejects:
-            if self._rejects is not None:
-                self._rejects.append(reject_line(rejects[0]), self._commit.rejects_length)
+            self._put_rejects(batch, rejects[:1], self._commit, False)
             raise StrictError(f"--strict: {rejects[0]}")
         excess = None
         if self._limit is not None:
@@ -216,17 +221,17 @@ class Sink:
         old, output, stats = self._commit, self.output, self._metrics.stats
         before = output.tuples, output.punctuations
         length = self._target.write(output, given, batch, old, closed and not old.closed)
-        rejects_length = old.rejects_length
-        if self._rejects is not None:
-            rejects_length = self._rejects.append(b"".join(map(reject_line, rejects)), rejects_length)
-            self._rejects.sync()
+        ended = closed and (self._metrics.ended or not self._judges)
+        if failure is not None and not closed:
+            self._target.break_off()
+        rejects_length = self._put_rejects(batch, rejects, old, ended or failure is not None)
         stats.result(output.tuples - before[0], output.punctuations - before[1])
         stats.late, stats.forgotten, stats.bytes_out = output.late, output.forgotten, length
         stats.slices += 1
         stats.rejected += len(rejects)
-        ended = closed and (self._metrics.ended or not self._judges)
         new = Commit(batch, length, rejects_length, ended, failure, self._metrics.as_dict(), closed=closed)
         new.position = self._target.position
+        new.rejects_position = None if self._rejects is None else self._rejects.commit()
         new.output, new.held = output.snapshot(), stats.holding.snapshot()
         new.operators = dict(self._gather.state.snapshot()) if self._gather is not None else {}
         self._keep(new)
@@ -235,6 +240,14 @@ class Sink:
             self._go_on()
         if self.job.pacing:
             Path(self.job.pacing).write_text(json.dumps(self._metrics.starved))
+
+    def _put_rejects(self, batch: int, rejects: list[Reject], old: Commit, last: bool) -> int:
+        """Write the rejects of a micro-batch; how many bytes were written with them."""
+        if self._rejects is None:
+            return old.rejects_length
+        data, slice_ = rejected(rejects)
+        self._rejects.write(Results(batch, (slice_,) if rejects else (), data, old.rejects_length, last))
+        return old.rejects_length + len(data)
 
     def _go_on(self) -> None:
         """The output is complete, and that is not all."""

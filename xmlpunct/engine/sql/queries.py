@@ -66,15 +66,26 @@ def plan_query(node: exp.Expr, context: Context) -> Relation:
         return _plan_select(node, context)
     if isinstance(node, exp.SetOperation):
         return _plan_set(node, context)
+    if isinstance(node, exp.Values):
+        return _plan_values(node, context)
     if isinstance(node, exp.Subquery):
         inner, with_ = take(node, "this", "with_")
-        if isinstance(inner, exp.Query | StreamOf):
+        if isinstance(inner, exp.Query | exp.Values | StreamOf):
             return plan_query(inner, _with(with_, context))
     if isinstance(node, StreamOf):
         return _plan_stream(node, context)
     if isinstance(node, exp.Paren):  # as sqlglot reads (ISTREAM(...))
         return plan_query(only(node, "this"), context)
-    return refuse("this is no query: SELECT ..., UNION, INTERSECT, EXCEPT, WITH", node)
+    return refuse("this is no query: SELECT ..., VALUES, UNION, INTERSECT, EXCEPT, WITH", node)
+
+
+def _plan_values(node: exp.Values, context: Context) -> Relation:
+    """VALUES as a whole query."""
+    read = Tables(context, plan_query, False).table(node)
+    names = [field.name for field in read.fields]
+    columns = tuple((f.name, read.column(f)) for f in read.fields)
+    fields = (Field(None, name, name, node) for name in names)
+    return Relation(Project(read.node, columns), tuple(fields))
 
 
 def _plan_stream(node: StreamOf, context: Context) -> Relation:

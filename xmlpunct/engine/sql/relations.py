@@ -119,6 +119,11 @@ def declared_relation(stream: Stream, relation: Relation, instants: Instants) ->
     return _without(relation, node)
 
 
+def constant_relation(relation: Relation, instants: Instants) -> Relation:
+    """A relation that has the tuples of a stream always."""
+    return replace(relation, node=Declared(relation.node, instants, None, None, "at"))
+
+
 def windowed(relation: Relation, window: exp.Expr, instants: Instants) -> Relation:
     """The relation that a window makes of a stream."""
     kind, size, slide, start, by = take(window, "kind", "size", "slide", "origin", "by")

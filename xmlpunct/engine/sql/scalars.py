@@ -271,6 +271,8 @@ def _unknown(node: exp.Expr) -> str:
         return "XMLATTRIBUTES stands in XMLELEMENT"
     if isinstance(node, StreamOf):
         return f"{node.args['kind']}(...) is a whole query, or stands in FROM"
+    if isinstance(node, exp.Values):
+        return "VALUES stands in FROM, or is a whole query: say IN (1, 2)"
     if isinstance(node, exp.Anonymous):
         return f"there is no function {node.name}"
     if isinstance(node, OVER_ONLY):

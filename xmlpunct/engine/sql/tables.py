@@ -8,17 +8,18 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from xmlpunct.engine.inference import Inference
-from xmlpunct.engine.plan import Key, Node, Punctuate, Scan, Stream
+from xmlpunct.engine.plan import Key, Node, Punctuate, Scan, Stream, is_changing
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.files import READ_XML, Files
 from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
 from xmlpunct.engine.sql.promise_syntax import ORDER_OF
 from xmlpunct.engine.sql.promises import punctuated
-from xmlpunct.engine.sql.relations import check_alike, declared_relation, windowed
+from xmlpunct.engine.sql.relations import check_alike, constant_relation, declared_relation, windowed
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Names, Relation
 from xmlpunct.engine.sql.unnesting import unnested
+from xmlpunct.engine.sql.values import constant_stream, is_constant, with_nulls
 from xmlpunct.engine.sql.window_functions import WindowTable
 from xmlpunct.engine.sql.window_syntax import WINDOW, StreamOf
 from xmlpunct.engine.sql.windowing import with_windows
@@ -83,6 +84,7 @@ class Tables:
         for head, *rest in groups:
             chained = self._chain(self.table(head), rest)
             relations.append(self._beside(relations, chained, head))
+        relations = self._timeless(relations)
         check_alike(zip(relations, [group[0] for group in groups], strict=True))
         relation, where = _pooled(relations, where, self._correlated)
         return relation.apart(self._around), where
@@ -108,6 +110,13 @@ class Tables:
             refuse(
                 "UNNEST comes behind the stream that has the array: FROM orders CROSS JOIN UNNEST(line)", node
             )
+        if isinstance(node, exp.Values):
+            alias, joins = take(node, "alias", "joins", unread=("expressions",))
+            name, columns = take(alias, "this", "columns") if alias else (None, None)
+            stream, nulls = constant_stream(node)
+            relation = with_nulls(_scan(stream, name.name if name else "values", node), nulls)
+            relation = relabel(relation, name.name if name else None, tuple(columns or ()))
+            return self._chain(relation, joins or ())
         if not isinstance(node, exp.Table):
             refuse("FROM reads a stream, a query of WITH, or a subquery", node)
         table, alias, joins, window = take(node, "this", "alias", "joins", WINDOW)
@@ -170,7 +179,7 @@ class Tables:
             return unnested(left, join, left.outer or self.context.outer)
         if join.meta.get("comma"):
             right = only(join, "this")
-            relation = self._beside([left], self.table(right), right)
+            left, relation = self._timeless([left, self._beside([left], self.table(right), right)])
             check_alike([(left, right), (relation, right)])
             return joined(left, relation, "inner")
         right, on, using, side, kind, method = take(
@@ -184,7 +193,7 @@ class Tables:
         if wanted is None:
             words = " ".join(filter(None, (side, kind))).removesuffix("_JOIN")
             refuse(f"{words} JOIN is not supported", join)
-        relation = self._beside([left], self.table(right), right)
+        left, relation = self._timeless([left, self._beside([left], self.table(right), right)])
         check_alike([(left, _origin(left, join)), (relation, right)])
         if kind == "CROSS":
             if on or using:
@@ -195,6 +204,12 @@ class Tables:
         if on is None:
             refuse("a JOIN wants ON or USING; without a condition it is a CROSS JOIN", join)
         return join_on(left, relation, wanted, conditions(on))
+
+    def _timeless(self, relations: list[Relation]) -> list[Relation]:
+        """The relations; beside those that change, VALUES is one that does not."""
+        if not any(is_changing(r.node) for r in relations):
+            return relations
+        return [constant_relation(r, self.context.instants) if is_constant(r.node) else r for r in relations]
 
     def _beside(self, others: Sequence[Relation], relation: Relation, node: exp.Expr) -> Relation:
         """A further table, whose columns in the plan have other names than those of the others."""

@@ -17,7 +17,6 @@ they mean: a page of somebody else's, whose name was made to lead here, gets not
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import socket
 import threading
@@ -36,12 +35,12 @@ from xmlpunct.engine.view.moment import Moment, waiting
 from xmlpunct.engine.view.talk import Talk
 from xmlpunct.engine.view.view import View
 from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.firehose.hosts import LOOPBACK, is_meant, is_own_page
 
 MOST_SAID = 2**20
 """So many bytes a punctuation may take that is said."""
 MOST_SHOWN = 1000
 """So many tuples of a provisional answer the page is sent."""
-LOOPBACK = "127.0.0.1"
 _BEAT_SECONDS = 5.0
 """After so long without news something is sent, so that a lost connection is noticed."""
 _LAST_SECONDS = 1.0
@@ -183,19 +182,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_meant(self) -> bool:
         """Whether the Host header names this server: by an address, or by the name it listens on."""
-        host = self.headers.get("Host", "")
-        name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
-        name = name.removeprefix("[").removesuffix("]").lower()
-        if name in ("localhost", self.host.lower()):
-            return True
-        with suppress(ValueError):
-            return bool(ipaddress.ip_address(name))
-        return False
+        return is_meant(self.headers.get("Host", ""), self.host)
 
     def _is_ours(self) -> bool:
         """Whether a request to change something comes from our page, or from no page."""
-        origin = self.headers.get("Origin")
-        of_page = origin is None or origin.partition("://")[2] == self.headers.get("Host")
+        of_page = is_own_page(self.headers.get("Origin"), self.headers.get("Host", ""))
         return of_page and self.headers.get("Content-Type", "").partition(";")[0] == "application/json"
 
     def _say(self, talk: Talk) -> None:

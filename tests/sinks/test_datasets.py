@@ -1,0 +1,336 @@
+"""Directories of files in columns: what is to be seen in them, and when."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow.dataset
+import pytest
+
+from tests.cli.harness import Cli
+from tests.reliability.bench import Bench
+from tests.reliability.faults import Death
+from tests.reliability.support import LONG
+from xmlpunct.engine.datasets import Dataset, dataset, files, staging
+from xmlpunct.engine.datasets.names import directory
+from xmlpunct.engine.local import ledger
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.firehose.connectors import Form, Results
+from xmlpunct.firehose.writer import JsonlWriter
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+SCHEMA = Schema.parse("sid STRING NOT NULL CHECK (sid IN ('S1', 'S2')), hour INT, x INT")
+
+
+class Writing:
+    """Writes groups to a dataset."""
+
+    def __init__(self, path: Path, *by: str, format_: str = "parquet", schema: Schema = SCHEMA) -> None:
+        self.schema, self.numbers = schema, 0
+        self.dataset = Dataset(f"{path}/", format_, by)
+        self.path = path
+
+    def open(self, position: Any = None, run: str = "a") -> Writing:
+        self.dataset.open(Form(run, self.schema, JsonlWriter(self.schema)), position)
+        return self
+
+    def put(self, *tuples: tuple[Any, ...], said: tuple[str, ...] = (), last: bool = False) -> list[str]:
+        """Write a group; the directories, or files, that are to be seen then."""
+        punctuations = [Punctuation.parse(self.schema, text) for text in said]
+        slice_ = Slice(self.schema.frame(tuples), punctuations)
+        data = JsonlWriter(self.schema).body(slice_)
+        self.dataset.write(Results(self.numbers, (slice_,), data, 0, last))
+        self.numbers += 1
+        return seen(self.path)
+
+    def close(self) -> None:
+        self.dataset.close()
+
+
+def seen(path: Path) -> list[str]:
+    """What readers see: no name that begins with ``_`` or ``.``, but what leads to a file."""
+    found = {p.relative_to(path) for p in path.rglob("*.*") if p.is_file()}
+    return sorted({str(p.parent) if len(p.parts) > 1 else p.name for p in found if p.parts[0][0] not in "_."})
+
+
+def content(path: Path) -> dict[Path, tuple[int, bytes]]:
+    """The files to be seen: which they are, and what is in them."""
+    files = [p for p in path.rglob("part-*") if "_xmlpunct" not in p.parts]
+    return {p: (p.stat().st_ino, p.read_bytes()) for p in files}
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    return pl.read_parquet(path / "**/*.parquet", hive_partitioning=True).rows()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("<*, 17, *>",),
+        ("<*, [16,18), *>",),
+        ("<*, {3,17}, *>",),
+        ("<S1, 17, *>", "<S2, 17, *>"),
+        ("<{S1,S2}, (,17], *>",),
+        ("<*, 17, (,5]>", "<*, 17, (5,)>", "<*, (,17], *>"),
+    ],
+)
+def test_a_partition_is_seen_when_promises_cover_it(tmp_path: Path, said: tuple[str, ...]) -> None:
+    with closing(Writing(tmp_path / "d", "hour").open()) as writing:
+        assert writing.put(("S1", 17, 1), ("S1", 18, 2)) == []
+        for text in said[:-1]:
+            assert writing.put(said=(text,)) == []
+        assert writing.put(("S2", 17, 3), said=said[-1:]) == ["hour=17"]
+        assert rows(tmp_path / "d") == [("S1", 1, 17), ("S2", 3, 17)]
+        assert writing.put(("S2", 19, 3), last=True) == ["hour=17", "hour=18", "hour=19"]
+    assert len(rows(tmp_path / "d")) == 4
+    assert (tmp_path / "d" / "_SUCCESS").exists()
+
+
+def test_what_does_not_cover_a_partition_opens_nothing(tmp_path: Path) -> None:
+    with closing(Writing(tmp_path / "d", "hour").open()) as writing:
+        writing.put(("S1", 17, 1), (("S1"), None, 1))
+        for text in ("<S1, 17, *>", "<*, [18,), *>", "<*, 17, (,5]>", "<*, (,16], *>"):
+            assert writing.put(said=(text,)) == []
+        assert writing.put(said=("<*, (,), *>",)) == ["hour=17"], "null is closed by the end alone"
+        assert writing.put(last=True) == ["hour=17", "hour=__HIVE_DEFAULT_PARTITION__"]
+
+
+def test_several_columns_make_directories_in_directories(tmp_path: Path) -> None:
+    with closing(Writing(tmp_path / "d", "hour", "sid").open()) as writing:
+        assert writing.put(("S1", 17, 1), ("S2", 17, 2), said=("<S2, *, *>",)) == ["hour=17/sid=S2"]
+        assert writing.put(said=("<*, 17, *>",)) == ["hour=17/sid=S1", "hour=17/sid=S2"]
+    assert sorted(rows(tmp_path / "d")) == [(1, 17, "S1"), (2, 17, "S2")]
+
+
+def test_a_run_that_nobody_can_go_on_from_leaves_what_was_complete(tmp_path: Path) -> None:
+    with closing(Writing(tmp_path / "d", "hour").open()) as writing:
+        writing.put(("S1", 17, 1), ("S1", 18, 2), said=("<*, 17, *>",))
+    assert sorted(os.listdir(tmp_path / "d")) == ["hour=17"]
+
+
+def test_names_as_spark_and_duckdb_read_them(tmp_path: Path) -> None:
+    schema = Schema.parse("name STRING, x INT")
+    names = ["a/b", "x=1", "100%", "ä ö", "..", "a'b\"c", "[1]{2}", "tab\there", "a:b?c*d#e^f\\g", None]
+    with closing(Writing(tmp_path / "d", "name", schema=schema).open()) as writing:
+        writing.put(*((name, i) for i, name in enumerate(names)), last=True)
+    query = "SELECT x, name FROM read_parquet(?, hive_partitioning = true, hive_types_autocast = false) ORDER BY x"
+    assert duckdb.execute(query, [f"{tmp_path}/d/*/*.parquet"]).fetchall() == list(enumerate(names))
+    assert directory(["a=b"], ["c"]) == "a%3Db=c"
+
+
+def test_values_that_can_name_no_directory_are_rejects(tmp_path: Path, cli: Cli) -> None:
+    feed = tmp_path / "t.xml"
+    feed.write_text(f"<s><t><a>x</a></t><t><a></a></t><t><a>{'ä' * 130}</a></t><t/></s>")
+    query = (
+        f"CREATE STREAM t (a STRING) WITH (source = '{feed}', element = 't'); SELECT a AS k, 1 AS n FROM t"
+    )
+    out, rejects = tmp_path / "out", tmp_path / "rejects"
+    common = ("run", "--engine", "local", "-q", query, "--partition-by", "k", "--format", "parquet")
+    ended = cli(*common, "-o", f"{out}/", "--rejects", rejects)
+    assert ended.code == 0, ended.err
+    assert seen(out) == ["k=__HIVE_DEFAULT_PARTITION__", "k=x"]
+    reasons = [json.loads(line)["reason"] for line in rejects.read_text().splitlines()]
+    assert sorted(reasons) == [
+        "k is empty, and names a directory",
+        "k is too long for the name of a directory",
+    ]
+
+
+TYPES = "a STRING, b INT, c DOUBLE, d DECIMAL(38,3), e BOOLEAN, f DATE, g TIMESTAMP"
+VALUES = [
+    ("é", 2**63 - 1, 1.5, Decimal("12345678901234567890.125"), True, dt.date(2024, 2, 29)),
+    (None, None, None, None, None, None),
+    ("", -1, float("inf"), Decimal("-1.000"), False, dt.date(1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("by", [(), ("b",)])
+@pytest.mark.parametrize("format_", ["parquet", "arrow", "csv"])
+def test_what_is_written_is_read_back(tmp_path: Path, format_: str, by: tuple[str, ...]) -> None:
+    schema = Schema.parse(TYPES)
+    moment = dt.datetime(2024, 2, 29, 12, 0, 0, 500000, tzinfo=dt.UTC)
+    tuples = [(*values, moment if values[0] else None) for values in VALUES]
+    with closing(Writing(tmp_path / "d", *by, format_=format_, schema=schema).open()) as writing:
+        for row in tuples:
+            writing.put(row)
+        writing.put(last=True)
+    if format_ == "csv":
+        lines = [line for p in content(tmp_path / "d") for line in p.read_text().splitlines()[1:]]
+        assert len(lines) == 3
+        assert sum("2024-02-29T12:00:00.500000Z" in line for line in lines) == 1
+        return
+    keys = pyarrow.dataset.partitioning(pyarrow.schema([("b", pyarrow.int64())] if by else []), flavor="hive")
+    read = pyarrow.dataset.dataset(tmp_path / "d", format=format_, partitioning=keys).to_table()
+    found = pl.DataFrame(pl.from_arrow(read)).select(schema.names)
+    key = lambda row: (row[0] is None, str(row[0]))  # noqa: E731
+    assert sorted(found.rows(), key=key) == sorted(tuples, key=key)
+
+
+def test_files_and_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "GROUP_ROWS", 100)
+    monkeypatch.setattr(dataset, "FILE_BYTES", 8_000)
+    monkeypatch.setattr(staging, "MEMORY_BYTES", 5_000)
+    by_hour, whole = (Writing(tmp_path / name, *by).open() for name, by in (("h", ("hour",)), ("w", ())))
+    counts, chance = [], random.Random(1)
+    for i in range(100):
+        tuples = [("S1", i % 3, i * 2**40 + chance.randrange(2**40)) for n in range(60)]
+        by_hour.put(*tuples)
+        counts.append(len(whole.put(*tuples)))
+        for writing in (by_hour, whole):
+            held = sum(p.held for p in writing.dataset._open.values())
+            assert held <= 5_000
+    assert counts[20] > 0, "files are published as they fill"
+    assert sorted(counts) == counts
+    for writing in (by_hour, whole):
+        writing.put(last=True)
+        writing.close()
+    for path in content(tmp_path / "h") | content(tmp_path / "w"):
+        meta = pyarrow.parquet.read_metadata(path)
+        assert all(meta.row_group(i).num_rows <= 100 for i in range(meta.num_row_groups))
+        assert path.stat().st_size < 16_000
+    assert 3 < len(content(tmp_path / "h")) < 60
+    assert len(rows(tmp_path / "h")) == len(rows(tmp_path / "w")) == 6000
+    groups = [x // 2**40 for *_, x in rows(tmp_path / "w")]
+    assert groups == sorted(groups)
+
+
+def test_what_was_published_is_never_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "d"
+    writing = Writing(path, "hour").open()
+    writing.put(("S1", 17, 1), said=("<*, 17, *>",))
+    with pytest.raises(XmlPunctError, match="which was complete"):
+        writing.put(("S1", 17, 2))
+    with pytest.raises(UsageError, match="another run is writing"):
+        Writing(path, "hour").open()
+    writing.dataset.commit()
+    writing.close()
+    with pytest.raises(UsageError, match="holds hour=17"):
+        Writing(path, "hour").open(run="b")
+    shutil.rmtree(path / "_xmlpunct")
+    with pytest.raises(UsageError, match="holds hour=17"):
+        Writing(path, "hour").open(1)
+    shutil.rmtree(path)
+    with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
+        Writing(path, "hour").open(1)
+
+
+def test_staged_rows_that_are_gone_are_missed(tmp_path: Path) -> None:
+    writing = Writing(tmp_path / "d", "hour").open()
+    writing.put(("S1", 17, 1))
+    position = writing.dataset.commit()
+    writing.close()
+    (staged,) = (tmp_path / "d" / "_xmlpunct").glob("open-*")
+    staged.write_bytes(b"")
+    with pytest.raises(XmlPunctError, match="shorter than what was committed"):
+        Writing(tmp_path / "d", "hour").open(position)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["-o", "d/", "--format", "parquet", "--partition-by", "nothing"], "the results have maxtemp, hour"),
+        (["-o", "d/", "--format", "parquet", "--partition-by", "hour,hour"], "named twice"),
+        (["-o", "d/", "--format", "parquet", "--partition-by", "hour,maxtemp"], "leaves no column"),
+        (["-o", "d.parquet", "--format", "parquet"], "-o DIR/"),
+        (["--format", "arrow"], "-o DIR/"),
+        (["-o", "d/"], "--format parquet, arrow or csv"),
+        (["-o", "d/", "--format", "jsonl", "--partition-by", "hour"], "--format parquet, arrow or csv"),
+        (["-o", "d/", "--format", "parquet", "--pretty"], "leave them out"),
+        (["-o", "d/", "--format", "parquet", "--rejects", "d/"], "name another place"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
+) -> None:
+    query = Path("samples/warehouse.sql").absolute()
+    sources = [f"sensor{i}={Path(f'samples/sensor{i}.xml').absolute()}" for i in (1, 2)]
+    monkeypatch.chdir(tmp_path)
+    ended = cli("run", query, "--engine", "local", "-s", sources[0], "-s", sources[1], *options)
+    assert ended.code == 2
+    assert says in ended.err
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_source_that_fails_publishes_what_was_complete(tmp_path: Path) -> None:
+    """By hour: the hours that were; else all that came."""
+    for by, expected in ((("hour",), ["hour=0", "hour=1"]), ((), ["part-000000-0.parquet"])):
+        folder = tmp_path / str(len(by))
+        folder.mkdir()
+        bench = Bench(folder, "SELECT x, hour FROM a", format="parquet", partition_by=by)
+        bench.options = replace(bench.options, output=f"{bench.out}/", rejects=None)
+        text = bench.sources["a"].read_text()
+        bench.sources["a"].write_text(text[: text.index("<hour>2</hour>") + 30])
+        for _ in range(2):
+            with pytest.raises(SourceError):
+                bench.run()
+            assert seen(bench.out) == expected
+        assert not (bench.out / "_SUCCESS").exists()
+
+
+@pytest.fixture
+def every_slice_counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
+    monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
+    monkeypatch.setattr(dataset, "FILE_BYTES", 200)
+    return
+
+
+@pytest.mark.usefixtures("every_slice_counts")
+@pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
+@pytest.mark.parametrize("by", [("hour",), ()], ids=["by hour", "as files fill"])
+def test_every_moment_to_die_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, by: tuple[str, ...]
+) -> None:
+    """What is seen is complete, and stays as it is; in the end all is there once. So are the rejects."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
+    sql = "SELECT hour, 60 / x AS y FROM a UNION ALL SELECT hour, x FROM b"
+    bench = Bench(tmp_path, sql, slice_bytes=300, format="parquet", partition_by=by)
+    bench.options = replace(bench.options, output=f"{bench.out}/", rejects=f"{bench.rejects}/")
+
+    def clear() -> None:
+        for folder in (bench.checkpoint, bench.out, bench.rejects):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    bench.run()
+    expected, names = sorted(rows(bench.out)), seen(bench.out)
+    rejected = sorted(rows(bench.rejects))
+    assert len(expected) > 15
+    assert rejected
+    parts = {name: pl.read_parquet(bench.out / name, hive_partitioning=False).rows() for name in names}
+    deaths = [Death(0)]
+    for death in deaths:
+        clear()
+        with death.awaited(), suppress(OSError):
+            bench.run()
+        if not death.came:
+            break
+        before = content(bench.out)
+        for name in seen(bench.out) if bench.out.exists() else ():
+            assert pl.read_parquet(bench.out / name, hive_partitioning=False).rows() == parts[name], death
+        bench.run()
+        after = content(bench.out)
+        assert {path: after[path] for path in before} == before, death
+        assert sorted(rows(bench.out)) == expected, death
+        assert sorted(rows(bench.rejects)) == rejected, death
+        deaths.append(death.next() if LONG else Death(death.number + 29, torn=not death.torn))
+    assert len(deaths) > 5
+    assert seen(bench.out) == names
+    assert (
+        subprocess.run(["find", bench.out, "-name", "open-*"], capture_output=True, check=True).stdout == b""
+    )

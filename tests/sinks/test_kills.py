@@ -1,0 +1,105 @@
+"""A dataset that is watched while its run is killed at random: what can be seen is complete, and stays as it is."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tests.reliability.support import LONG
+from xmlpunct import Schema, parse
+from xmlpunct.firehose import generate
+
+QUERY = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
+  WITH (source = '{}', element = 'tempdata');
+CREATE STREAM sensor2 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
+  WITH (source = '{}', element = 'tempdata');
+SELECT sid, hour, min, currtmp FROM sensor1 UNION ALL SELECT sid, hour, min, currtmp FROM sensor2"""
+
+
+class Watcher(threading.Thread):
+    """Reads each partition as soon as it is seen, and what it has read again and again."""
+
+    def __init__(self, path: Path, expected: dict[int, list[tuple[Any, ...]]]) -> None:
+        super().__init__()
+        self.path, self.expected, self.over = path, expected, threading.Event()
+        self.known: dict[Path, tuple[int, int, bytes]] = {}
+        self.wrong: list[str] = []
+
+    def run(self) -> None:
+        while not self.over.wait(0.02):
+            self.look()
+
+    def look(self) -> None:
+        for folder in self.path.glob("hour=*"):
+            paths = sorted(folder.iterdir())
+            now = {p: (p.stat().st_ino, p.stat().st_mtime_ns, p.read_bytes()) for p in paths}
+            changed = {p for p in now if self.known.get(p, now[p]) != now[p]}
+            before = {p for p in self.known if p.parent == folder}
+            if changed or (before and before != now.keys()):
+                self.wrong.append(f"{folder} has changed")
+            if before:
+                continue
+            self.known |= now
+            rows = pl.concat(pl.read_parquet(p, hive_partitioning=False) for p in paths).rows()
+            if sorted(rows) != self.expected[int(folder.name.removeprefix("hour="))]:
+                self.wrong.append(f"{folder} is not complete: {len(rows)} rows")
+
+
+def test_killed_at_random(tmp_path: Path) -> None:
+    chance, kills = random.Random(2), 0
+    schema = Schema.parse("sid STRING, hour INT NOT NULL, min INT, currtmp INT")
+    for number in range(20 if LONG else 1):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        lines = generate.warehouse(sensors=2, hours=24, readings=3, punctuations=4, seed=number)
+        sources = generate.write(lines, str(folder))
+        expected: dict[int, list[tuple[Any, ...]]] = {}
+        for source in sources:
+            for row in parse(source, schema, element="tempdata"):
+                if isinstance(row, tuple):
+                    expected.setdefault(row[1], []).append((row[0], *row[2:]))
+        expected = {hour: sorted(rows) for hour, rows in expected.items()}
+        out = folder / "out"
+        command = [
+            "run",
+            "--engine",
+            "local",
+            "--slice",
+            "8KiB",
+            "-q",
+            QUERY.format(*sources),
+            "-o",
+            f"{out}/",
+        ]
+        command += ["--format", "parquet", "--partition-by", "hour", "--checkpoint", str(folder / "c")]
+        watcher = Watcher(out, expected)
+        watcher.start()
+        try:
+            for _ in range(8 if LONG else 3):
+                seen = len(watcher.known)
+                process = subprocess.Popen([sys.executable, "-m", "xmlpunct", *command])
+                until, target = time.monotonic() + 60, seen + chance.randrange(1, 8)
+                while process.poll() is None and len(watcher.known) < target and time.monotonic() < until:
+                    time.sleep(0.002)
+                process.send_signal(signal.SIGKILL)
+                kills += process.wait() == -signal.SIGKILL
+            ended = subprocess.run(
+                [sys.executable, "-m", "xmlpunct", *command], capture_output=True, check=False
+            )
+            assert ended.returncode == 0, ended.stderr.decode()
+        finally:
+            watcher.over.set()
+            watcher.join()
+        watcher.look()
+        assert watcher.wrong == []
+        assert {int(p.parent.name.removeprefix("hour=")) for p in watcher.known} == set(expected)
+    assert kills
+    print(f"{kills} kills")

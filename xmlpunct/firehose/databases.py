@@ -1,0 +1,181 @@
+"""Results as the rows of a database's table: ``sqlite:///x.db?table=t``, ``duckdb:///x.duckdb?table=t``,
+``postgresql://host/name?table=t``.
+
+A group of results is one transaction, in which its number is put down too, by run and table: a group that is given
+once more after a kill is passed over. ``key=a,b`` makes a row take the place of the one with the same key.
+Punctuations are not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+import polars as pl
+
+from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.firehose.connectors import Connector, Form, Outlet, Results, scheme_of
+from xmlpunct.firehose.dialects import DIALECTS, Dialect, quoted
+from xmlpunct.schema import Schema
+
+PROGRESS = "xmlpunct_progress"
+"""The table that holds the number of the last group, by run and table."""
+
+
+class Databases(Connector):
+    """Tables of SQLite, DuckDB and PostgreSQL, to be written."""
+
+    def outlet(self, spec: str, name: str) -> Outlet:
+        url = urlsplit(spec)
+        options = dict(parse_qsl(url.query))
+        table, key = options.pop("table", ""), options.pop("key", "")
+        if not table:
+            raise UsageError(f"{name}: which table? Add ?table=NAME")
+        dialect = DIALECTS[scheme_of(spec)]
+        if dialect.is_file:
+            if url.netloc or len(url.path) < 2 or options:
+                example = f"{url.scheme}:///x.db?table=t, with four slashes for a path from the root"
+                raise UsageError(f"{name}: write {example}; key=a,b is all that may follow")
+            place = unquote(url.path[1:])
+        else:
+            place = f"{url.scheme}://{url.netloc}{url.path}?{urlencode(options)}"
+        return Table(dialect(place), table, [part for part in key.split(",") if part], name)
+
+    def place(self, spec: str) -> str:
+        """The database, and the table in it."""
+        url = urlsplit(spec)
+        return f"{url.netloc}{url.path} {dict(parse_qsl(url.query)).get('table', '')}"
+
+
+class Table(Outlet):
+    """A table, which is made if it is missing. ``name`` is what people know it by."""
+
+    takes_columns = True
+
+    def __init__(self, dialect: Dialect, table: str, key: Sequence[str], name: str) -> None:
+        self._dialect, self._table, self._key, self._name = dialect, table, list(key), name
+        self._last = -1
+        self._is_open = False
+
+    def check(self, schema: Schema) -> None:
+        missing = [column for column in self._key if column not in schema]
+        if missing:
+            raise UsageError(
+                f"{self._name}: key={missing[0]} is no column of the results: {', '.join(schema.names)}"
+            )
+        for column in self._key:
+            if not schema[column].type.comparable:
+                raise UsageError(f"{self._name}: column {column} is {schema[column].type.kind}: no key")
+
+    def unfit(self, tuples: pl.DataFrame) -> pl.Series | None:
+        """A null in the key, and what the database cannot hold."""
+        tests = [(pl.col(c).is_null(), f"{c} is null, and in the key of the table") for c in self._key]
+        tests += self._dialect.tests(tuples)
+        if not (tests and tuples.height):
+            return None
+        reasons = pl.coalesce(*(pl.when(test).then(pl.lit(reason)) for test, reason in tests))
+        said = tuples.select(reasons.alias("reason")).to_series()
+        return said if said.null_count() < len(said) else None
+
+    def open(self, form: Form, position: Any) -> None:
+        self._run, self._schema = form.run, form.schema
+        self._insert = self._inserting()
+        with self._failing("opened"):
+            self._dialect.connect()
+            self._is_open = True
+            with self._dialect.transaction():
+                self._prepare()
+                given = (form.run, self._table)
+                query = f"SELECT number FROM {PROGRESS} WHERE run = ? AND target = ?"
+                self._last = next((number for (number,) in self._dialect.rows(query, given)), -1)
+        if position is not None and position > self._last:
+            raise XmlPunctError(
+                f"{self._name} does not know of what this run committed to it: is it another database?"
+            )
+
+    def write(self, results: Results, *, again: bool = False) -> None:
+        frames = [slice_.tuples for slice_ in results.slices if slice_.tuples.height]
+        if results.number <= self._last or not frames:
+            return
+        tuples = pl.concat(frames)
+        if self._key:
+            tuples = tuples.unique(self._key, keep="last", maintain_order=True)
+        with self._failing("written"), self._dialect.transaction():
+            self._dialect.insert(*self._insert, self._schema, tuples)
+            put = (
+                f"INSERT INTO {PROGRESS} VALUES (?, ?, ?) ON CONFLICT (run, target) DO UPDATE SET number = ?"
+            )
+            self._dialect.run(put, (self._run, self._table, results.number, results.number))
+        self._last = results.number
+
+    def commit(self) -> int:
+        return self._last
+
+    def close(self) -> None:
+        if self._is_open:
+            self._dialect.close()
+            self._is_open = False
+
+    def _prepare(self) -> None:
+        """Make what is missing. Raises `UsageError` for a table that cannot hold the results."""
+        text, number = self._dialect.TEXT, self._dialect.NUMBER
+        columns = f"run {text}, target {text}, number {number}, PRIMARY KEY (run, target)"
+        self._dialect.run(f"CREATE TABLE IF NOT EXISTS {PROGRESS} ({columns})")
+        found = self._dialect.columns(self._table)
+        if found:
+            self._compare(found)
+            self._look_for_index()
+            return
+        types = [f"{quoted(a.name)} {self._dialect.types(a.type)[0]}" for a in self._schema]
+        unique = [f"PRIMARY KEY ({', '.join(map(quoted, self._key))})"] if self._key else []
+        self._dialect.run(f"CREATE TABLE {self._target} ({', '.join([*types, *unique])})")
+
+    def _compare(self, found: dict[str, str]) -> None:
+        for a in self._schema:
+            if a.name not in found:
+                raise UsageError(
+                    f"{self._name}: table {self._table} has no column {a.name}; it has {', '.join(found)}"
+                )
+            able = self._dialect.types(a.type)
+            if found[a.name].upper() not in able:
+                raise UsageError(
+                    f"{self._name}: column {a.name} of table {self._table} is {found[a.name]}, and the results' "
+                    f"{a.type.kind} takes {' or '.join(dict.fromkeys(able))}: CAST it, or name another table"
+                )
+
+    def _look_for_index(self) -> None:
+        """Raise `UsageError` if the key of a table that was there is not unique."""
+        if not self._key:
+            return
+        head, tail = self._insert
+        names = ", ".join(map(quoted, self._schema.names))
+        try:
+            self._dialect.run(f"{head}SELECT {names} FROM {self._target} WHERE 1 = 0{tail}")
+        except self._dialect.errors:
+            key = ", ".join(map(quoted, self._key))
+            raise UsageError(
+                f"{self._name}: key= takes a unique index: CREATE UNIQUE INDEX i ON {self._target} ({key})"
+            ) from None
+
+    @property
+    def _target(self) -> str:
+        return ".".join(map(quoted, self._table.split(".")))
+
+    def _inserting(self) -> tuple[str, str]:
+        """The statement that puts rows in: what stands before and behind the rows."""
+        names = [quoted(name) for name in self._schema.names]
+        head = f"INSERT INTO {self._target} ({', '.join(names)}) "
+        if not self._key:
+            return head, ""
+        others = [quoted(name) for name in self._schema.names if name not in self._key]
+        update = f"UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in others)}" if others else "NOTHING"
+        return head, f" ON CONFLICT ({', '.join(map(quoted, self._key))}) DO {update}"
+
+    @contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except self._dialect.errors as error:
+            raise XmlPunctError(f"{self._name} cannot be {what}: {' '.join(str(error).split())}") from error

@@ -1,0 +1,329 @@
+"""Pieces of a stream that are sent by POST: ``http-listen://HOST:PORT``.
+
+What is posted, one piece behind the other, is the stream, as over a socket. A piece is answered once it is durable::
+
+    POST / HTTP/1.1
+    Xmlpunct-Sequence: 17       its number, from 0 on. A piece that was taken is not taken again
+    Xmlpunct-Run: NAME          whose numbers they are; one source hears one run
+    Xmlpunct-Last: 1            nothing follows
+
+==================  =====================================================================
+200                 it is durable, or was before: ``{"next": 18}``
+400, 411, 413, 415  it is no piece: too long, of unknown length, encoded
+401, 403, 404       the wrong name or password, host, sender
+409                 another number is next (``{"next": 16}``), or that one was another piece
+429, 503            not now: send it again, after so many seconds as Retry-After says
+==================  =====================================================================
+
+All headers are optional. A piece without a number is the next one, whatever it is: who sends it again is heard twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.firehose.address import Address, short
+from xmlpunct.firehose.connectors import Connector, Inlet, InletFile
+from xmlpunct.firehose.hosts import LOOPBACK, is_meant, is_own_page
+from xmlpunct.firehose.source import Piece, Source, assembled, binary, merged
+
+RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
+"""The headers of a piece."""
+PIECE_BYTES = 2**25
+"""So long a piece may be: as an element."""
+WAIT_SECONDS = 10.0
+"""So long a piece waits for those before it to be taken."""
+_READ_SECONDS = 30.0
+_LAST_SECONDS = 1.0  # so long the end waits for those who are being answered
+_DRAINED_BYTES = 2**20
+_HEAD_BYTES = 4  # by which an encoding is known
+_WANTED = "http-listen://HOST:PORT, and ?senders=a,b where several post, to /a and /b"
+_log = logging.getLogger("xmlpunct")
+
+
+class Listeners(Connector):
+    """``http-listen://``."""
+
+    def inlet(self, spec: str, sender: str) -> Inlet:
+        return Posted(Server(_address(spec)), sender)
+
+    def senders(self, spec: str) -> Sequence[str]:
+        return _address(spec).senders or ("",)
+
+    def source(self, spec: str, name: str) -> Source:
+        server = Server(_address(spec))  # all senders post to one
+
+        def one(sender: str) -> Source:
+            called = f"{short(name)}#{sender}" if sender else short(name)
+            return assembled(called, [Piece(called, None, lambda: binary(InletFile(Posted(server, sender))))])
+
+        return merged(short(name), [one(sender) for sender in self.senders(spec)])
+
+
+def _address(spec: str) -> Address:
+    found = Address.parse(spec, _WANTED, ("senders",))
+    if found.path or found.port is None or (found.user is None) != (found.password is None):
+        raise UsageError(f"{found.name} is no address: write {_WANTED}")
+    return found
+
+
+class Refused(Exception):
+    """What a request is answered that is not fulfilled: a status, why, and what else is to be known."""
+
+    def __init__(self, status: HTTPStatus, why: str, **values: Any) -> None:
+        super().__init__(why)
+        self.status, self.values = status, {"error": why} | values
+
+
+class Posted(Inlet):
+    """What one sender posts. A position holds the run, the number that is next, what the last piece was, and whether
+    it was the last of all."""
+
+    can_seek = wants_acknowledgement = True
+
+    def __init__(self, server: Server, sender: str) -> None:
+        self._server, self._sender = server, sender
+        self._turn = threading.Lock()  # of whoever posts
+        self._changed = threading.Condition()
+        self._offered: tuple[bytes, dict[str, Any]] | None = None
+        self._is_reading = self._is_open = False
+        self._stopped = False
+        self._kept: dict[str, Any] = {"run": None, "next": 0, "digest": None, "ended": False}
+
+    def open(self, position: Any) -> None:
+        self._kept = position or self._kept
+        self._server.join(self._sender, self)
+        self._is_open = True
+
+    def read(self) -> tuple[bytes, Any] | None:
+        with self._changed:
+            if self._kept["ended"]:
+                return None
+            self._changed.wait_for(
+                lambda: self._stopped or (self._offered is not None and not self._is_reading)
+            )
+            if self._stopped or self._offered is None:
+                return None
+            self._is_reading = True
+            self._changed.notify_all()
+            return self._offered
+
+    def acknowledge(self, position: Any) -> None:
+        with self._changed:
+            self._kept = position
+            self._offered, self._is_reading = None, False
+            self._changed.notify_all()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """One piece at a time. Raises `Refused`."""
+        if not self._turn.acquire(timeout=WAIT_SECONDS):
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "others are sending")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def take(self, run: str | None, number: int | None, data: bytes, is_last: bool) -> int:
+        """Come back when a piece is durable, with the number that is next. Raises `Refused`."""
+        with self._changed:
+            return self._taken(run, number, data, is_last)
+
+    def _taken(self, run: str | None, number: int | None, data: bytes, is_last: bool) -> int:
+        # One that nobody waits for any more may still be on its way: then it is known whether this is the same.
+        self._wait(lambda: self._offered is None)
+        kept = self._kept
+        digest = blake2b(data, digest_size=16).hexdigest()
+        following: int = kept["next"]
+        if following and run != kept["run"]:
+            raise Refused(HTTPStatus.CONFLICT, f"another run is being read: {kept['run']}", next=following)
+        if number is not None and number < following:
+            if number == following - 1 and digest != kept["digest"]:
+                raise Refused(HTTPStatus.CONFLICT, f"piece {number} was another one", next=following)
+            return following
+        if number is not None and number > following:
+            raise Refused(HTTPStatus.CONFLICT, f"piece {following} is next", next=following)
+        if kept["ended"]:
+            raise Refused(HTTPStatus.CONFLICT, "nothing follows the last piece", next=following)
+        if not following and (len(data) < _HEAD_BYTES or (data[:5] == b"<?xml" and b"?>" not in data)):
+            raise Refused(HTTPStatus.BAD_REQUEST, "the first piece is too short to be understood", next=0)
+        place = {"run": run, "next": following + 1, "digest": digest, "ended": is_last}
+        if not data:  # it says no more than that it was the last
+            data = b"\n"
+        self._offered = offered = data, place
+        self._changed.notify_all()
+        self._changed.wait_for(
+            lambda: self._stopped or self._is_reading or self._offered is not offered, WAIT_SECONDS
+        )
+        if self._offered is offered and not self._is_reading:
+            self._offered = None
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be", next=following)
+        self._wait(lambda: self._kept["next"] > following)
+        return following + 1
+
+    def _wait(self, is_so: Callable[[], bool]) -> None:
+        self._changed.wait_for(lambda: self._stopped or is_so())
+        if not is_so():
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is being stopped")
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        self.stop()
+        if self._is_open:
+            self._is_open = False
+            self._server.leave()
+
+
+class Server:
+    """A port, from when the first sender is waited for until the last one is not any more."""
+
+    def __init__(self, address: Address) -> None:
+        self.address, self.host = address, address.host or LOOPBACK
+        self.inlets: dict[str, Posted] = {}
+        self.most_bytes = PIECE_BYTES
+        self.idle = threading.Condition()
+        self.busy = self._open = 0
+        self._lock = threading.Lock()
+        self._server: _Server | None = None
+
+    def join(self, sender: str, inlet: Posted) -> None:
+        """Let a sender post. Raises `SourceError` where that cannot be."""
+        with self._lock:
+            if self._server is None:
+                self._server = self._begin()
+            self.inlets[sender] = inlet
+            self._open += 1
+
+    def _begin(self) -> _Server:
+        handler = type("Handler", (_Handler,), {"server_of": self})
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            made: _Server = type("Server", (_Server,), {"address_family": family})(
+                (self.host, self.address.port or 0), handler
+            )
+        except OSError as error:
+            reason = f"cannot listen there: {error.strerror or error}"
+            raise SourceError(self.address.name, reason) from None
+        if not self.address.port:
+            _log.warning("%s: listening on port %d", self.address.name, made.server_address[1])
+        threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
+        return made
+
+    def leave(self) -> None:
+        """Nobody reads any more what a sender posts. The last one to go waits for answers that are on their way."""
+        with self._lock:
+            self._open -= 1
+            ending, self._server = (None, self._server) if self._open else (self._server, None)
+        if ending is not None:
+            ending.shutdown()
+            with self.idle:
+                self.idle.wait_for(lambda: not self.busy, _LAST_SECONDS)
+            ending.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever posted has gone."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_of: Server
+    timeout = _READ_SECONDS
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "xmlpunct", ""
+
+    def do_POST(self) -> None:
+        own = self.server_of
+        with own.idle:
+            own.busy += 1
+        try:
+            self._answer(HTTPStatus.OK, {"next": self._post()})
+        except Refused as refused:
+            self._answer(refused.status, refused.values)
+        finally:
+            with own.idle:
+                own.busy -= 1
+                own.idle.notify_all()
+
+    def _post(self) -> int:
+        headers, own = self.headers, self.server_of
+        length = _number(headers.get("Content-Length"))
+        try:
+            inlet = self._meant()
+            if headers.get("Content-Encoding", "identity") != "identity":
+                raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it as it is, not encoded")
+            if length is None or "Transfer-Encoding" in headers:
+                raise Refused(HTTPStatus.LENGTH_REQUIRED, "send Content-Length")
+            if length > own.most_bytes:
+                raise Refused(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a piece has at most {own.most_bytes} bytes"
+                )
+            number = _number(text) if (text := headers.get(SEQUENCE)) is not None else None
+            if text is not None and number is None:
+                raise Refused(HTTPStatus.BAD_REQUEST, f"{SEQUENCE} is a number, from 0 on")
+        except Refused:
+            self.rfile.read(min(length or 0, _DRAINED_BYTES))  # or the answer would not be read
+            raise
+        with inlet.turn():
+            data = self.rfile.read(length)
+            if len(data) < length:
+                raise Refused(HTTPStatus.BAD_REQUEST, "the piece was cut")
+            return inlet.take(headers.get(RUN), number, data, headers.get(LAST, "0") == "1")
+
+    def _meant(self) -> Posted:
+        """Who is to have the piece. Raises `Refused`."""
+        headers, address = self.headers, self.server_of.address
+        host = headers.get("Host", "")
+        if not (is_meant(host, self.server_of.host) and is_own_page(headers.get("Origin"), host)):
+            raise Refused(HTTPStatus.FORBIDDEN, "this is not the host you asked for")
+        if address.user is not None:
+            who = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
+            if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Basic {who}".encode()):
+                raise Refused(HTTPStatus.UNAUTHORIZED, "send the name and the password, as Basic")
+        sender = self.path.partition("?")[0].removeprefix("/")
+        if sender not in (address.senders or [""]):
+            raise Refused(HTTPStatus.NOT_FOUND, "there is no such sender")
+        if (inlet := self.server_of.inlets.get(sender)) is None:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is being started")
+        return inlet
+
+    def _answer(self, status: HTTPStatus, values: dict[str, Any]) -> None:
+        body = json.dumps(values).encode() + b"\n"
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if status == HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", 'Basic realm="xmlpunct"')
+        if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+            self.send_header("Retry-After", "1")
+        if status != HTTPStatus.OK:  # the piece may not have been read
+            self.send_header("Connection", "close")
+        self.end_headers()
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Standard error is for the run."""
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else None
