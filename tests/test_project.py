@@ -11,6 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -170,23 +172,126 @@ def setuptools_is_new_enough() -> bool:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built offline from a copy of what a checkout holds."""
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what a build sees of a checkout."""
     if not setuptools_is_new_enough():
         pytest.skip("building needs setuptools>=77 in this environment")
-    copy, out = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("dist")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    ignored = shutil.ignore_patterns("__pycache__")
+    ignored = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(PACKAGE, copy / "xmlpunct", ignore=ignored)
     for folder in ("tests", "samples"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
     for part in PARTS:
         os.symlink(f"xmlpunct/{part}", copy / part)
-    build = f"from setuptools.build_meta import build_wheel; build_wheel({str(out)!r})"
-    subprocess.run([sys.executable, "-c", build], cwd=copy, check=True, capture_output=True)
-    (found,) = out.glob("*.whl")
-    return found
+    return copy
+
+
+def built(what: str, checkout: Path, out: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Build the wheel or the sdist offline."""
+    build = f"from setuptools.build_meta import build_{what}; build_{what}({str(out)!r})"
+    return subprocess.run(
+        [sys.executable, "-c", build],
+        cwd=checkout,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def without_compiler(folder: Path) -> dict[str, str]:
+    """The settings of an environment whose compiler always fails."""
+    false = shutil.which("false") or "false"
+    return {"CC": false, "CXX": false, "PATH": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def sdist(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sdist")
+    ran = built("sdist", checkout, out)
+    assert ran.returncode == 0, ran.stderr
+    return next(out.glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the sdist: so that holds all that is needed."""
+    if not shutil.which("cc"):
+        pytest.skip("what is compiled needs a C compiler")
+    out = tmp_path_factory.mktemp("wheel")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(out, filter="data")
+    ran = built("wheel", next(out.glob("xmlpunct-*")), out, XMLPUNCT_REQUIRE_EXTENSION="1")
+    assert ran.returncode == 0, ran.stderr
+    return next(out.glob("*.whl"))
+
+
+def test_the_wheel_is_for_all_pythons_and_carries_what_is_compiled(wheel: Path) -> None:
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        pytest.skip("a Python without the GIL has no limited API")
+    assert "-cp311-abi3-" in wheel.name
+    names = zipfile.ZipFile(wheel).namelist()
+    compiled = {n for n in names if n.endswith(".so")}
+    assert compiled == {"xmlpunct/firehose/_native.abi3.so", "xmlpunct/operators/_hash_index.abi3.so"}
+    assert not [n for n in names if n.endswith((".c", ".h"))]
+
+
+def test_the_sdist_holds_the_sources_and_no_tests(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {n.partition("/")[2] for n in archive.getnames()}
+    sources = {str(p.relative_to(ROOT)) for pattern in ("*.py", "*.c", "*.h") for p in PACKAGE.rglob(pattern)}
+    assert sources <= names
+    assert {"setup.py", "pyproject.toml", "README.md", "LICENSE"} <= names
+    assert not [n for n in names if n.startswith(("tests/", "samples/", "docs/")) or n.endswith(".so")]
+
+
+def test_the_wheel_is_installed_without_a_compiler(wheel: Path, tmp_path: Path) -> None:
+    """Installed from the wheel and nothing else, the package reads XML with what was compiled."""
+    if importlib.util.find_spec("pip") is None:
+        pytest.skip("pip is not in this environment")
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--quiet",
+        "--target",
+        "x",
+        wheel,
+    ]
+    settings = {**os.environ, **without_compiler(tmp_path)}
+    subprocess.run(install, cwd=tmp_path, env=settings, check=True, capture_output=True)
+    ask = "import xmlpunct; from xmlpunct.firehose import native; print(xmlpunct.__file__, native.COMPILED)"
+    settings["PYTHONPATH"] = str(tmp_path / "x")
+    ran = subprocess.run(
+        [sys.executable, "-c", ask], cwd=tmp_path, env=settings, check=True, capture_output=True, text=True
+    )
+    assert ran.stdout.split() == [str(tmp_path / "x" / "xmlpunct" / "__init__.py"), "True"]
+
+
+def test_the_extension_can_be_made_obligatory(checkout: Path, tmp_path: Path) -> None:
+    """Without a compiler there is a wheel without it, or none where the variable says so."""
+    ran = built("wheel", checkout, tmp_path, **without_compiler(tmp_path), XMLPUNCT_REQUIRE_EXTENSION="1")
+    assert ran.returncode != 0
+    assert "/false'" in ran.stderr
+    assert not list(tmp_path.glob("*.whl"))
+    ran = built("wheel", checkout, tmp_path, **without_compiler(tmp_path), XMLPUNCT_REQUIRE_EXTENSION="0")
+    assert ran.returncode == 0, ran.stderr
+    (found,) = tmp_path.glob("*.whl")
+    assert not [n for n in zipfile.ZipFile(found).namelist() if n.endswith(".so")]
+
+
+def test_other_systems_are_refused(checkout: Path) -> None:
+    pretend = "import sys; sys.platform = 'win32'; exec(open('setup.py').read())"
+    ran = subprocess.run(
+        [sys.executable, "-c", pretend], cwd=checkout, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert ran.stderr == "xmlpunct runs on Linux and macOS, not on win32. On Windows, install it in WSL.\n"
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:

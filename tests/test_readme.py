@@ -21,6 +21,10 @@ PAGES = {
     page: (ROOT / page).read_text()
     for page in (
         "README.md",
+        "docs/comparison.md",
+        "docs/cookbook.md",
+        "docs/index.md",
+        "docs/operations.md",
         "docs/output.md",
         "docs/promises.md",
         "docs/sinks.md",

@@ -230,7 +230,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *named)
     Tree *tree = NULL;
     if (!is_sound(&parts, given[0].len, around, counters)) {
         PyErr_SetString(PyExc_ValueError, "these numbers make no tree");
-    } else if ((tree = (Tree *)type->tp_alloc(type, 0))) {
+    } else if ((tree = (Tree *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0))) {
         tree->limits = limits;
         tree->around_count = around;
         tree->counter_count = counters;
@@ -247,8 +247,10 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *named)
 
 static void tree_free(Tree *tree)
 {
+    PyTypeObject *type = Py_TYPE((PyObject *)tree);
     PyMem_Free(tree->memory);
-    Py_TYPE(tree)->tp_free((PyObject *)tree);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(tree);
+    Py_DECREF(type);
 }
 
 static PyObject *bytes_of(const Buffer *buffer)
@@ -337,10 +339,10 @@ static PyObject *tree_walk(Tree *tree, PyObject *args)
     int part;
     if (!PyArg_ParseTuple(args, "SSpy*y*", &data, &opened, &part, &said, &texts))
         return NULL;
-    int64_t whole = PyBytes_GET_SIZE(data), size = whole, open_size = PyBytes_GET_SIZE(opened);
+    int64_t whole = PyBytes_Size(data), size = whole, open_size = PyBytes_Size(opened);
     int64_t said_count = said.len / (int64_t)sizeof(Recalled);
-    const uint8_t *bytes = (const uint8_t *)PyBytes_AS_STRING(data);
-    const uint8_t *before = (const uint8_t *)PyBytes_AS_STRING(opened);
+    const uint8_t *bytes = (const uint8_t *)PyBytes_AsString(data);
+    const uint8_t *before = (const uint8_t *)PyBytes_AsString(opened);
     while (part && size && bytes[size - 1] != '>') /* what is cut in its middle looks wrong */
         size--;
     int status = PASS;
@@ -375,14 +377,18 @@ done:
 
 static PyMethodDef tree_methods[] = {{"walk", (PyCFunction)tree_walk, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 
-static PyTypeObject TreeType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "xmlpunct.firehose._native.Tree",
-    .tp_basicsize = sizeof(Tree),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = tree_new,
-    .tp_dealloc = (destructor)tree_free,
-    .tp_methods = tree_methods,
+static PyType_Slot tree_slots[] = {
+    {Py_tp_new, tree_new},
+    {Py_tp_dealloc, tree_free},
+    {Py_tp_methods, tree_methods},
+    {0, NULL},
+};
+
+static PyType_Spec tree_spec = {
+    .name = "xmlpunct.firehose._native.Tree",
+    .basicsize = sizeof(Tree),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = tree_slots,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, value_methods, NULL, NULL, NULL, NULL};
@@ -390,7 +396,9 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, 
 PyMODINIT_FUNC PyInit__native(void)
 {
     PyObject *made = PyModule_Create(&module);
-    if (made && PyModule_AddType(made, &TreeType) < 0)
+    PyObject *type = made ? PyType_FromSpec(&tree_spec) : NULL;
+    if (made && (!type || PyModule_AddObjectRef(made, "Tree", type) < 0))
         Py_CLEAR(made);
+    Py_XDECREF(type);
     return made;
 }

@@ -84,7 +84,7 @@ PyObject *py_tokens(PyObject *self, PyObject *data)
 {
     if (!PyBytes_Check(data))
         return PyErr_Format(PyExc_TypeError, "tokens are in bytes");
-    const uint8_t *begin = (const uint8_t *)PyBytes_AS_STRING(data), *end = begin + PyBytes_GET_SIZE(data);
+    const uint8_t *begin = (const uint8_t *)PyBytes_AsString(data), *end = begin + PyBytes_Size(data);
     int64_t most = 0, count = 0, tail = 0;
     for (const uint8_t *at = begin; at < end; at++)
         most += *at == '<';
@@ -95,7 +95,7 @@ PyObject *py_tokens(PyObject *self, PyObject *data)
     if (fine) {
         void *at[4];
         for (int i = 0; i < 4; i++)
-            at[i] = PyBytes_AS_STRING(parts[i]);
+            at[i] = PyBytes_AsString(parts[i]);
         Py_BEGIN_ALLOW_THREADS
         count = tokens(begin, end, at[0], at[1], at[2], at[3], &tail);
         Py_END_ALLOW_THREADS

@@ -81,7 +81,7 @@ static PyObject *py_strings(PyObject *self, PyObject *args)
         else
             string = text ? PyUnicode_DecodeUTF8(text, size, "surrogateescape") : outside();
         if (string)
-            PyList_SET_ITEM(found, i, string);
+            PyList_SetItem(found, i, string);
         else
             Py_CLEAR(found);
     }
@@ -156,7 +156,7 @@ static PyObject *py_views(PyObject *self, PyObject *args)
         outside();
     else if ((into = PyBytes_FromStringAndSize(NULL, 16 * texts.count)) && (rest = PyBytes_FromStringAndSize(NULL, long_))) {
         Py_BEGIN_ALLOW_THREADS
-        views(&texts, (uint8_t *)PyBytes_AS_STRING(into), (uint8_t *)PyBytes_AS_STRING(rest));
+        views(&texts, (uint8_t *)PyBytes_AsString(into), (uint8_t *)PyBytes_AsString(rest));
         Py_END_ALLOW_THREADS
         found = Py_BuildValue("OOO", into, rest, all ? Py_True : Py_False);
     }

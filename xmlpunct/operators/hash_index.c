@@ -374,7 +374,7 @@ static PyObject *index_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static void index_dealloc(Index *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
     free(self->slots);
     free(self->entries);
     free(self->lists);

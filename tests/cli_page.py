@@ -1,0 +1,34 @@
+"""docs/cli.md, made of what ``--help`` says: ``python -m tests.cli_page`` writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from xmlpunct.cli import COMMANDS, cli
+
+PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
+WIDTH = 100
+
+
+def page() -> str:
+    """The page: what the command says of itself, and each of its subcommands."""
+    parts = ["<!-- Made by python -m tests.cli_page from --help. -->\n# Command line\n"]
+    names = ["-h", "--help"]
+    top = click.Context(
+        cli, info_name="xmlpunct", max_content_width=WIDTH, terminal_width=WIDTH, help_option_names=names
+    )
+    parts.append(f"```text\n{cli.get_help(top)}\n```\n")
+    for name in COMMANDS:
+        command = cli.get_command(top, name)
+        assert command is not None
+        context = click.Context(
+            command, info_name=name, parent=top, terminal_width=WIDTH, max_content_width=WIDTH
+        )
+        parts.append(f"## xmlpunct {name}\n\n```text\n{command.get_help(context)}\n```\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
