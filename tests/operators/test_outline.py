@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from xmlpunct.operators.aggregate import Aggregate
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.group_by import GroupBy
 from xmlpunct.operators.outline import COUNT, HIGH, MOST, NULL, outline
@@ -51,7 +52,7 @@ def test_equal_tuples_are_in_one_box_and_nothing_has_none() -> None:
 
 
 def test_of_groups_the_keys_alone_are_told() -> None:
-    it = GroupBy(SCHEMA, ["hour"], [])
+    it = GroupBy(SCHEMA, ["hour"], [Aggregate("SUM", "x", False, "total")])
     it.step(0, SCHEMA.frame([("a", 1, 0.5), ("b", 1, 0.5), ("a", 2, 0.5)]))
     boxes = outline(it.state)["groups"]
     assert boxes.columns == ["hour", "hour" + HIGH, "hour" + NULL, COUNT]
