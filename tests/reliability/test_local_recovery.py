@@ -184,6 +184,20 @@ def test_a_finished_run_has_nothing_to_do(tmp_path: Path) -> None:
     assert sorted(path.name for path in bench.checkpoint.iterdir()) == ["lock", "log"]
 
 
+def test_a_finished_run_warns_of_an_output_that_is_gone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(tmp_path)
+    bench.run()
+    size = bench.out.stat().st_size
+    bench.run()
+    assert not caplog.messages
+    bench.out.unlink()
+    bench.run()
+    (message,) = caplog.messages
+    assert f"{bench.out} no longer has the {size:,} bytes" in message
+
+
 def test_a_failed_source_fails_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What came before counts, wherever a run is killed."""
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 1e9)

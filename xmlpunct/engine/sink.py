@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import Any
 
 from xmlpunct.engine.checkpoint.commit import Commit
@@ -238,6 +239,19 @@ def outlet_at(place: str | None, options: RunOptions) -> Outlet | None:
     if place is not None and place.endswith("/") and options.format in FORMATS:
         return Dataset(place, options.format, options.partition_by)
     return None
+
+
+def warn_if_gone(options: RunOptions, length: int) -> None:
+    """Warn where a complete run finds that its file does not hold the ``length`` bytes written to it any more."""
+    if options.output in (None, "-") or options.is_url or options.dataset:
+        return
+    out = Path(str(options.output))
+    if (out.is_file() or not out.exists()) and (out.stat().st_size if out.exists() else 0) < length:
+        _log.warning(
+            "the run is complete, but %s no longer has the %s bytes it wrote; another --checkpoint writes them again",
+            out,
+            f"{length:,}",
+        )
 
 
 def make_output(options: RunOptions, query: Query) -> Output:

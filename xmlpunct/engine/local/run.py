@@ -18,7 +18,7 @@ from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_output, open_sink
+from xmlpunct.engine.sink import make_output, open_sink, warn_if_gone
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import Reject, SourceError, UsageError
@@ -95,6 +95,7 @@ def run(
                 checkpoint.clean()
                 if found.failure is not None:
                     raise found.failure
+                warn_if_gone(options, commit.length)
                 return
             checkpoint.settle(found, 1)
             name = checkpoint.run

@@ -20,7 +20,7 @@ from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_output, open_outlet, open_rejects
+from xmlpunct.engine.sink import make_output, open_outlet, open_rejects, warn_if_gone
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
@@ -70,6 +70,7 @@ class Runner:
                 checkpoint.clean()
                 if found.failure is not None:
                     raise found.failure
+                warn_if_gone(self.options, commit.length)
                 return
             opened.callback(checkpoint.clean_if_over)
             rejects = open_rejects(self.options, commit, checkpoint.run, opened)
