@@ -205,9 +205,9 @@ class Server:
     def join(self, sender: str, inlet: Posted) -> None:
         """Let a sender post. Raises `SourceError` where that cannot be."""
         with self._lock:
+            self.inlets[sender] = inlet  # before anybody can post
             if self._server is None:
                 self._server = self._begin()
-            self.inlets[sender] = inlet
             self._open += 1
 
     def _begin(self) -> _Server:
