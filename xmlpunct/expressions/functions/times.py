@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
+from xmlpunct.doubles import divided
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome, Syntax
 from xmlpunct.expressions.functions.casts import cast, is_null, literal
 from xmlpunct.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
@@ -54,6 +55,15 @@ def _since_epoch(value: pl.Expr) -> pl.Expr:
     return value.cast(pl.Datetime("us", "UTC")).to_physical()
 
 
+def _julian(value: pl.Expr) -> pl.Expr:
+    since = _since_epoch(value)
+    return (since // _DAY + _JULIAN) + divided((since % _DAY).cast(pl.Float64), _DAY)
+
+
+def _epoch(value: pl.Expr) -> pl.Expr:
+    return divided(_since_epoch(value).cast(pl.Float64), 1e6)
+
+
 _DAY = 86400 * 10**6
 _JULIAN = 2_440_588
 """The Julian day of 1970-01-01."""
@@ -84,10 +94,10 @@ CENTURY = _part("CENTURY", lambda v: (_year(v) - 1) // 100 + 1, "The century: 20
 MILLENNIUM = _part("MILLENNIUM", lambda v: (_year(v) - 1) // 1000 + 1, "The millennium.", rises=True)
 ERA = _part("ERA", lambda v: _year(v) * 0 + 1, "1: all years are of our era.", rises=True)
 EPOCH = _part(
-    "EPOCH", lambda v: _since_epoch(v) / 1e6, "Seconds since 1970-01-01, a DOUBLE.", rises=True, type_=DOUBLE)
+    "EPOCH", _epoch, "Seconds since 1970-01-01, a DOUBLE.", rises=True, type_=DOUBLE)
 EPOCH_US = _part("EPOCH_US", _since_epoch, "Microseconds since 1970-01-01.", rises=True)
 JULIAN = _part(
-    "JULIAN", lambda v: _since_epoch(v) / _DAY + _JULIAN, "The Julian day, from midnight, a DOUBLE.", rises=True,
+    "JULIAN", _julian, "The Julian day, from midnight, a DOUBLE.", rises=True,
     type_=DOUBLE)
 # fmt: on
 
