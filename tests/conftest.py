@@ -1,14 +1,12 @@
 """Hypothesis profiles: ``ci``, the same examples every time, and ``long``, 50 times as many and random ones.
 
-``XMLPUNCT_LONG=1 pytest`` selects the long profile. ``pytest -n 2 --dist loadgroup`` runs tests side by side,
-and those on Spark one after the other in one process, since they share a session.
+``XMLPUNCT_LONG=1 pytest`` selects the long profile.
 """
 
 from __future__ import annotations
 
 import os
 
-import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 EXAMPLES = 20
@@ -31,11 +29,3 @@ settings.register_profile(
     suppress_health_check=SLOW,
 )
 settings.load_profile("long" if os.environ.get("XMLPUNCT_LONG") == "1" else "ci")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests on Spark together."""
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            if item.get_closest_marker("spark"):
-                item.add_marker(pytest.mark.xdist_group("spark"))

@@ -12,6 +12,7 @@ import tempfile
 import termios
 import time
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,15 @@ STREAM = "CREATE STREAM t (x INT, hour INT NOT NULL) WITH (source = 'unset', ele
 SCAN = STREAM + "SELECT x, hour FROM t"
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes by /proc")
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A directory for temporary files in which nobody else leaves any."""
+    with tempfile.TemporaryDirectory(prefix="stop-") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield
 
 
 def temporary() -> set[Path]:
