@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from tests.sinks.test_datasets import content, rows, seen
-from tests.spark.conftest import spark, warehouse
 from tests.spark.support import HOURS, READINGS, Warehouse, everything, on_spark
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.errors import XmlPunctError
 
-__all__ = ["spark", "warehouse"]
 pytestmark = pytest.mark.spark
 
 
