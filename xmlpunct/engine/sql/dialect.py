@@ -57,7 +57,6 @@ class PunctSQL(Dialect):
 
     # Otherwise ORDER BY without NULLS would mean NULLS FIRST, as in some databases.
     NULL_ORDERING = "nulls_are_last"
-    PRESERVE_ORIGINAL_NAMES = True
 
     class Tokenizer(tokens.Tokenizer):
         KEYWORDS: ClassVar = {
@@ -93,6 +92,14 @@ class PunctSQL(Dialect):
             if isinstance(primary, exp.Null | exp.Boolean):
                 primary.meta.update(start=token.start, end=token.end)
             return primary
+
+        def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+            """As sqlglot does; a function remembers the name that it was called by."""
+            token = self._curr
+            call: exp.Expr | None = super()._parse_function_call(*args, **kwargs)
+            if isinstance(call, exp.Func) and token is not None:
+                call.meta["name"] = token.text
+            return call
 
         def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
             """As sqlglot does; the join remembers its place, and whether a comma made it."""
@@ -163,7 +170,7 @@ def place(node: exp.Expr) -> tuple[int | None, int | None]:
     """Where a node stands in its SQL: character offsets, end exclusive; (None, None) if that is not known."""
     at: exp.Expr | None = node
     while at is not None:
-        metas = [n.meta for n in at.walk() if "start" in n.meta]
+        metas = [n.meta for n in at.walk() if n.meta.get("end")]  # a * that stands nowhere is at 0
         if metas:
             return min(m["start"] for m in metas), max(m["end"] for m in metas) + 1
         at = at.parent

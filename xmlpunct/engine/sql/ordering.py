@@ -52,6 +52,10 @@ class Ordering:
         there: dict[Expression, int] = {}
         for i, e in enumerate(columns):
             there.setdefault(e, i)
+        if len(self.items) == 1 and _is_all(self.items[0]):
+            self.items *= len(columns)
+            self.places += range(len(columns))
+            return hidden
         for item in self.items:
             place = _listed(_expression(item), names)
             if place is None:
@@ -98,6 +102,12 @@ def _expression(item: exp.Expr) -> exp.Expr:
     expression = take(item, "this", "desc", "nulls_first")[0]
     assert isinstance(expression, exp.Expr)
     return expression
+
+
+def _is_all(item: exp.Expr) -> bool:
+    """Whether an item is ALL, which stands for all columns."""
+    node = _expression(item)
+    return isinstance(node, exp.Column) and not node.this.args.get("quoted") and node.sql().upper() == "ALL"
 
 
 def _listed(node: exp.Expr, names: Names) -> int | None:

@@ -13,9 +13,9 @@ from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.constructors import Reading, element, forest
 from xmlpunct.engine.sql.dialect import at, refuse, type_of
+from xmlpunct.engine.sql.instead import PARAMETER, SUBQUERY, instead
 from xmlpunct.engine.sql.scope import Field, Relation
-from xmlpunct.engine.sql.window_syntax import StreamOf
-from xmlpunct.engine.sql.xml_syntax import XmlAttributes, XmlForest
+from xmlpunct.engine.sql.xml_syntax import XmlForest
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import FUNCTIONS, Expression, Function
 from xmlpunct.expressions.functions import instants, intervals
@@ -26,17 +26,6 @@ from xmlpunct.expressions.functions.text import LTRIM, RTRIM, TRIM
 from xmlpunct.expressions.functions.times import part_of
 from xmlpunct.types import BOOLEAN, STRING
 from xmlpunct.unrolled import unrolled
-
-OVER_ONLY: tuple[type[exp.Expr], ...] = (
-    *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.CumeDist, exp.PercentRank, exp.Ntile),
-    *(exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
-)
-"""Functions that make no sense without OVER."""
-
-SUBQUERY = (
-    "IN (SELECT ...) and EXISTS (SELECT ...) stand in WHERE, joined to the rest of it by AND; elsewhere say "
-    "(SELECT COUNT(*) FROM ... WHERE ...) > 0"
-)
 
 FIELD = "field"
 """The key under which a column's syntax carries its field, if that is known already."""
@@ -100,7 +89,7 @@ class Scalars:
         if kind in _READERS:
             return (yield from _READERS[kind](self, node))
         if kind not in _FUNCTIONS:
-            refuse(_unknown(node), node)
+            refuse(instead(node), node)
         return (yield from self._function(node, _FUNCTIONS[kind]))
 
     def condition(self, node: exp.Expr) -> Expression:
@@ -149,6 +138,8 @@ class Scalars:
                 )
             around = around.outer
         field = self.relation.find(name, table, node)
+        if field is None and name.name.startswith("$") and not name.args.get("quoted"):
+            refuse(PARAMETER, node)
         if field is None:
             there = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
             why = ""
@@ -249,7 +240,7 @@ class Scalars:
             return (yield from self._bucket(node, *operands))
         record = CALLED.get(str(name).upper())
         if record is None:
-            refuse(_unknown(node), node)
+            refuse(instead(node), node)
         return (yield from self._call(node, record, operands))
 
     def _sum(self, node: exp.Expr) -> Reading:
@@ -295,24 +286,6 @@ class Scalars:
         text, characters, position = take(node, "this", "expression", "position")
         record = {"LEADING": LTRIM, "TRAILING": RTRIM}.get(str(position).upper(), TRIM)
         return (yield from self._call(node, record, text, characters))
-
-
-def _unknown(node: exp.Expr) -> str:
-    if isinstance(node, XmlAttributes):
-        return "XMLATTRIBUTES stands in XMLELEMENT"
-    if isinstance(node, StreamOf):
-        return f"{node.args['kind']}(...) is a whole query, or stands in FROM"
-    if isinstance(node, exp.Values):
-        return "VALUES stands in FROM, or is a whole query: say IN (1, 2)"
-    if isinstance(node, exp.Anonymous):
-        return f"there is no function {node.name}"
-    if isinstance(node, OVER_ONLY):
-        return f"{node.sql().partition('(')[0]} goes with OVER (... ORDER BY ...)"
-    if isinstance(node, exp.Query | exp.Exists | exp.SubqueryPredicate):
-        return SUBQUERY
-    if isinstance(node, exp.Func):
-        return f"the function {node.sql_name()} is not supported"
-    return f"{' '.join(node.sql().split())[:40]} is not supported here"
 
 
 _FUNCTIONS = {getattr(exp, f.syntax.node): f for f in FUNCTIONS.values() if f.syntax}
