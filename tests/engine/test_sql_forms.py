@@ -82,6 +82,7 @@ QUERIES = [
     "SELECT k FROM st WHERE NOT k = ANY (SELECT k FROM st2)",
     "FROM st SELECT k",
     "SELECT k, v FROM st ORDER BY ALL DESC LIMIT 3",
+    "SELECT k, v FROM st ORDER BY (1), ((v)) LIMIT 2",
     "SELECT st.k FROM st JOIN st2 USING (k)",
     "SELECT st.k, st2.v FROM st FULL OUTER JOIN st2 ON st.k = st2.k",
     "SELECT st.k FROM st ANTI JOIN st2 USING (k)",

@@ -40,6 +40,7 @@ QUERIES = [
     "SELECT k, v, COUNT(*) AS n FROM s1 GROUP BY GROUPING SETS (k, ROLLUP (v), CUBE (k, v))",
     "SELECT k, COUNT(*) AS n FROM s1 GROUP BY GROUPING SETS ((k), (k))",
     "SELECT k, v, COUNT(*) AS n FROM s1 GROUP BY CUBE (1, 2)",
+    "SELECT k, v, COUNT(*) AS n FROM s1 GROUP BY GROUPING SETS ((1), (2), ((1)))",
     "SELECT k + v AS z, k, COUNT(*) AS n FROM s1 GROUP BY ROLLUP (z, k) HAVING n > 1",
     "SELECT k + 1 AS z, COALESCE(v, -9) AS w, COUNT(*) AS n FROM s1 GROUP BY ROLLUP (k, v)",
     "SELECT k, v, k IS NULL AS a FROM s1 GROUP BY ROLLUP (k, v) HAVING GROUPING(v) = 1 OR v = 1",

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan import Limit, Node, Project, Sort, column
-from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import check_comparable, refuse
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Names, Relation, unique
@@ -101,6 +101,8 @@ def arranged(relation: Relation, ordering: Ordering) -> Relation:
 def _expression(item: exp.Expr) -> exp.Expr:
     expression = take(item, "this", "desc", "nulls_first")[0]
     assert isinstance(expression, exp.Expr)
+    while isinstance(expression, exp.Paren):
+        expression = only(expression, "this")
     return expression
 
 
