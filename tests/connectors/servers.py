@@ -49,3 +49,14 @@ def mosquitto(folder: Path) -> Iterator[int]:
     settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
     with serving("mosquitto", "-c", str(settings), port=port):
         yield port
+
+
+@contextmanager
+def nats(folder: Path, *lines: str) -> Iterator[int]:
+    """A server of NATS with JetStream, whose settings and streams are in ``folder``; its port."""
+    port = free_port()
+    settings = folder / "nats.conf"
+    own = [f'listen: "127.0.0.1:{port}"', f'jetstream {{ store_dir: "{folder}/streams" }}', *lines]
+    settings.write_text("\n".join(own))
+    with serving("nats-server", "-c", str(settings), port=port):
+        yield port

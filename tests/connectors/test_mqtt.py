@@ -347,3 +347,8 @@ def test_mqtt_to_mqtt_killed_at_random(topic: str, tmp_path: Path) -> None:
     chance = random.Random(5)
     for n in range(10 if LONG else 1):
         kill_at_random(topic, tmp_path / str(n), chance, 4, "--engine", "local")
+
+
+@pytest.mark.spark
+def test_mqtt_to_mqtt_killed_on_spark(topic: str, tmp_path: Path) -> None:
+    kill_at_random(topic, tmp_path / "spark", random.Random(6), 1, "--master", "local[2]")

@@ -364,3 +364,8 @@ def test_http_to_http_killed_at_random(tmp_path: Path) -> None:
     chance = random.Random(7)
     for n in range(10 if LONG else 1):
         kill_at_random(tmp_path / str(n), chance, 3, "--engine", "local")
+
+
+@pytest.mark.spark
+def test_http_to_http_killed_on_spark(tmp_path: Path) -> None:
+    kill_at_random(tmp_path / "spark", random.Random(8), 1, "--master", "local[2]")

@@ -55,6 +55,7 @@ OWN = {
     "kafka": "kafka:Kafka",
     "mqtt": "mqtt:Mqtt",
     "mqtts": "mqtt:Mqtt",
+    "nats": "nats:Nats",
     "sqlite": "databases:Databases",
     "duckdb": "databases:Databases",
     "postgresql": "databases:Databases",
