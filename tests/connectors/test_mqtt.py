@@ -256,7 +256,7 @@ def test_what_is_written_carries_its_number(topic: str) -> None:
 
 
 def run(*options: str) -> subprocess.Popen[bytes]:
-    return launch("run", "-q", QUERY, "--slice", "4KiB", *options)
+    return launch("run", "-q", QUERY, *options)
 
 
 def wait_for_reader(url: str, process: subprocess.Popen[bytes]) -> None:
@@ -346,9 +346,9 @@ def kill_at_random(topic: str, folder: Path, chance: random.Random, kills: int, 
 def test_mqtt_to_mqtt_killed_at_random(topic: str, tmp_path: Path) -> None:
     chance = random.Random(5)
     for n in range(10 if LONG else 1):
-        kill_at_random(topic, tmp_path / str(n), chance, 4, "--engine", "local")
+        kill_at_random(topic, tmp_path / str(n), chance, 4, "--engine", "local", "--slice", "4KiB")
 
 
 @pytest.mark.spark
 def test_mqtt_to_mqtt_killed_on_spark(topic: str, tmp_path: Path) -> None:
-    kill_at_random(topic, tmp_path / "spark", random.Random(6), 1, "--master", "local[2]")
+    kill_at_random(topic, tmp_path / "spark", random.Random(6), 1, "--master", "local[2]", "--slice", "96KiB")

@@ -73,7 +73,10 @@ class Peer:
 
         async def reading(streams: Any) -> list[Any]:
             found = list[Any]()
-            reader = await streams.pull_subscribe(f"{self.stream}.{subject}", stream=self.stream)
+            wanted = client.js.api.ConsumerConfig(ack_policy=client.js.api.AckPolicy.NONE)
+            reader = await streams.pull_subscribe(
+                f"{self.stream}.{subject}", stream=self.stream, config=wanted
+            )
             left = (await reader.consumer_info()).num_pending
             while len(found) < left:
                 found += await reader.fetch(left - len(found))
@@ -207,14 +210,19 @@ def test_a_stream_has_no_end(peer: Peer, documents: str, monkeypatch: pytest.Mon
     with closing(InletFile(reader)) as file:
         data = b""
         for number in range(5):
-            peer.send([b"<t>%d</t>" % number])
+            later = threading.Timer(1.0 if number == 4 else 0.0, peer.send, ([b"<t>%d</t>" % number],))
+            later.start()
             while data.count(b"</t>") <= number:
                 more = file.read(1000)
                 assert more, "it has ended"
                 data += more
+            later.join()
             connection = reader._connection  # type: ignore[attr-defined]
             if number == 1:
                 connection.do(connection.client._process_op_err(OSError("cut")))
+            if number == 3:
+                cut = connection.client._transport._io_writer.transport.abort
+                threading.Timer(0.3, connection._loop.call_soon_threadsafe, (cut,)).start()
             if number == 2:
                 consumer = reader._tail._consumer  # type: ignore[attr-defined]
                 peer.do(lambda s, consumer=consumer: s.delete_consumer(peer.stream, consumer))

@@ -222,6 +222,10 @@ class Connector:
         """The files and directories that are read."""
         return []
 
+    def written(self, spec: str) -> list[str]:
+        """The files on this machine that results are written to."""
+        return []
+
     def columns(self, spec: str) -> tuple[str, ...]:
         """The columns whose values the names of its files carry."""
         return ()

@@ -22,6 +22,10 @@ KEPT_SECONDS = 300.0
 """How long the server remembers a reader that asks for nothing."""
 _NEXT = "$JS.API.CONSUMER.MSG.NEXT"
 _NOTHING = ("404", "408")
+_PASSING = (None, 0, 10008)
+"""Why the server may be unavailable only for now: nobody answers, or a cluster chooses a leader."""
+_LATE_SECONDS = 5.0
+"""What is asked for with a time, and not answered so long after it, the server does not know of."""
 
 T = TypeVar("T")
 
@@ -101,7 +105,7 @@ class Connection:
         try:
             return done.result(seconds + ANSWER_SECONDS)
         except refused as error:
-            if error.code == 503:
+            if error.code == 503 and error.err_code in _PASSING:
                 raise ConnectionError("JetStream does not answer: is it switched on?") from None
             raise Refused(hide(str(error.description))) from None
         except (errors.AuthorizationError, errors.MaxPayloadError) as error:
@@ -117,12 +121,13 @@ class Connection:
         task, lost = asyncio.ensure_future(work), asyncio.ensure_future(self._lost.wait())
         try:
             await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
+            if task.done() and not task.cancelled():
                 return task.result()
             raise ConnectionError("the connection was lost")
         finally:
             task.cancel()
             lost.cancel()
+            await asyncio.gather(task, lost, return_exceptions=True)
 
     def extent(self) -> tuple[int, int]:
         """The sequence number of the stream's first message, and that behind the last."""
@@ -196,7 +201,7 @@ class Tail:
         subject = f"{_NEXT}.{self._stream}.{self._consumer}"
         await self._connection.client.publish(subject, json.dumps(wanted).encode(), self._inbox)
         while len(found) < AT_ONCE:
-            message = await self._answers.next_msg(seconds + ANSWER_SECONDS)
+            message = await self._answers.next_msg(seconds + _LATE_SECONDS)
             status = (message.headers or {}).get("Status")
             if status in _NOTHING:
                 break

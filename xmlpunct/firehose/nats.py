@@ -228,12 +228,11 @@ class SubjectWriter(NumberedWriter):
         self._offset = max(self._offset, *(answer.seq + 1 for answer in said))
 
     async def _publishing(self, streams: Any, messages: Sequence[tuple[int, bytes]]) -> list[Any]:
-        run, sent = self._form.run, list[Any]()
+        run, stream = self._form.run, self._address.path
+        sent = []
         for number, text in messages:
             headers = {RUN: run, SEQUENCE: str(number), "Nats-Msg-Id": f"{run}-{number}"}
-            sent.append(
-                await streams.publish_async(self._subject, text, stream=self._address.path, headers=headers)
-            )
+            sent.append(streams.publish(self._subject, text, stream=stream, headers=headers))
         return list(await asyncio.gather(*sent))
 
     def commit(self) -> Any:
