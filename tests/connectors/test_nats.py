@@ -18,6 +18,7 @@ import pytest
 
 from tests.connectors.servers import nats
 from tests.connectors.test_messages import HOURS, QUERY, copied, elements
+from tests.firehose.test_tcp import CERTIFICATES
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch
 from xmlpunct.connectors import Form, Results
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
@@ -347,6 +348,19 @@ def test_who_has_no_password_is_refused(tmp_path: Path) -> None:
             whole(f"nats://me:p%2Fw@127.0.0.1:{port}/S")
         with pytest.raises(SourceError, match="it does not speak TLS"):
             whole(f"nats://me:p%2Fw@127.0.0.1:{port}/S?tls=1")
+
+
+def test_tls(tmp_path: Path) -> None:
+    own, ca = CERTIFICATES / "localhost.pem", CERTIFICATES / "authority.pem"
+    with nats(
+        tmp_path, f'tls {{ cert_file: "{own}", key_file: "{own}" }}', 'authorization { token: "t/k" }'
+    ) as port:
+        place = f"nats://t%2Fk@localhost:{port}/S"
+        with pytest.raises(SourceError, match="stream not found"):
+            whole(f"{place}?ca={ca}")
+        for url in (place, f"{place}?tls=1", f"{place.replace('localhost', '127.0.0.1')}?ca={ca}"):
+            with pytest.raises(SourceError, match="certificate verify failed"):
+                whole(url)
 
 
 def run(*options: str) -> subprocess.Popen[bytes]:

@@ -24,6 +24,7 @@ _NEXT = "$JS.API.CONSUMER.MSG.NEXT"
 _NOTHING = ("404", "408")
 _PASSING = (None, 0, 10008)
 """Why the server may be unavailable only for now: nobody answers, or a cluster chooses a leader."""
+_FAREWELL_SECONDS = 1.0
 _LATE_SECONDS = 5.0
 """What is asked for with a time, and not answered so long after it, the server does not know of."""
 
@@ -129,6 +130,10 @@ class Connection:
             lost.cancel()
             await asyncio.gather(task, lost, return_exceptions=True)
 
+    async def _end(self) -> None:
+        with suppress(Exception):  # such as of a connection that did not come about
+            await asyncio.wait_for(self.client.close(), _FAREWELL_SECONDS)
+
     def extent(self) -> tuple[int, int]:
         """The sequence number of the stream's first message, and that behind the last."""
         info = self.do(self.streams.stream_info(self._address.path))
@@ -149,8 +154,8 @@ class Connection:
     def close(self) -> None:
         """Let go of it, and of the thread."""
         if not self._loop.is_closed():
-            with suppress(Exception):
-                asyncio.run_coroutine_threadsafe(self.client.close(), self._loop).result(ANSWER_SECONDS)
+            with suppress(OSError):
+                asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(ANSWER_SECONDS)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
