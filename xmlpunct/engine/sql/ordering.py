@@ -100,9 +100,9 @@ def arranged(relation: Relation, ordering: Ordering) -> Relation:
 
 def _expression(item: exp.Expr) -> exp.Expr:
     expression = take(item, "this", "desc", "nulls_first")[0]
-    assert isinstance(expression, exp.Expr)
     while isinstance(expression, exp.Paren):
         expression = only(expression, "this")
+    assert isinstance(expression, exp.Expr)
     return expression
 
 

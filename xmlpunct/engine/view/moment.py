@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from xmlpunct.engine.plan import Query, Scan
+from xmlpunct.engine.rates import Rates
 from xmlpunct.engine.stats import Idle, OperatorStats, RunStats
-
-RATE_SECONDS = 5.0
-"""A rate is that of the last seconds, so that it follows what happens and does not flicker."""
 
 
 @dataclass(frozen=True)
@@ -95,30 +92,6 @@ def plan_of(query: Query) -> tuple[Box, ...]:
         below = tuple(other.number for other in node.inputs)
         boxes.append(Box(node.number, node.name, node.parameters, below, stream, node.waiting))
     return tuple(boxes)
-
-
-@dataclass
-class Rates:
-    """How fast counts grow, over the last `RATE_SECONDS`.
-
-    >>> rates = Rates()
-    >>> rates.take(0.0, {"bids": 0}); rates.take(2.0, {"bids": 100})
-    >>> rates["bids"]
-    50.0
-    """
-
-    _seen: deque[tuple[float, Mapping[object, int]]] = field(default_factory=deque)
-
-    def take(self, now: float, counts: Mapping[Any, int]) -> None:
-        """Take the counts at a time, in seconds."""
-        self._seen.append((now, counts))
-        while len(self._seen) > 2 and now - self._seen[1][0] >= RATE_SECONDS:
-            self._seen.popleft()
-
-    def __getitem__(self, key: object) -> float:
-        """The growth of a count per second; 0 as long as nothing is known."""
-        (begun, first), (ended, last) = self._seen[0], self._seen[-1]
-        return max(0, last.get(key, 0) - first.get(key, 0)) / (ended - begun) if ended > begun else 0.0
 
 
 def moment_of(plan: tuple[Box, ...], stats: RunStats, state: str, rates: Rates) -> Moment:
