@@ -138,7 +138,7 @@ REGEXP_LIKE = Function(
 REGEXP_FULL_MATCH = Function(
     "REGEXP_FULL_MATCH", _typed_whole, syntax=Syntax("SimilarTo", "this expression"),
     called=("REGEXP_FULL_MATCH",), arity=(2, 3),
-    doc=Doc("REGEXP_FULL_MATCH(s, pattern [, flags]), s ~ pattern, s [NOT] SIMILAR TO pattern",
+    doc=Doc("REGEXP_FULL_MATCH(s, pattern [, flags]), s [NOT] SIMILAR TO pattern",
             "Whether all of s matches.",
             "'Oslo' SIMILAR TO '[A-Z][a-z]+'"))
 REGEXP_REPLACE = Function(
