@@ -22,8 +22,13 @@ _JOIN_SECONDS = 1.0
 """How long the end of a run waits for a thread that still reads: one that hangs in a connection keeps nobody."""
 
 Task = Callable[[], None]
-Found = tuple[Parsed, Standing] | Exception | None
+Found = tuple[Parsed, Standing] | BaseException | None
 """What was read ahead: nothing at the end of an input."""
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Helpers:
@@ -42,14 +47,20 @@ class Helpers:
         self._count, self._threads = threads - 1, list[threading.Thread]()
         self._tasks: deque[Task] = deque()
         self._idle, self._closed = 0, False
+        self._process = os.getpid()
+
+    @property
+    def here(self) -> bool:
+        """Whether this process is the one whose threads they are. A fork has neither them nor their locks."""
+        return self._process == os.getpid()
 
     @property
     def count(self) -> int:
         """How many threads read, the one that waits among them."""
-        return self._count + 1
+        return self._count + 1 if self.here else 1
 
     def do(self, task: Task) -> None:
-        """Have a task done, by whoever is free. It must not raise anything."""
+        """Have a task done, by whoever is free. It must not raise anything but what interrupts this thread."""
         with self.changed:
             self._tasks.append(task)
             if len(self._tasks) > self._idle and len(self._threads) < self._count:
@@ -70,6 +81,8 @@ class Helpers:
 
     def close(self) -> None:
         """Begin nothing more, and come back when nothing is being done."""
+        if not self.here:
+            return
         with self.changed:
             self._closed = True
             self._tasks.clear()
@@ -106,7 +119,7 @@ class AheadReader(InputReader):
         spread: bool,
     ) -> None:
         super().__init__(given, specs, punct_namespace, bell, alone)
-        self._helpers, self._owner, self.parses_ahead = helpers, os.getpid(), not spread
+        self._helpers, self.parses_ahead = helpers, not spread
         self._sizes: deque[int] = deque()  # of what is to be cut next
         self._cutting = False
         self._cuts = self._taken = 0  # how many were cut, and how many of them were taken
@@ -115,6 +128,8 @@ class AheadReader(InputReader):
     @property
     def begun(self) -> int:
         """How many slices have begun to be read, and were not taken."""
+        if not self._helpers.here:
+            return 0
         with self._helpers.changed:
             return self._cuts - self._taken + len(self._sizes) + self._cutting
 
@@ -126,13 +141,13 @@ class AheadReader(InputReader):
 
     def read(self, size: int) -> Parsed | None:
         """As `InputReader.read` has it: what was begun first, or if nothing was, what there is."""
-        if self._owner != os.getpid() or not self.begun:
+        if not self.begun:
             return super().read(size)
         number = self._taken
         self._helpers.wait(lambda: number in self._found)
         found = self._found.pop(number)
         self._taken += 1
-        if isinstance(found, Exception):
+        if isinstance(found, BaseException):
             raise found
         if found is not None and found[0].error is not None:
             self._sizes.clear()
@@ -161,17 +176,19 @@ class AheadReader(InputReader):
         found: Found = None
         try:
             cuts = self.cut_some(size)
-        except Exception as error:  # whatever it is, it is for the one that takes it
+        except BaseException as error:  # whatever it is, it is for the one that takes it
             found = error
         with self._helpers.changed:
             number = self._cuts
             self._cuts, self._cutting = number + 1, False
         self._go_on_cutting()
-        if cuts is not None:
-            try:
+        try:
+            if cuts is not None:
                 found = self.parse_all(cuts)
-            except Exception as error:
-                found = error
+        except BaseException as error:
+            found = error
         with self._helpers.changed:
             self._found[number] = found
             self._helpers.changed.notify_all()
+        if isinstance(found, KeyboardInterrupt):
+            raise found

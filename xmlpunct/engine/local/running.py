@@ -12,7 +12,7 @@ import polars as pl
 
 from xmlpunct.engine.build import build
 from xmlpunct.engine.checkpoint.commit import Frames
-from xmlpunct.engine.inputs.ahead import AheadReader, Helpers
+from xmlpunct.engine.inputs.ahead import AheadReader, Helpers, cores
 from xmlpunct.engine.inputs.pacing import Pace, first_bytes, starved
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
@@ -89,7 +89,8 @@ class LocalRun:
     `read` gives a portion of the source whose turn it is, None when all have ended, and `process` what the
     query makes of it; `advance` does both. Rejected tuples gather in ``rejects``, and what is to be told in
     ``notices``, which the caller empties.
-    Whoever knows of something new to be read may ring ``bell``. ``sayings`` are what is said to it.
+    Whoever knows of something new to be read may ring ``bell``. ``sayings`` are what is said to it. With ``threads``
+    (None: as many as there are cores) others read ahead of this one, which changes nothing of what it gives.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class LocalRun:
         stats: RunStats,
         namespace: str,
         sayings: Sayings | None = None,
-        threads: int = 1,
+        threads: int | None = None,
     ) -> None:
         self.schema = query.root.schema
         self.stats, self.rejects, self.notices = stats, list[Reject](), list[Notice]()
@@ -125,9 +126,9 @@ class LocalRun:
         self._sayings = Sayings() if sayings is None else sayings
         self.bell = self._sayings.bell
         self._feeds: list[Feed] = []
-        self._helpers = Helpers(threads)
+        self._helpers = Helpers(threads or cores())
         alone = len(by_source) == 1 and not stats.watched
-        spread = threads > SPREAD * len(by_source)
+        spread = self._helpers.count > SPREAD * len(by_source)
         for number, (key, streams) in enumerate(by_source.items()):
             given, specs = (
                 distinct[key],
