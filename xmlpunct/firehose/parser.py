@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 from lxml import etree
 
-from xmlpunct.firehose import faults
+from xmlpunct.firehose import faults, reading
 from xmlpunct.firehose.ancestors import Ancestors, Branch
 from xmlpunct.firehose.builder import Parsed, Rows, SliceBuilder
 from xmlpunct.firehose.bundling import batch_of
@@ -28,13 +28,7 @@ from xmlpunct.firehose.levels import merged
 from xmlpunct.firehose.markup import complete, long_tag
 from xmlpunct.firehose.position import Said, Split
 from xmlpunct.firehose.prologue import Ready, ready
-from xmlpunct.firehose.reading import (
-    PunctuationError,
-    is_of_others,
-    nothing,
-    punctuations_of,
-    read_punctuation,
-)
+from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import (
     PUNCT_NAMESPACE,
@@ -164,20 +158,22 @@ def _said(spec: StreamSpec, shape: Shape, found: Walked) -> Sequence[Punctuation
     others = np.zeros(count, np.bool_)
     if spec.where is not None and len(found.patterns) > shape.width + len(shape.said):
         patterns = found.patterns[-1].listed("*")
-        others = np.array([is_of_others(spec.where[1], text) for text in patterns], np.bool_)
+        others = np.array([reading.is_of_others(spec.where[1], text) for text in patterns], np.bool_)
     if found.dropped.any() or others.any():
         said: list[Punctuation | None] = [None] * count
         for row in np.flatnonzero(others).tolist():
-            said[row] = nothing(schema)
+            said[row] = reading.nothing(schema)
         kept = np.flatnonzero(~(found.dropped | others))
         listed = [None if cells is None else cells.take(kept).listed("*") for cells in texts]
-        for place, p in zip(kept.tolist(), punctuations_of(schema, len(kept), listed), strict=True):
+        for place, p in zip(kept.tolist(), reading.punctuations_of(schema, len(kept), listed), strict=True):
             said[place] = p
         return said
     batch = batch_of(schema, texts) if count >= COLUMN_FROM and polars_works() else None
     if batch is not None:
         return batch
-    return punctuations_of(schema, count, [None if cells is None else cells.listed("*") for cells in texts])
+    return reading.punctuations_of(
+        schema, count, [None if cells is None else cells.listed("*") for cells in texts]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +197,7 @@ class _Streams:
     def punctuation(self, stream: int, branch: Branch) -> Punctuation | None:
         """The punctuation of a stream that an element says. Raises `PunctuationError`."""
         spec = self.specs[stream]
-        return read_punctuation(spec, self.shapes[stream], branch, self.punct_namespace)
+        return reading.read_punctuation(spec, self.shapes[stream], branch, self.punct_namespace)
 
 
 class _Parse:
