@@ -17,7 +17,7 @@ from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec, elements_of
-from xmlpunct.firehose.splitter import Splitter
+from xmlpunct.firehose.splitter import Splitter, malformed
 from xmlpunct.firehose.steady import ChangedError
 
 AHEAD_BYTES = 2**20
@@ -188,8 +188,7 @@ class FirehoseReader:
         self.parsed_bytes += len(split.data)
         if splitter.finished and self._cut is None and not parsed.error:
             if not split.final:
-                here = split.start
-                parsed.error = SourceError(split.source, "malformed or too large", here.line, here.byte)
+                parsed.error = malformed(split)
             else:
                 self._next_part()
         return parsed

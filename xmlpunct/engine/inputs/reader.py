@@ -1,23 +1,20 @@
-"""The reader of the local engine, and how ranges of an input are read, once more or elsewhere."""
+"""The reader of the local engine."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections.abc import Sequence
-from zlib import crc32
 
 from xmlpunct.engine.inputs.held import Held
-from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import STEP, Cursor, Range, advance, behind, open_at, release
+from xmlpunct.engine.inputs.parse_ranges import parse_ranges
+from xmlpunct.engine.inputs.parts import Input
+from xmlpunct.engine.inputs.ranges import STEP, Cursor, advance, behind, release
 from xmlpunct.engine.inputs.streams import FileStream, SpoolStream
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose import FirehoseReader, Source, Split, StreamSpec
+from xmlpunct.firehose import FirehoseReader, Source, StreamSpec
 from xmlpunct.firehose.builder import Parsed, together
-from xmlpunct.firehose.labels import labels_of
-from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.reader import PartStream
-from xmlpunct.firehose.steady import ChangedError
 
 AGAIN_BYTES = 4 * 2**20
 """What was read before is parsed so many bytes at a time."""
@@ -95,7 +92,7 @@ class InputReader(FirehoseReader):
         ranges, here = advance(
             given, elements, self.cursor, sys.maxsize, AGAIN_BYTES, stop, self._held, keep=True
         )
-        parsed, count = parse_ranges(given, ranges, self._parser)
+        parsed, count, _ = parse_ranges(given, ranges, self._parser)
         self.restore(here, self.parsed_bytes + count, parsed.error)
         return parsed
 
@@ -137,50 +134,3 @@ class InputReader(FirehoseReader):
         if part.spooled:
             return SpoolStream(part, byte)
         return FileStream(part, self._held, byte, self.cursor.trace if byte else None)
-
-
-def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple[Parsed, int]:
-    """What consecutive ranges of an input hold, as one, and how many bytes were parsed for it.
-
-    Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be. But
-    it raises `ChangedError` for data that is not what it was when the ranges were found.
-    """
-    parts: list[Parsed] = []
-    size, labels = 0, labels_of(parser.specs, given.labelled)
-    for r in ranges:
-        part = given.parts[r.part]
-        try:
-            data = range_bytes(part, r)
-        except ChangedError:
-            raise
-        except SourceError as error:
-            parts.append(together(parser.specs, []))
-            parts[-1].error = error
-            break
-        parsed = parser.parse(Split(part.name, r.start, data, r.final, labels[r.part] if labels else ()))
-        if parsed.error is None and r.broken:
-            parsed.error = SourceError(part.name, "malformed or too large", r.start.line, r.start.byte)
-        size += len(data)
-        parts.append(parsed)
-        if parsed.error is not None:
-            break
-    return together(parser.specs, parts), size
-
-
-def range_bytes(part: Part, r: Range) -> bytes:
-    """A range's bytes: its own, or those of the part. Raises `SourceError`."""
-    if r.failure is not None:
-        raise SourceError(part.name, r.failure)
-    if r.data is not None:
-        return r.data
-    try:
-        with open_at(part, r.start.byte) as file:
-            data = file.read(r.size)
-    except OSError as error:
-        raise SourceError(part.name, f"cannot read it: {error.strerror}") from None
-    if len(data) != r.size or r.checksum not in (None, crc32(data)):
-        begin, end = r.start.byte, r.start.byte + r.size
-        raise ChangedError.of(
-            part.name, f"its bytes {begin:,} to {end:,} are not those that were found there"
-        )
-    return data
