@@ -37,8 +37,11 @@ class Appender:
                 self._size = os.fstat(self._file).st_size
                 if not length:
                     self._cut(0)
-        except OSError as error:
-            raise UsageError(f"cannot write {self.name}: {error.strerror}") from None
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise UsageError(f"cannot write {self.name}: {error.strerror}") from None
+            raise
         if self.is_file and self._size < length:
             self.close()
             raise XmlPunctError(f"{path} is shorter than the {length:,} bytes committed to it")
@@ -92,7 +95,6 @@ class Appender:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.close()
             raise UsageError(f"another run is writing {self.name}") from None
         except OSError:  # a file system without locks
             return

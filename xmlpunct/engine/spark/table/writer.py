@@ -176,9 +176,9 @@ class Target:
         """Whether a micro-batch was published before, as one of the slices that are known."""
         for folder in reversed(known):
             with suppress(OSError, ValueError):
-                known = json.loads((folder / _RUN).read_text())
-                if known["run"] == self.run:
-                    return bool(known["batch"] >= batch)
+                found = json.loads((folder / _RUN).read_text())
+                if found["run"] == self.run:
+                    return bool(found["batch"] >= batch)
         return False
 
     def _split(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Punctuation]]:
