@@ -23,13 +23,12 @@ from xmlpunct.cli.options import (
     sql_option,
 )
 from xmlpunct.cli.terminal import PLACE, TEXT, say
-from xmlpunct.engine.options import RunOptions, XmlForm, parse_size, parse_time
+from xmlpunct.engine.options import OUTPUT_FORMATS, RunOptions, XmlForm, parse_size, parse_time
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import SourceError, StrictError, UsageError
-from xmlpunct.firehose.outline import read_namespaces
 
 
 @click.command("run")
@@ -62,7 +61,7 @@ from xmlpunct.firehose.outline import read_namespaces
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["xml", "jsonl", "csv", "parquet", "arrow"]),
+    type=click.Choice(OUTPUT_FORMATS),
     default="xml",
     show_default=True,
     help="parquet and arrow (and csv) take a directory.",
@@ -181,7 +180,7 @@ def run_command(
         stats=stats,
         strict=strict,
         max_rejects=None if max_rejects is None else RejectLimit.parse(max_rejects),
-        form=xml_form(root, row, namespaces, pretty),
+        form=XmlForm.of(root, row, namespaces, pretty),
         master=master,
         punct_namespace=punct_namespace,
         query_file=query,
@@ -218,14 +217,6 @@ def run_command(
             if stats is not None:
                 write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
     report(counted, rejects)
-
-
-def xml_form(root: str | None, row: str | None, namespaces: str | None, pretty: bool) -> XmlForm | None:
-    """How XML is to be written; None if nothing was said of that. Raises `UsageError`."""
-    if not (root or row or namespaces or pretty):
-        return None
-    usual = XmlForm()
-    return XmlForm(root or usual.root, row or usual.element, read_namespaces(namespaces or ""), pretty)
 
 
 def read_sources(given: tuple[str, ...]) -> dict[str, str]:
