@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from xmlpunct.cli.live import Live
 from xmlpunct.cli.options import (
@@ -169,6 +170,8 @@ def run_command(
         from xmlpunct.engine.verdicts import refuse_unsafe
 
         refuse_unsafe(planned)
+    if all(answer.name for answer in planned.answers):
+        refuse_idle("-o, --format, --partition-by, --root, --row, --namespaces, --pretty")
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
     options = RunOptions(
@@ -217,6 +220,17 @@ def run_command(
             if stats is not None:
                 write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
     report(counted, rejects)
+
+
+def refuse_idle(options: str) -> None:
+    """Refuse the options of where a SELECT's results go, of which there is none. Raises `UsageError`."""
+    for option in options.split(", "):
+        name = {"-o": "output", "--format": "format_"}.get(option, option.strip("-").replace("-", "_"))
+        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"{option} is about a SELECT beside the sinks, and there is none: leave it out, or say the same in "
+                "the WITH (...) of a CREATE SINK"
+            )
 
 
 def read_sources(given: tuple[str, ...]) -> dict[str, str]:

@@ -13,8 +13,8 @@ from xmlpunct.punctuations.ownership import ONE_SHARD
 def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool = False) -> Pipeline:
     """The operators of a plan, wired; or of several plans, of which each gives an output of the pipeline.
 
-    A node that plans share, by its number, is one operator. A leaf that scans the stream ``inputs[i]`` reads input i, a `Receive` leaf the input of its port; where
-    several leaves read one input, each gets all of it. ``alone`` says that a fragment runs on one shard.
+    A node that plans share, by its number, is one operator. A leaf that scans the stream ``inputs[i]`` reads input i,
+    a `Receive` leaf the input of its port; where several leaves read one input, each gets all of it. ``alone`` says that a fragment runs on one shard.
     """
     ports = {name: i for i, name in enumerate(inputs)}
     operators: list[Operator] = []

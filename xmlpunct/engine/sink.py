@@ -21,7 +21,7 @@ from xmlpunct.errors import Reject, UsageError
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.connectors import Form, Outlet, connector_of, expand
 from xmlpunct.firehose.writer import JsonlWriter
-from xmlpunct.frames import grouped, snapshot_of
+from xmlpunct.frames import grouped
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import INT, STRING
@@ -117,13 +117,20 @@ class Sink:
 
     def snapshot(self) -> Frames:
         """The state of the outputs, for a checkpoint."""
-        return snapshot_of({str(i): channel.output for i, channel in enumerate(self.results)})
+        return snapshot_of_outputs(channel.output for channel in self.results)
 
     def commit(self, commit: Commit) -> None:
         """Come back when all that is visible is durable; put into ``commit`` how far that is."""
         if self._rejects is not None:
             commit.rejects = self._rejects.commit()
         commit.outputs = [channel.commit() for channel in self.results]
+
+
+def snapshot_of_outputs(outputs: Iterable[Output]) -> Frames:
+    """The state of several outputs, by their places."""
+    return {
+        f"{i}/{name}": frame for i, output in enumerate(outputs) for name, frame in output.snapshot().items()
+    }
 
 
 def rejected(rejects: Sequence[Reject]) -> tuple[bytes, Slice]:

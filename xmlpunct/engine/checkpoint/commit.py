@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import polars as pl
@@ -74,10 +74,8 @@ class Commit:
 
     def to_record(self) -> dict[str, pl.DataFrame | bytes]:
         """The commit as a record of a log."""
-        values = {
-            k: v for k, v in asdict(replace(self, **dict.fromkeys(_FRAMES, {}))).items() if k not in _FRAMES
-        }
-        record: dict[str, pl.DataFrame | bytes] = {COMMIT: json.dumps(values).encode()}
+        values = {k: v for k, v in vars(self).items() if k not in _FRAMES}
+        record: dict[str, pl.DataFrame | bytes] = {COMMIT: json.dumps(values, default=asdict).encode()}
         for kind in _FRAMES:
             record |= {f"{kind}/{name}": frame for name, frame in getattr(self, kind).items()}
         return record

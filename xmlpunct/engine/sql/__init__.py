@@ -12,7 +12,7 @@ from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.plan import Answer, Node, Query, Scan, numbered
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
-from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, named
+from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, files_named
 from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
 from xmlpunct.engine.sql.files import Files
 from xmlpunct.engine.sql.parameters import bound
@@ -40,8 +40,8 @@ def plan(
 ) -> Query:
     """Plan a query.
 
-    ``sql`` has CREATE statements and one query at most, or none where there are sinks. ``sources`` maps names of streams to sources that
-    replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the columns
+    ``sql`` has CREATE statements and one SELECT, or none where there are sinks. ``sources`` maps names of streams to
+    sources that replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the columns
     that nobody declared. ``tables`` are streams of their names, declared or not. ``parameters`` are the literals that
     stand for each ``:name``.
     Raises `SqlError`, with the place, for
@@ -82,20 +82,21 @@ def _plan(
     files, roots, answers = Files(inference), list[Node](), list[Answer]()
     for query in queries:
         context = Context(streams, {}, files=files, instants=instants_read([*views, query], streams))
-        is_sink = isinstance(query, SinkOf)
-        relation = plan_outermost(query.expression if is_sink else query, with_views(views, context))
+        asked = query.expression if isinstance(query, SinkOf) else query
+        relation = plan_outermost(asked, with_views(views, context))
         _check_output(relation)
         roots.append(optimize(relation.node, rules))
-        answers.append(
-            Answer(roots[-1], query.this.name, destination(query)) if is_sink else Answer(roots[-1])
-        )
+        named = (query.this.name, destination(query)) if isinstance(query, SinkOf) else ()
+        answers.append(Answer(roots[-1], *named))
     planned = Query(tuple(answers), (), sql, rules, (), inference.records, inference.opened).over(
         numbered(*roots)
     )
     for root in planned.roots:
         _check_depth(root)
     used = dict.fromkeys(node.stream for node in planned.walk() if isinstance(node, Scan))
-    return replace(planned, streams=tuple(used), reads=tuple(named(statements, streams | files.streams)))
+    return replace(
+        planned, streams=tuple(used), reads=tuple(files_named(statements, streams | files.streams))
+    )
 
 
 def _check_depth(root: Node) -> None:

@@ -109,7 +109,7 @@ def declared(
     return streams | {name: Stream(name, table.schema, name, name) for name, table in undeclared.items()}
 
 
-def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:
+def files_named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:
     """The sources and lists of senders that statements and options name: pairs of what it is, and its name."""
     for stream in streams.values():
         if stream.source is not None:
