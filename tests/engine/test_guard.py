@@ -24,10 +24,11 @@ from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Guard, Query, Scan
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.spark.answers import OutletTarget
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import Shard
-from xmlpunct.engine.spark.sink import OutletTarget, Sink
+from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import StrictError, UsageError
@@ -122,7 +123,7 @@ def by_spark(
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
     target, rejects = OutletTarget(FileOutlet(str(out / "out.xml"), 0)), FileOutlet(str(out / "rejects"), 0)
     metrics = RunMetrics(guarded, job.inputs, stats, {})
-    sink = Sink(job, keeping(out / "log"), commit, output, target, rejects, metrics, strict, limit=limit)
+    sink = Sink(job, keeping(out / "log"), commit, [(output, target)], rejects, metrics, strict, limit=limit)
     states: dict[tuple[int, int], bytes] = {}
     for number, rows in enumerate(micro_batches(job)):
         for stage in range(job.sink):

@@ -19,8 +19,9 @@ from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query
+from xmlpunct.engine.spark.answers import OutletTarget
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import OutletTarget, Sink
+from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
@@ -62,7 +63,7 @@ def on_spark(query: Query, options: RunOptions, stats: RunStats) -> None:
     job = job_of(query, out, 2, options.slice_bytes)
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
     target, metrics = OutletTarget(FileOutlet(options.output, 0)), RunMetrics(query, job.inputs, stats, {})
-    sink = Sink(job, keeping(out / "log"), Commit(), output, target, None, metrics, options.strict)
+    sink = Sink(job, keeping(out / "log"), Commit(), [(output, target)], None, metrics, options.strict)
     for number, rows in enumerate(micro_batches(job)):
         sink.take(rows, number)
 

@@ -14,8 +14,10 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool 
     """The operators of a plan, wired; or of several plans, of which each gives an output of the pipeline.
 
     A node that plans share, by its number, is one operator. A leaf that scans the stream ``inputs[i]`` reads input i,
-    a `Receive` leaf the input of its port; where several leaves read one input, each gets all of it. ``alone`` says that a fragment runs on one shard.
+    a `Receive` leaf the input of its port; where several leaves read one input, each gets all of it. ``alone`` says
+    that a fragment runs on one shard.
     """
+    plans = [roots] if isinstance(roots, Node) else roots
     ports = {name: i for i, name in enumerate(inputs)}
     operators: list[Operator] = []
     targets: list[list[Edge]] = []
@@ -39,7 +41,7 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool 
             operator.spread(ways or ONE_SHARD)
         operators.append(operator)
         targets.append([])
-        if node.number:
+        if len(plans) > 1:
             built[node.number] = place
         if isinstance(node, Scan):
             feeds[ports[node.stream.name]].append((place, 0))
@@ -51,6 +53,6 @@ def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool 
                 targets[source].append((place, port))
         return place
 
-    outputs = [add(root, root.sifted) for root in ([roots] if isinstance(roots, Node) else roots)]
+    outputs = [add(root, root.sifted) for root in plans]
     places = [place for place in outputs if place is not None]
     return Pipeline(operators, [feeds[i] for i in sorted(feeds)], targets, places)

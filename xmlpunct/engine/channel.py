@@ -99,6 +99,7 @@ class ResultChannel(Channel):
         """Put out the end, once."""
         if not self.closed:
             self.end(self.output.writer.end())
+            self._stats.wrote(self.name, complete=True)
         self.closed = True
 
     def flush(self, *, more: bool = False) -> None:

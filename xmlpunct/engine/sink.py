@@ -157,28 +157,16 @@ def open_sink(
 ) -> Iterator[Sink]:
     """The sink that the options and the CREATE SINK statements ask for. Raises `UsageError` for what cannot be
     written."""
+    states, channels = grouped(commit.output), list[ResultChannel]()
     with ExitStack() as opened:
-        outlets = open_outlets(query, options, outputs, commit, run, opened)
-        states = grouped(commit.output)
-        channels = [
-            ResultChannel(answer.name, outlet, output, stats, written, states.get(str(i), {}))
-            for i, (answer, outlet, output, written) in enumerate(
-                zip(query.answers, outlets, outputs, commit.outputs, strict=True)
-            )
-        ]
+        for number, (answer, output) in enumerate(zip(query.answers, outputs, strict=True)):
+            own, written = options.to(answer.destination), commit.outputs[number]
+            with told_of(answer):
+                outlet = open_outlet(own, output, written, run_of(run, number), opened)
+            state = states.get(str(number), {})
+            channels.append(ResultChannel(answer.name, outlet, output, stats, written, state))
         rejects = open_rejects(options, commit, run, opened)
         yield Sink(channels, None if rejects is None else Channel(rejects, commit.rejects), stats)
-
-
-def open_outlets(
-    query: Query, options: RunOptions, outputs: Sequence[Output], commit: Commit, run: str, opened: ExitStack
-) -> Iterator[Outlet]:
-    """Where each answer goes: see `open_outlet`."""
-    for number, (answer, output, written) in enumerate(
-        zip(query.answers, outputs, commit.outputs, strict=True)
-    ):
-        with told_of(answer):
-            yield open_outlet(options.to(answer.destination), output, written, run_of(run, number), opened)
 
 
 def run_of(run: str, number: int) -> str:

@@ -107,7 +107,7 @@ class OutputStats:
     """What was written of an answer: tuples, punctuations and bytes.
 
     ``late`` are tuples that were dropped, since a punctuation written before them matches them; ``forgotten`` how many
-    punctuations the output has forgotten, having written them.
+    punctuations the output has forgotten, having written them. ``complete``: nothing will follow.
     """
 
     tuples: int = 0
@@ -115,6 +115,7 @@ class OutputStats:
     bytes: int = 0
     late: int = 0
     forgotten: int = 0
+    complete: bool = False
 
 
 @dataclass
@@ -154,7 +155,7 @@ class RunStats:
     gauges: Gauges | None = field(default=None, repr=False, compare=False)
     """What can be asked beyond the numbers, once the run has begun."""
 
-    def wrote(self, name: str, **counts: int) -> None:
+    def wrote(self, name: str, **counts: Any) -> None:
         """Take what was written by now of the answer of that name: fields of `OutputStats`."""
         before = self.outputs.get(name, OutputStats())
         self.outputs[name] = replace(before, **counts)
@@ -261,7 +262,7 @@ class RunStats:
             "idle": [{**asdict(i), "seconds": round(i.seconds, 1)} for i in self.idle],
         }
 
-    def _named(self) -> dict[str, dict[str, int]]:
+    def _named(self) -> dict[str, dict[str, int | bool]]:
         """What was written of each sink."""
         return {name: _told(o) for name, o in self.outputs.items() if name}
 
@@ -276,6 +277,6 @@ class RunStats:
         return {"overlooked": shown} if shown else {}
 
 
-def _told(output: OutputStats) -> dict[str, int]:
+def _told(output: OutputStats) -> dict[str, int | bool]:
     """The counts of an output that are told for each; what was forgotten is told for all together."""
     return {name: count for name, count in asdict(output).items() if name != "forgotten"}

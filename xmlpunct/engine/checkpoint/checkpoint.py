@@ -212,11 +212,15 @@ class Checkpoint:
 
 @dataclass
 class Seen:
-    """What somebody else sees of a run: its job as it was saved, whether it is over, and what it holds."""
+    """What somebody else sees of a run: its job as it was saved, whether it is over, and what it holds.
+
+    ``complete`` are the names of the sinks that nothing follows in; empty: of the SELECT beside them.
+    """
 
     job: dict[str, Any]
     over: bool
     held: Frames
+    complete: frozenset[str] = frozenset()
 
 
 def look(path: Path) -> Seen:
@@ -234,7 +238,10 @@ def look(path: Path) -> Seen:
         raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
     for record in records:
         if COMMIT in record:
-            seen.over = Commit.from_record(record).ended
+            commit = Commit.from_record(record)
+            seen.over = commit.ended
+            pairs = zip(seen.job["choice of sinks"], commit.outputs, strict=True)
+            seen.complete = frozenset(name for name, written in pairs if written.closed)
         if COMMIT in record or any(name.startswith(f"{HELD}/") for name in record):
             seen.held = {
                 name.removeprefix(f"{HELD}/"): load(piece)

@@ -33,6 +33,7 @@ from xmlpunct.engine.plan.query import Answer as Answer
 from xmlpunct.engine.plan.query import Opened as Opened
 from xmlpunct.engine.plan.query import Query as Query
 from xmlpunct.engine.plan.query import numbered as numbered
+from xmlpunct.engine.plan.query import numbered_together as numbered_together
 from xmlpunct.engine.plan.query import walk as walk
 from xmlpunct.engine.plan.relations import Again as Again
 from xmlpunct.engine.plan.relations import ChangeGroupBy as ChangeGroupBy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -125,8 +125,14 @@ def walk(roots: Iterable[Node]) -> Iterator[Node]:
                 yield node
 
 
-def numbered(*roots: Node) -> tuple[Node, ...]:
-    """Plans with their nodes numbered 1, 2, ... in the order of `Node.walk`.
+def numbered(root: Node) -> Node:
+    """A plan with its nodes numbered 1, 2, ... in the order of `Node.walk`."""
+    (found,) = numbered_together([root])
+    return found
+
+
+def numbered_together(roots: Sequence[Node]) -> tuple[Node, ...]:
+    """Plans with their nodes numbered 1, 2, ... in the order of `walk`.
 
     What a plan has in common with one before it is one part of both, with the numbers it has there, if both ask for
     the same punctuations of it.

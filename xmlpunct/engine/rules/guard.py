@@ -38,10 +38,10 @@ def with_guards(query: Query) -> Query:
 
     def guarded(node: Node, placed: bool = False) -> Node:
         """``placed``: the tuples that come out, of a part above one scan, say where they stood."""
-        key = node.number or id(node), placed
-        if key not in done:
-            done[key] = judging(node, placed)
-        return done[key]
+        found = done.get((id(node), placed)) or judging(node, placed)
+        if len(query.answers) > 1:
+            done[id(node), placed] = found
+        return found
 
     def judging(node: Node, placed: bool) -> Node:
         match node:

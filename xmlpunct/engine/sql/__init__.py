@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.inputs.tables import Table
-from xmlpunct.engine.plan import Answer, Node, Query, Scan, numbered
+from xmlpunct.engine.plan import Answer, Node, Query, Scan, numbered_together
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, files_named
@@ -41,11 +41,10 @@ def plan(
     """Plan a query.
 
     ``sql`` has CREATE statements and one SELECT, or none where there are sinks. ``sources`` maps names of streams to
-    sources that replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the columns
-    that nobody declared. ``tables`` are streams of their names, declared or not. ``parameters`` are the literals that
-    stand for each ``:name``.
-    Raises `SqlError`, with the place, for
-    what cannot be read or cannot run, and `UsageError` for a source of an undeclared stream.
+    sources that replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the
+    columns that nobody declared. ``tables`` are streams of their names, declared or not. ``parameters`` are the
+    literals that stand for each ``:name``. Raises `SqlError`, with the place, for what cannot be read or cannot run,
+    and `UsageError` for a source of an undeclared stream.
 
     >>> query = plan("CREATE STREAM s (a INT, b INT) WITH (source = 's.xml'); SELECT b FROM s WHERE b > 0")
     >>> query.root.schema.names, query.streams[0].source
@@ -89,7 +88,7 @@ def _plan(
         named = (query.this.name, destination(query)) if isinstance(query, SinkOf) else ()
         answers.append(Answer(roots[-1], *named))
     planned = Query(tuple(answers), (), sql, rules, (), inference.records, inference.opened).over(
-        numbered(*roots)
+        numbered_together(roots)
     )
     for root in planned.roots:
         _check_depth(root)
