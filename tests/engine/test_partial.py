@@ -62,7 +62,9 @@ def test_what_is_released_and_what_is_possible_make_the_whole_answer(query: str)
                     results += run.process(portion)[0].tuples.rows()
             possible = [*results, *run.partial().rows()]
             results += [row for end in ends for row in run.process(end)[0].tuples.rows()]
-            assert possible == results if planned.ordered else Counter(possible) == Counter(results), seed
+            assert possible == results if planned.root.ordered else Counter(possible) == Counter(results), (
+                seed
+            )
             assert run.partial().is_empty()
 
 

@@ -245,5 +245,5 @@ def test_an_input_that_is_replaced_in_mid_run(spark: Any, warehouse: Warehouse, 
     commit = committed(folder / "log")
     assert commit.batch >= 0
     assert not commit.over
-    assert len(out.read_bytes()) == commit.length
+    assert len(out.read_bytes()) == commit.outputs[0].length
     assert not out.read_text().endswith("</stream>\n")

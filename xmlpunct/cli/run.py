@@ -192,7 +192,7 @@ def run_command(
     )
     refuse_overlaps(planned, options)
     live = Live(watch, http, allow_say)
-    live.check(options)
+    live.check(planned, options)
     counted, stop, told = RunStats(engine, watched=live.wanted or partial is not None), Stop(), True
     with asked_by_signals(stop), live.shown(planned, options, counted) as show:
         try:

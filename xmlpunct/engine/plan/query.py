@@ -11,6 +11,7 @@ from xmlpunct.engine.options import Destination
 from xmlpunct.engine.plan.node import Node
 from xmlpunct.engine.plan.streams import Guard, Stream
 from xmlpunct.engine.rule_options import USUAL, Rules
+from xmlpunct.errors import UsageError
 from xmlpunct.firehose.sources import Source, open_source
 
 
@@ -79,6 +80,14 @@ class Query:
         """The root of the plan, if there is one answer."""
         (answer,) = self.answers
         return answer.root
+
+    def refuse_sinks(self) -> None:
+        """Raise `UsageError` if there is a CREATE SINK, and who runs the query takes its results themselves."""
+        if named := [answer.name for answer in self.answers if answer.name]:
+            raise UsageError(
+                f"CREATE SINK {named[0]}: here a query gives the results of one SELECT. Leave the sinks out and write "
+                "the results from here, or run the file with xmlpunct run"
+            )
 
     @property
     def roots(self) -> tuple[Node, ...]:
