@@ -34,7 +34,7 @@ def job_of(query: Query, folder: Path, shards: int = 2, slice_bytes: int | None 
     inputs, spools = find_inputs(query, folder / "spool")
     for spool in spools:
         spool.run()
-    fragments = cut(query.root, [s.name for s in query.streams])
+    fragments = cut(query.roots, [s.name for s in query.streams])
     return Job(query, fragments, tuple(inputs), shards, slice_bytes, NAMESPACE)
 
 
