@@ -18,25 +18,16 @@ from xmlpunct.cli import COMMANDS, invoke
 ROOT = SAMPLES.parent
 COMPLAINTS = sorted(f"docs/complaints/{p.name}" for p in (ROOT / "docs" / "complaints").glob("[a-z]*.md"))
 PAGES = {
-    page: (ROOT / page).read_text()
-    for page in (
-        "README.md",
-        "docs/comparison.md",
-        "docs/cookbook.md",
-        "docs/index.md",
-        "docs/operations.md",
-        "docs/output.md",
-        "docs/promises.md",
-        "docs/sinks.md",
-        "docs/python.md",
-        "docs/sql.md",
-        "docs/windows.md",
-        "docs/why.md",
-        "docs/complaints/README.md",
-        *COMPLAINTS,
-        "samples/feeds/README.md",
-        "samples/windows/README.md",
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in sorted(
+        [
+            ROOT / "README.md",
+            ROOT / "CONTRIBUTING.md",
+            *(ROOT / "docs").glob("*.md"),
+            *(ROOT / "docs" / "complaints").glob("*.md"),
+        ]
     )
+    + [ROOT / "samples" / folder / "README.md" for folder in ("feeds", "windows")]
 }
 """Each page by its path."""
 README, OUTPUT, WINDOWS = (PAGES[page] for page in ("README.md", "docs/output.md", "docs/windows.md"))
@@ -73,7 +64,9 @@ ORDERS = """<o:orders xmlns:o="urn:orders" xmlns:t="urn:tax">
 """
 
 
-@pytest.mark.parametrize("block", [b for text in PAGES.values() for b in blocks("console", text)])
+@pytest.mark.parametrize(
+    "block", [b for text in PAGES.values() for b in blocks("console", text) if b.startswith("$ xmlpunct")]
+)
 def test_the_commands_print_what_is_shown(
     block: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,5 +133,4 @@ def test_the_streams_of_windows_are_those_of_the_sample() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", PAGES[page])
-    assert targets
     assert [t for t in targets if not Path(ROOT / page).parent.joinpath(t).exists()] == []

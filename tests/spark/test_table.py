@@ -1,78 +1,24 @@
-"""Reading, watching and writing XML as a table, as Spark would drive it, without Spark."""
+"""Reading XML as a table, as Spark would drive it, without Spark."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import pickle
 import zipfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import types as spark
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxFiles,
-    ReadMaxRows,
-)
 
-from tests.spark.support import NAMESPACE
+from tests.spark.tables import READINGS, feed, hours, of_tasks, read, struct, table
 from xmlpunct import SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.engine.spark.table.batch import TableReader
 from xmlpunct.engine.spark.table.datasource import XmlTable, inferred_columns
 from xmlpunct.engine.spark.table.options import DOCUMENTS, READING, WATCHING, WRITING, TableOptions
-from xmlpunct.engine.spark.table.stream import TableStreamReader
 from xmlpunct.engine.spark.table.tasks import Table
-from xmlpunct.engine.spark.table.writer import TableStreamWriter, TableWriter
-from xmlpunct.firehose.steady import ChangedError
-
-Row = dict[str, Any]
-READINGS = spark.StructType().add("_sid", "string").add("hour", "integer")
-
-
-def struct(**columns: Any) -> spark.StructType:
-    found = spark.StructType()
-    for name, type_ in columns.items():
-        found.add(name, type_)
-    return found
-
-
-def feed(path: Path, hours: Iterator[int] | range, sid: str = "S1", said: int | None = None) -> Path:
-    """A file of readings."""
-    tuples = "".join(f'<t sid="{sid}"><hour>{hour}</hour></t>\n' for hour in hours)
-    promise = "" if said is None else f"<p:t><hour>(,{said}]</hour></p:t>"
-    path.write_text(f'<s xmlns:p="{NAMESPACE}">{tuples}{promise}</s>')
-    return path
-
-
-def table(columns: spark.StructType, path: Path | str, **options: Any) -> Table:
-    said = {"element": "t", "path": str(path), **{name: str(value) for name, value in options.items()}}
-    return Table(columns, TableOptions.read(said, WATCHING))
-
-
-def of_tasks(reader: TableReader | TableStreamReader, tasks: Any) -> list[list[Row]]:
-    """The rows of each task, read elsewhere."""
-    found = []
-    for task in tasks:
-        there, given = pickle.loads(pickle.dumps((reader, task)))
-        found.append([row for batch in there.read(given) for row in batch.to_pylist()])
-    return found
-
-
-def read(columns: spark.StructType, path: Path | str, **options: Any) -> list[Row]:
-    reader = TableReader(table(columns, path, **options))
-    return [row for rows in of_tasks(reader, reader.partitions()) for row in rows]
-
-
-def hours(rows: list[Row]) -> list[int]:
-    return [row["hour"] for row in rows]
 
 
 def test_nested_columns_are_structs_and_arrays(tmp_path: Path) -> None:
@@ -272,226 +218,6 @@ def test_wrong_columns_and_sources_say_what_to_write(tmp_path: Path) -> None:
         Table(READINGS, TableOptions())
     with pytest.raises(UsageError, match=r"xmlpunct.spark.query reads it"):
         read(READINGS, "tcp://127.0.0.1:1")
-
-
-class Watcher:
-    """Drives a stream reader as Spark does: offsets go through JSON, and any micro-batch may be asked for again."""
-
-    def __init__(self, columns: spark.StructType, path: Path, **options: Any) -> None:
-        self.table = table(columns, path, **options)
-        self.offset = json.loads(json.dumps(TableStreamReader(self.table).initialOffset()))
-        self.reader = TableStreamReader(self.table)
-
-    def batch(self, limit: ReadLimit | None = None) -> list[Row] | None:
-        """The next micro-batch, None if there is nothing; read once by who planned it, and once after a restart."""
-        start = self.offset
-        limit = limit or self.reader.getDefaultReadLimit()
-        end = json.loads(json.dumps(self.reader.latestOffset(start, limit)))
-        if end == start:
-            return None
-        again = TableStreamReader(self.table)
-        first, second = (of_tasks(reader, reader.partitions(start, end)) for reader in (self.reader, again))
-        assert first == second
-        self.offset = end
-        return [row for rows in first for row in rows]
-
-    def rest(self, limit: ReadLimit | None = None) -> list[list[Row]]:
-        found = []
-        while (rows := self.batch(limit)) is not None:
-            found.append(rows)
-        return found
-
-
-@pytest.mark.parametrize("size", [150, 1000, 10**6])
-def test_a_stream_gives_each_row_once_whatever_a_batch_takes(tmp_path: Path, size: int) -> None:
-    for number in range(3):
-        feed(tmp_path / f"{number}.xml", range(number * 100, number * 100 + 40))
-    (tmp_path / "3.xml.gz").write_bytes(gzip.compress((tmp_path / "0.xml").read_bytes()))
-    watcher = Watcher(READINGS, tmp_path, maxBytesPerTrigger=size, maxPartitionBytes=400)
-    batches = watcher.rest()
-    assert (len(batches) == 1) == (size == 10**6)
-    expected = [n * 100 + i for n in range(3) for i in range(40)] + [*range(40)]
-    assert sorted(hour for rows in batches for hour in hours(rows)) == sorted(expected)
-    feed(tmp_path / "4.xml", range(7, 9))
-    assert [hours(rows) for rows in watcher.rest()] == [[7, 8]]
-
-
-def test_a_stream_respects_the_limit_that_spark_gives(tmp_path: Path) -> None:
-    for number in range(4):
-        feed(tmp_path / f"{number}.xml", range(number * 100, number * 100 + 40))
-    by_files = Watcher(READINGS, tmp_path, maxFilesPerTrigger=1)
-    assert isinstance(by_files.reader.getDefaultReadLimit(), ReadMaxFiles)
-    assert [len(rows) for rows in by_files.rest()] == [40] * 4
-    assert [len(rows) for rows in Watcher(READINGS, tmp_path).rest()] == [160]
-    limited = Watcher(READINGS, tmp_path, maxBytesPerTrigger=300)
-    assert isinstance(limited.reader.getDefaultReadLimit(), ReadMaxBytes)
-    assert limited.batch(ReadAllAvailable()) is not None
-    assert limited.batch() is None
-    few = Watcher(READINGS, tmp_path).rest(ReadMaxRows(100))
-    assert max(map(len, few)) <= 100
-
-
-def test_available_now_is_what_is_there_now(tmp_path: Path) -> None:
-    feed(tmp_path / "0.xml", range(3))
-    feed(tmp_path / "1.xml", range(3))
-    watcher = Watcher(READINGS, tmp_path, maxFilesPerTrigger=1)
-    watcher.reader.prepareForTriggerAvailableNow()
-    assert watcher.batch()
-    feed(tmp_path / "2.xml", range(3))
-    assert [len(rows) for rows in watcher.rest()] == [3]
-
-
-def test_an_empty_directory_is_watched_until_something_comes(tmp_path: Path) -> None:
-    watcher = Watcher(READINGS, tmp_path)
-    assert watcher.batch() is None
-    feed(tmp_path / "0.xml", range(3))
-    assert watcher.batch()
-
-
-def test_files_that_change_or_come_too_late_are_noticed(tmp_path: Path) -> None:
-    feed(tmp_path / "5.xml", range(3))
-    watcher = Watcher(READINGS, tmp_path)
-    start = watcher.offset
-    assert watcher.batch()
-    end = watcher.offset
-    feed(tmp_path / "1.xml", range(3))
-    with pytest.raises(ChangedError, match=r"before .*5\.xml"):
-        watcher.batch()
-    (tmp_path / "1.xml").unlink()
-    feed(tmp_path / "5.xml", range(30))
-    with pytest.raises(ChangedError, match="written anew"):
-        TableStreamReader(watcher.table).partitions(start, end)
-
-
-def test_a_half_read_file_that_changes_is_noticed(tmp_path: Path) -> None:
-    path = feed(tmp_path / "0.xml", range(100))
-    watcher = Watcher(READINGS, tmp_path, maxBytesPerTrigger=500, maxPartitionBytes=400)
-    assert watcher.batch()
-    path.write_text(path.read_text().replace("<hour>3<", "<hour>4<"))
-    with pytest.raises(ChangedError):
-        watcher.batch()
-
-
-def batches(columns: spark.StructType, *rows: Row) -> list[pa.RecordBatch]:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return [pa.RecordBatch.from_pylist(list(rows), schema=to_arrow_schema(columns, timezone="UTC"))]
-
-
-def options_of(path: Path, **options: str) -> TableOptions:
-    return TableOptions.read({"path": str(path), **options}, WRITING)
-
-
-def write(
-    path: Path, columns: spark.StructType, *tasks: list[Row], overwrite: bool = False, **options: str
-) -> None:
-    """Write rows as Spark would: the tasks elsewhere."""
-    writer = TableWriter(columns, options_of(path, **options), overwrite)
-    there = pickle.loads(pickle.dumps(writer))
-    writer.commit([there.write(iter(batches(columns, *rows))) for rows in tasks])
-
-
-NESTED = struct(
-    n="integer",
-    _id="long",
-    c=struct(zip=struct(_VALUE="string", _cc="string"), city="string"),
-    line=spark.ArrayType(struct(qty="short", _sku="string")),
-    tag=spark.ArrayType(spark.StringType()),
-    at="timestamp",
-    x="float",
-    p="string",
-)
-VALUES: Row = {
-    "n": 1,
-    "_id": 7,
-    "c": {"zip": {"_VALUE": "0150", "_cc": "NO"}, "city": "A & <B>"},
-    "line": [{"qty": 2, "_sku": "a"}, {"qty": None, "_sku": "b"}],
-    "tag": ["x", ""],
-    "at": datetime(2020, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
-    "x": 0.5,
-    "p": None,
-}
-
-
-@pytest.mark.parametrize("compression", ["none", "gzip", "bzip2", "xz"])
-def test_what_is_written_is_read_back(tmp_path: Path, compression: str) -> None:
-    out = tmp_path / "out"
-    nothing: Row = dict.fromkeys(NESTED.names)
-    said = {"n": None, "p": "<1, *, *, *, *, *, *, *, {0.5,1.5}>"}
-    tasks = [[VALUES], [{**nothing, "n": 2}, {**nothing, **said}], []]
-    write(out, NESTED, *tasks, element="t", rootTag="r", columnNameOfPunctuation="p", compression=compression)
-    found = read(NESTED, out, columnNameOfPunctuation="p")
-    assert found[2]["p"] is not None  # behind all tuples; of which task the first ones are is not known here
-    assert sorted(found, key=lambda row: row["n"] or 9) == [VALUES, {**nothing, "n": 2}, {**nothing, **said}]
-    assert [entry.name for entry in out.iterdir()] == ["slice-000000000000"]
-
-
-def test_appending_adds_a_slice_and_overwriting_leaves_one(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    for hour in range(3):
-        write(out, READINGS, [{"_sid": "S1", "hour": hour}], element="t")
-    assert hours(read(READINGS, out)) == [0, 1, 2]
-    write(out, READINGS, [{"_sid": "S1", "hour": 9}], element="t", overwrite=True)
-    assert hours(read(READINGS, out)) == [9]
-    write(out, READINGS, element="t", overwrite=True)
-    assert not list(out.rglob("*.xml"))
-    (out / "theirs.txt").write_text("")
-    with pytest.raises(UsageError, match=r"theirs\.txt"):
-        write(out, READINGS, element="t", overwrite=True)
-
-
-def test_attempts_that_do_not_count_leave_nothing(tmp_path: Path) -> None:
-    out, columns = tmp_path / "out", READINGS
-    writer = TableWriter(columns, options_of(out, element="t"), False)
-    writer.write(iter(batches(columns, {"_sid": "S1", "hour": 1})))  # whose task failed behind this
-    writer.commit([writer.write(iter(batches(columns, {"_sid": "S1", "hour": 1}))), None])
-    assert hours(read(READINGS, out)) == [1]
-    writer = TableWriter(columns, options_of(out, element="t"), False)
-    message = writer.write(iter(batches(columns, {"_sid": "S1", "hour": 2})))
-    assert hours(read(READINGS, out)) == [1]  # nothing is seen before its time
-    writer.abort([message])
-    assert [entry.name for entry in out.iterdir()] == ["slice-000000000000"]
-
-
-def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
-    with pytest.raises(XmlPunctError, match="a character that XML cannot hold"):
-        write(tmp_path / "a", READINGS, [{"_sid": "\x00", "hour": 1}])
-    with pytest.raises(UsageError, match="is a file"):
-        write(feed(tmp_path / "f.xml", range(1)), READINGS)
-    with pytest.raises(UsageError, match="cannot be written"):
-        TableWriter(READINGS, TableOptions(paths=("s3://bucket/x",)), False)
-    with pytest.raises(UsageError, match="checkpointLocation"):
-        TableStreamWriter(READINGS, options_of(tmp_path), False)
-    with pytest.raises(UsageError, match="tells no number"):
-        TableStreamWriter(READINGS, options_of(tmp_path, checkpointLocation=str(tmp_path)), False)
-
-
-def test_a_micro_batch_is_written_once_however_often_it_comes(tmp_path: Path) -> None:
-    out, checkpoint = tmp_path / "out", tmp_path / "ck"
-    checkpoint.mkdir()
-    (checkpoint / "metadata").write_text('{"id": "one"}')
-
-    def stream() -> TableStreamWriter:
-        options = options_of(out, element="t", checkpointLocation=f"file:{checkpoint}")
-        return TableStreamWriter(READINGS, options, False)
-
-    def take(batch: int, hour: int) -> None:
-        message = stream().write(iter(batches(READINGS, {"_sid": "S1", "hour": hour})))
-        stream().commit([message], batch)  # by another process than the tasks'
-
-    take(0, 1)
-    take(1, 2)
-    take(1, 2)
-    take(0, 1)
-    assert hours(read(READINGS, out)) == [1, 2]
-    stream().write(iter(batches(READINGS, {"_sid": "S1", "hour": 5})))  # and then it was killed
-    take(2, 3)
-    stream().commit([None], 3)  # there was nothing
-    assert hours(read(READINGS, out)) == [1, 2, 3]
-    assert sorted(entry.name for entry in out.iterdir()) == [f"slice-{n:012d}" for n in range(3)]
-    (checkpoint / "metadata").write_text('{"id": "another"}')  # another query begins with batch 0, too
-    take(0, 4)
-    assert hours(read(READINGS, out)) == [1, 2, 3, 4]
 
 
 def test_inference_tells_what_is_wrong(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ class Live:
     ) -> Iterator[Callable[[RunStats], None]]:
         """Show a run; gives what it is to call for every slice. Raises `UsageError`."""
         if not self.wanted:
-            with Progress() as progress:
+            with Progress(stats.engine) as progress:
                 yield progress.show
             return
         from xmlpunct.cli.watch import Watch
@@ -65,7 +65,7 @@ class Live:
                 talk = Talk(query, stats, options.punct_namespace, self.sayings)
                 server = opened.enter_context(ViewServer(view, read_address(self.http), talk))
                 say(f"live view: {server.url}")
-            watcher: Watch | Progress = Watch(view) if self.watch else Progress()
+            watcher: Watch | Progress = Watch(view) if self.watch else Progress(stats.engine)
             opened.enter_context(watcher)
 
             def show(stats: RunStats) -> None:

@@ -8,6 +8,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.status import Status
 
+from xmlpunct.engine.rates import Rates
 from xmlpunct.engine.stats import RunStats
 
 REFRESH_SECONDS = 0.2
@@ -15,17 +16,21 @@ REFRESH_SECONDS = 0.2
 
 
 class Progress:
-    """Shows tuples, rate, state and slices on standard error, if that is a terminal; else nothing."""
+    """Shows tuples, the rate of the last seconds, state and slices on standard error, if that is a terminal.
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True)
+    Until something has come, or an input is found idle, it says what is being started.
+    """
+
+    def __init__(self, engine: str, console: Console | None = None) -> None:
+        self._starting = "starting Spark" if engine == "spark" else "starting"
+        self._console = console or Console(stderr=True)
         self._status: Status | None = None
         self._shown = 0.0
-        self._started = time.monotonic()
+        self._rates = Rates()
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal:
-            self._status = self._console.status("starting")
+            self._status = self._console.status(self._starting)
             self._status.start()
         return self
 
@@ -40,11 +45,13 @@ class Progress:
         now = time.monotonic()
         if self._status is None or now - self._shown < REFRESH_SECONDS:
             return
+        if not (stats.idle or any(i.tuples or i.rejected or i.punctuations for i in stats.inputs.values())):
+            return
         self._shown = now
         tuples = sum(i.tuples for i in stats.inputs.values())
-        rate = tuples / max(now - self._started, 0.001)
+        self._rates.take(now, {"tuples": tuples})
         self._status.update(
-            f"{tuples:,} tuples  {rate:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
+            f"{tuples:,} tuples  {self._rates['tuples']:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
             f"  results {stats.tuples_out:,}{_waiting(stats)}"
         )
 

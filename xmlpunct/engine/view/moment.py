@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from xmlpunct.engine.plan import Query, Scan
+from xmlpunct.engine.rates import Rates
 from xmlpunct.engine.stats import Idle, OperatorStats, OutputStats, RunStats
 
 SELECT = "SELECT"
 """What the SELECT beside the sinks is called."""
-RATE_SECONDS = 5.0
-"""A rate is that of the last seconds, so that it follows what happens and does not flicker."""
 
 
 @dataclass(frozen=True)
@@ -124,30 +122,6 @@ def plan_of(query: Query) -> Drawn:
         boxes.append(Box(node.number, node.name, node.parameters, below, stream, node.waiting, sinks=serves))
     outputs = tuple(OutputMoment(answer.name or SELECT, answer.root.number) for answer in query.answers)
     return Drawn(tuple(boxes), outputs)
-
-
-@dataclass
-class Rates:
-    """How fast counts grow, over the last `RATE_SECONDS`.
-
-    >>> rates = Rates()
-    >>> rates.take(0.0, {"bids": 0}); rates.take(2.0, {"bids": 100})
-    >>> rates["bids"]
-    50.0
-    """
-
-    _seen: deque[tuple[float, Mapping[object, int]]] = field(default_factory=deque)
-
-    def take(self, now: float, counts: Mapping[Any, int]) -> None:
-        """Take the counts at a time, in seconds."""
-        self._seen.append((now, counts))
-        while len(self._seen) > 2 and now - self._seen[1][0] >= RATE_SECONDS:
-            self._seen.popleft()
-
-    def __getitem__(self, key: object) -> float:
-        """The growth of a count per second; 0 as long as nothing is known."""
-        (begun, first), (ended, last) = self._seen[0], self._seen[-1]
-        return max(0, last.get(key, 0) - first.get(key, 0)) / (ended - begun) if ended > begun else 0.0
 
 
 def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:

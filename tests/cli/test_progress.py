@@ -1,0 +1,54 @@
+"""The line of progress on the terminal."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from xmlpunct.cli import progress
+from xmlpunct.cli.progress import Progress
+from xmlpunct.engine.stats import Idle, InputStats, RunStats
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_it_says_that_spark_starts_until_something_comes_and_then_the_rate_of_the_last_seconds(
+    clock: list[float],
+) -> None:
+    shown = Progress("spark", Console(file=StringIO(), force_terminal=True))
+    stats = RunStats("spark", inputs={"bids": InputStats()})
+    with shown:
+        assert _text(shown) == "starting Spark"
+        shown.show(stats)
+        assert _text(shown) == "starting Spark"
+        for second, tuples in ((20, 10), (21, 1_010), (22, 2_010), (40, 20_010), (50, 20_010)):
+            clock[0] = 100.0 + second
+            stats.inputs["bids"].tuples = tuples
+            shown.show(stats)
+            if second == 22:
+                assert _text(shown).startswith("2,010 tuples  1,000/s")
+        assert _text(shown).startswith("20,010 tuples  0/s")
+
+
+def test_an_input_that_is_silent_from_the_beginning_is_named(clock: list[float]) -> None:
+    with Progress("local", Console(file=StringIO(), force_terminal=True)) as shown:
+        assert _text(shown) == "starting"
+        shown.show(RunStats("local", inputs={"bids": InputStats()}, idle=[Idle("bids", 3.0, 0)]))
+        assert "waiting for bids since 3 s" in _text(shown)
+
+
+def test_nothing_is_said_where_there_is_no_terminal() -> None:
+    out = StringIO()
+    with Progress("local", Console(file=out)) as shown:
+        shown.show(RunStats("local", inputs={"bids": InputStats(tuples=7)}))
+    assert out.getvalue() == ""
+
+
+def _text(shown: Progress) -> str:
+    assert shown._status is not None
+    return str(shown._status.status)

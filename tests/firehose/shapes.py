@@ -1,0 +1,87 @@
+"""Random documents with tuples of many shapes, and what both readers and lxml's XPath find in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+from lxml import etree
+
+from tests.firehose.harness import Outcome
+from tests.firehose.outcomes import everything
+from xmlpunct import Schema
+from xmlpunct.firehose import (
+    PUNCT_NAMESPACE,
+    Parser,
+    Position,
+    Split,
+    Splitter,
+    StreamSpec,
+    elements_of,
+    parse_conforming,
+    parse_split,
+)
+
+SPACES = {"g": "urn:g"}
+HEAD = "XMLNAMESPACES('urn:g' AS g), "
+ROOT = f'<s xmlns:g="urn:g" xmlns:p="{PUNCT_NAMESPACE}">'
+
+texts = st.sampled_from(["", "", "x", "7", " ", "é", "a &amp; b", "<![CDATA[<a>]]>", "<!-- a -->", "\r\n"])
+attributes = st.dictionaries(st.sampled_from(["i", "r", "g:i"]), st.sampled_from(["1", "2", "s"]), max_size=2)
+
+
+def tag(name: str, own: dict[str, str], inner: str) -> str:
+    said = "".join(f' {key}="{value}"' for key, value in own.items())
+    return f"<{name}{said}>{inner}</{name}>" if inner else f"<{name}{said}/>"
+
+
+def trees(names: Sequence[str], depth: int) -> st.SearchStrategy[str]:
+    """Elements in elements, with text between them."""
+    below = st.just("")
+    for _ in range(depth):
+        element = st.builds(tag, st.sampled_from(names), attributes, st.builds(str.__add__, texts, below))
+        below = st.lists(st.builds(str.__add__, element, texts), max_size=4).map("".join)
+    return below
+
+
+tuples = st.builds(
+    tag, st.just("t"), attributes, st.builds(str.__add__, texts, trees(["a", "a", "b", "g:a"], 3))
+)
+
+
+def document(parts: Sequence[str]) -> bytes:
+    return f"{ROOT}{''.join(parts)}</s>".encode()
+
+
+def outcome(data: bytes, spec: StreamSpec, cut: int | None = None, feed: int | None = None) -> Outcome:
+    """All that both readers find in a source, in splits."""
+    splitter, found = Splitter("doc", elements_of([spec])), Outcome()
+    for at in range(0, len(data), feed or len(data)):
+        splitter.feed(data[at : at + (feed or len(data))])
+    splitter.end()
+    while (split := splitter.cut(cut)) is not None:
+        fast, slow = parse_split(split, [spec]), parse_conforming(split, [spec])
+        assert everything(fast) == everything(slow)
+        found.tuples += slow.slices[0].tuples.rows()
+        found.punctuations += map(str, slow.slices[0].punctuations)
+        found.rejects += [f"{r.byte}: {r.reason}" for r in slow.rejects[0]]
+        assert slow.error is None
+    return found
+
+
+def is_walked(data: bytes, spec: StreamSpec) -> bool:
+    return Parser([spec])._walker.walk(Split("doc", Position(), data, True)) is not None
+
+
+def one(data: bytes | str, columns: str, element: str = "t", **more: Any) -> Outcome:
+    data = data.encode() if isinstance(data, str) else data
+    return outcome(data, StreamSpec("s", Schema.parse(columns), element, **more))
+
+
+def strings(element: etree._Element, path: str) -> list[str]:
+    """What XPath finds, as strings."""
+    found = element.xpath(path.removesuffix("/text()") if path != "text()" else ".", namespaces=SPACES)
+    if path.endswith("text()"):
+        return ["".join(element.xpath("text()", namespaces=SPACES)) for element in found]
+    return [str(node) if isinstance(node, str) else "".join(node.xpath(".//text()")) for node in found]
