@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from lxml import etree
 
+from xmlpunct.engine.local.portion import Portion
 from xmlpunct.engine.local.provisional import PARTIAL_NAMESPACE, Provisional
-from xmlpunct.engine.local.running import LocalRun, Portion
+from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import NO_COPY, RunOptions, XmlForm, parse_time
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats

@@ -16,7 +16,8 @@ from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, Found
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.segments import READ_AT_ONCE
-from xmlpunct.engine.local.running import LocalRun, Portion
+from xmlpunct.engine.local.portion import Portion
+from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.sink import Sink, tell_complete
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError

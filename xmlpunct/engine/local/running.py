@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -18,6 +18,7 @@ from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.said import Plain, Sayings, punctuation_of
 from xmlpunct.engine.inputs.tables import Table
+from xmlpunct.engine.local.portion import Feed, Portion, Rows
 from xmlpunct.engine.options import ONE_ANSWER
 from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.reject_limit import RejectLimit, in_order, marked
@@ -36,52 +37,6 @@ LOOK_SHARE = 0.05
 
 SPREAD = 2
 """With so many threads for each source, parsing is spread over threads rather than cutting made cheap."""
-
-
-class Feed:
-    """A source, the streams it carries, and where it stands. An `Input` is one that can be read again."""
-
-    def __init__(self, number: int, streams: list[tuple[int, Stream]], reader: AheadReader) -> None:
-        self.number, self.streams, self.reader = number, streams, reader
-        self.done = False
-        self.turn = 0
-        """When it was read last, in slices of the run."""
-
-    @property
-    def name(self) -> str:
-        """What people know it by."""
-        return ", ".join(stream.name for _, stream in self.streams)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some rows of a table, as tuples of the stream of that ``number``, and those that are none; or its end."""
-
-    number: int
-    stream: Stream
-    tuples: Slice
-    rejects: list[Reject]
-
-
-@dataclass(frozen=True)
-class Portion:
-    """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come.
-
-    Or it is what was ``said`` in a stream's place, where the feed stands. Or it is some of a table's ``rows``.
-    """
-
-    feed: Feed | None = None
-    parsed: Parsed | None = None
-    said: Plain | None = None
-    rows: Rows | None = None
-
-    @property
-    def place(self) -> list[Any] | None:
-        """Up to where the feed has been read with it, as plain values; None if nothing has."""
-        if self.feed is None:
-            return None
-        where = [self.feed.number, self.feed.reader.cursor.to_json()]
-        return where if self.said is None else [*where, self.said]
 
 
 class LocalRun:
