@@ -78,10 +78,11 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     read = [Place(role, path) for role, spec in query.reads for path in paths_of(spec)]
     if options.query_file is not None:
         read.append(Place("the query", options.query_file))
-    files, datasets = [], list[Place]()
+    files, datasets, databases = list[Place](), list[Place](), list[Place]()
     for role, out in (("-o", options.output), ("--rejects", options.rejects)):
         if is_url(out):
             _refuse_read_url(role, str(out), query.reads)
+            databases += [Place(role, path) for path in connector_of(str(out)).written(str(out))]
         elif out is not None and out.endswith("/"):
             datasets.append(Place(role, out))
         elif out is not None or role == "-o":
@@ -89,12 +90,14 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     _refuse_twice_by_url(options)
     files += [Place("--stats", options.stats)] if options.stats is not None else []
     checkpoint = Place("--checkpoint", options.checkpoint) if options.checkpoint is not None else None
-    refuse_read(files, read)
-    for place in files:
+    refuse_read([*files, *databases], read)
+    for place in [*files, *databases]:
         for role, spec in query.reads:
             if would_be_read(spec, place.path):
                 _refuse(place, f"matches what is read as {role} {spec}, and would be read with it")
-    _refuse_twice(files)
+    for database in [[], *([place] for place in databases)]:  # several tables may be in one
+        _refuse_twice([*files, *database])
+    files += databases
     if checkpoint is not None:
         _refuse_in_checkpoint(checkpoint, [*files, *datasets], read)
     for dataset in datasets:
