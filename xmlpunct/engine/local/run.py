@@ -100,8 +100,7 @@ def run(
             checkpoint.settle(found, 1)
             name = checkpoint.run
             sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
-        namespace, size, threads = options.punct_namespace, options.slice_bytes, options.threads
-        running = LocalRun(query, sources, size, stats, namespace, sayings, threads)
+        running = LocalRun(query, sources, options.slice_bytes, stats, options.punct_namespace, sayings)
         opened.enter_context(closing(running))
         for spool in spools:
             spool.bell = running.bell
