@@ -69,7 +69,8 @@ class RunOptions:
     ``max_rejects`` where they are too many. ``form`` is how
     XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
     ``partition_by`` are the columns whose values name directories of a dataset. ``partial`` is the time in seconds
-    from one provisional answer to the next, if any is wanted. ``is_sink``: a CREATE SINK says the destination.
+    from one provisional answer to the next, if any is wanted. ``threads`` are those of the local engine; None: as many
+    as there are cores. ``is_sink``: a CREATE SINK says the destination.
     """
 
     output: str | None = None
@@ -86,6 +87,7 @@ class RunOptions:
     query_file: str | None = None
     partial: float | None = None
     partition_by: tuple[str, ...] = ()
+    threads: int | None = None
     is_sink: bool = False
 
     def to(self, destination: Destination | None) -> RunOptions:

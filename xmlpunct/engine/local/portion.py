@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from xmlpunct.engine.inputs.reader import InputReader
+from xmlpunct.engine.inputs.ahead import AheadReader
 from xmlpunct.engine.inputs.said import Plain
 from xmlpunct.engine.plan import Stream
 from xmlpunct.errors import Reject
@@ -16,7 +16,7 @@ from xmlpunct.slice import Slice
 class Feed:
     """A source, the streams it carries, and where it stands. An `Input` is one that can be read again."""
 
-    def __init__(self, number: int, streams: list[tuple[int, Stream]], reader: InputReader) -> None:
+    def __init__(self, number: int, streams: list[tuple[int, Stream]], reader: AheadReader) -> None:
         self.number, self.streams, self.reader = number, streams, reader
         self.done = False
         self.turn = 0
