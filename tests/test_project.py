@@ -183,7 +183,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not setuptools_is_new_enough():
         pytest.skip("building needs setuptools>=77 in this environment")
     copy = tmp_path_factory.mktemp("checkout")
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "pyspark_xmlpunct.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(PACKAGE, copy / "xmlpunct", ignore=ignored)
