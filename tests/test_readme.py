@@ -20,7 +20,12 @@ COMPLAINTS = sorted(f"docs/complaints/{p.name}" for p in (ROOT / "docs" / "compl
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in sorted(
-        [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "complaints").glob("*.md")]
+        [
+            ROOT / "README.md",
+            ROOT / "CONTRIBUTING.md",
+            *(ROOT / "docs").glob("*.md"),
+            *(ROOT / "docs" / "complaints").glob("*.md"),
+        ]
     )
     + [ROOT / "samples" / folder / "README.md" for folder in ("feeds", "windows")]
 }

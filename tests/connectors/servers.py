@@ -42,10 +42,22 @@ def serving(program: str, *arguments: str, port: int) -> Iterator[int]:
 
 
 @contextmanager
-def mosquitto(folder: Path) -> Iterator[int]:
+def mosquitto(folder: Path, *lines: str) -> Iterator[int]:
     """A broker of MQTT, whose settings are in ``folder``; its port."""
     port = free_port()
     settings = folder / "mosquitto.conf"
-    settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
+    own = ["user root", "max_queued_messages 0", f"listener {port} 127.0.0.1"]
+    settings.write_text("\n".join([*own, *(lines or ["allow_anonymous true"]), ""]))
     with serving("mosquitto", "-c", str(settings), port=port):
+        yield port
+
+
+@contextmanager
+def nats(folder: Path, *lines: str) -> Iterator[int]:
+    """A server of NATS with JetStream, whose settings and streams are in ``folder``; its port."""
+    port = free_port()
+    settings = folder / "nats.conf"
+    own = [f'listen: "127.0.0.1:{port}"', f'jetstream {{ store_dir: "{folder}/streams" }}', *lines]
+    settings.write_text("\n".join(own))
+    with serving("nats-server", "-c", str(settings), port=port):
         yield port

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
+import shutil
 import signal
 import subprocess
 import threading
@@ -17,6 +19,7 @@ import pytest
 
 from tests.connectors.servers import mosquitto
 from tests.connectors.test_messages import HOURS, QUERY, copied, elements
+from tests.firehose.test_tcp import CERTIFICATES
 from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch
 from xmlpunct.connectors import Form, Inlet, Results
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
@@ -83,9 +86,9 @@ def send(url: str, messages: Sequence[bytes], **properties: Any) -> list[int]:
         return list(client.reasons)
 
 
-def inlet(url: str, position: Any = None) -> Inlet:
+def inlet(url: str, position: Any = None, topic: str = "") -> Inlet:
     """A reader of a topic, whose session has begun."""
-    made = connector_of(url).inlet(url, url.partition("://")[2].partition("/")[2])
+    made = connector_of(url).inlet(url, topic or url.partition("://")[2].partition("/")[2])
     made.open(position)
     if position is None:
         assert made.read()[0] + made.read()[0] == b"<stream>\n"  # type: ignore[index]
@@ -255,8 +258,49 @@ def test_what_is_written_carries_its_number(topic: str) -> None:
         outlet.open(Form("r1", RESULT, writer_for("xml", RESULT)), None)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_tls_and_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written with them is read with them; who has not the authority, or not the password, is refused.
+
+    (Where the certificate is not valid, paho leaves the socket to the collector.)
+    """
+    monkeypatch.setattr("xmlpunct.firehose.mqtt.ANSWER_SECONDS", 3.0)
+    known = tmp_path / "passwords"
+    maker = shutil.which("mosquitto_passwd")
+    if maker is None:
+        pytest.skip("no mosquitto_passwd here: apt-get install mosquitto")
+    subprocess.run([maker, "-c", "-b", known, "me", "p/w"], check=True, stderr=subprocess.DEVNULL)
+    own = CERTIFICATES / "localhost.pem"
+    lines = ["allow_anonymous false", f"password_file {known}", f"certfile {own}", f"keyfile {own}"]
+    with mosquitto(tmp_path, *lines) as port:
+        place, ca = f"localhost:{port}/t", f"?ca={CERTIFICATES / 'authority.pem'}"
+        url = f"mqtts://me:p%2Fw@{place}{ca}"
+        with closing(inlet(url, topic="t")) as reader, closing(connector_of(url).outlet(url, url)) as outlet:
+            outlet.open(Form("r1", RESULT, writer_for("xml", RESULT)), None)
+            outlet.write(Results(0, (Slice(RESULT.frame([(1, 2, 3)]), []),), b""))
+            assert b"<hour>1</hour>" in taken(reader, 1)[0][0]
+        for wrong, said in (
+            (f"mqtts://me:p%2Fw@{place}", "certificate verify failed"),
+            (
+                f"mqtts://me:p%2Fw@{place.replace('localhost', '127.0.0.1')}{ca}",
+                "certificate is not valid|mismatch",
+            ),
+            (f"mqtts://me:other@{place}{ca}", "Not authorized"),
+            (f"mqtts://{place}{ca}", "Not authorized"),
+            (f"mqtt://me:p%2Fw@{place}", "the broker does not answer"),
+        ):
+            with closing(connector_of(wrong).inlet(wrong, "t")) as reader:
+                reader.open(None)
+                reader.read()
+                with pytest.raises((SourceError, ConnectionError), match=said):
+                    reader.read()
+            with closing(connector_of(wrong).outlet(wrong, wrong)) as outlet, pytest.raises(XmlPunctError):
+                outlet.open(Form("r1", RESULT, writer_for("xml", RESULT)), None)
+    gc.collect()
+
+
 def run(*options: str) -> subprocess.Popen[bytes]:
-    return launch("run", "-q", QUERY, "--slice", "4KiB", *options)
+    return launch("run", "-q", QUERY, *options)
 
 
 def wait_for_reader(url: str, process: subprocess.Popen[bytes]) -> None:
@@ -346,4 +390,9 @@ def kill_at_random(topic: str, folder: Path, chance: random.Random, kills: int, 
 def test_mqtt_to_mqtt_killed_at_random(topic: str, tmp_path: Path) -> None:
     chance = random.Random(5)
     for n in range(10 if LONG else 1):
-        kill_at_random(topic, tmp_path / str(n), chance, 4, "--engine", "local")
+        kill_at_random(topic, tmp_path / str(n), chance, 4, "--engine", "local", "--slice", "4KiB")
+
+
+@pytest.mark.spark
+def test_mqtt_to_mqtt_killed_on_spark(topic: str, tmp_path: Path) -> None:
+    kill_at_random(topic, tmp_path / "spark", random.Random(6), 1, "--master", "local[2]", "--slice", "96KiB")

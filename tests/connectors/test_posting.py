@@ -265,7 +265,7 @@ def test_nobody_is_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*options: str) -> subprocess.Popen[bytes]:
-    return launch("run", "-q", QUERY, "--slice", "4KiB", *options)
+    return launch("run", "-q", QUERY, *options)
 
 
 def deliver(port: int, pieces: Sequence[bytes], sender: str, over: threading.Event) -> None:
@@ -363,4 +363,9 @@ def kill_at_random(folder: Path, chance: random.Random, kills: int, *engine: str
 def test_http_to_http_killed_at_random(tmp_path: Path) -> None:
     chance = random.Random(7)
     for n in range(10 if LONG else 1):
-        kill_at_random(tmp_path / str(n), chance, 3, "--engine", "local")
+        kill_at_random(tmp_path / str(n), chance, 3, "--engine", "local", "--slice", "4KiB")
+
+
+@pytest.mark.spark
+def test_http_to_http_killed_on_spark(tmp_path: Path) -> None:
+    kill_at_random(tmp_path / "spark", random.Random(8), 1, "--master", "local[2]", "--slice", "96KiB")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,33 @@ def test_what_names_no_file_is_refused(sql: str, says: str) -> None:
 def test_a_file_that_is_not_there_is_told() -> None:
     with pytest.raises(SourceError, match=r"nosuch\.xml: cannot be opened"):
         plan("SELECT n FROM 'nosuch.xml'")
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    ("out", "options", "says"),
+    [
+        ("d/a.xml", {}, "-o d/a.xml is what is read as .*, and would be overwritten"),
+        ("%2e/d/a.xml", {}, "is what is read as"),
+        ("d/new.xml", {}, "is in the directory that is read as"),
+        ("x.db", {"stats": "x.db"}, "-o x.db is the same file as --stats x.db"),
+        ("x.db", {"rejects": "./x.db"}, "-o x.db is the same file as --rejects"),
+        ("x.db", {"rejects": "d/../x.db"}, "-o x.db is the same file as --rejects"),
+        ("state/x.db", {"checkpoint": "state"}, "-o state/x.db is in the checkpoint state"),
+        ("set/x.db", {"rejects": "set/"}, "-o set/x.db is in the dataset set/"),
+        ("x.db", {"rejects": "{scheme}:///./x.db?table=t"}, "is the same place as -o"),
+        ("x.db", {"rejects": "{scheme}:///x.db?table=u"}, ""),
+        ("x.db", {"rejects": "y.db", "stats": "z.db", "checkpoint": "state"}, ""),
+    ],
+)
+def test_the_file_of_a_database_is_a_file(
+    scheme: str, out: str, options: dict[str, str], says: str, folder: Path
+) -> None:
+    given = {name: place.format(scheme=scheme) for name, place in options.items()}
+    asked = RunOptions(output=f"{scheme}:///{out}?table=t", **given)  # type: ignore[arg-type]
+    read = plan("SELECT n FROM 'd'" if "new" in out else "SELECT n FROM 'd/a.xml'")
+    with pytest.raises(UsageError, match=says) if says else nullcontext():
+        refuse_overlaps(read, asked)
 
 
 def test_what_is_read_is_not_overwritten() -> None:

@@ -34,7 +34,7 @@ def job_of(query: Query, folder: Path, shards: int = 2, slice_bytes: int | None 
     inputs, spools = find_inputs(query, folder / "spool")
     for spool in spools:
         spool.run()
-    fragments = cut(query.root, [s.name for s in query.streams])
+    fragments = cut(query.roots, [s.name for s in query.streams])
     return Job(query, fragments, tuple(inputs), shards, slice_bytes, NAMESPACE)
 
 
@@ -93,7 +93,7 @@ def test_tasks_share_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 1000)
     path = tmp_path / "a.xml"
     path.write_text(documents(300))
-    job = job_of(everything(path, SCHEMA), tmp_path, shards=3)
+    job = job_of(everything(path, SCHEMA), tmp_path, shards=3, slice_bytes=path.stat().st_size)
     reader = QueryReader(job)
     start = reader.initialOffset()
     tasks = [partition.task for partition in reader.partitions(start, reader.latestOffset(start, None))]
@@ -171,7 +171,7 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
     path = tmp_path / "in.xml"
     path.write_text(text)
     query = warehouse.hottest()
-    query = Query(query.root, query.streams, "")
+    query = Query.of(query.root, query.streams)
     job = job_of(query, tmp_path)
     given = replace(job.inputs[0], parts=(Part(str(path), str(path), len(text)),))
     job = replace(job, inputs=(given, job.inputs[1]))

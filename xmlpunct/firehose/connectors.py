@@ -55,6 +55,7 @@ OWN = {
     "kafka": "kafka:Kafka",
     "mqtt": "mqtt:Mqtt",
     "mqtts": "mqtt:Mqtt",
+    "nats": "nats:Nats",
     "sqlite": "databases:Databases",
     "duckdb": "databases:Databases",
     "postgresql": "databases:Databases",
@@ -219,6 +220,10 @@ class Connector:
 
     def paths(self, spec: str) -> list[str]:
         """The files and directories that are read."""
+        return []
+
+    def written(self, spec: str) -> list[str]:
+        """The files on this machine that results are written to."""
         return []
 
     def columns(self, spec: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ Punctuations are not written.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -46,7 +47,11 @@ class Databases(Connector):
     def place(self, spec: str) -> str:
         """The database, and the table in it."""
         url = urlsplit(spec)
-        return f"{url.netloc}{url.path} {dict(parse_qsl(url.query)).get('table', '')}"
+        database = next(map(os.path.realpath, self.written(spec)), f"{url.netloc}{url.path}")
+        return f"{database} {dict(parse_qsl(url.query)).get('table', '')}"
+
+    def written(self, spec: str) -> list[str]:
+        return [unquote(urlsplit(spec).path[1:])] if DIALECTS[scheme_of(spec)].is_file else []
 
 
 class Table(Outlet):

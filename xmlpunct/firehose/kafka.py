@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,23 +19,24 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
-from zlib import crc32
 
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import RUN, SEQUENCE, Connector, Form, Inlet, Outlet, Results, expand
+from xmlpunct.firehose.messages import (
+    ANSWER_SECONDS,
+    CHOICES,
+    GLANCE_SECONDS,
+    LogReader,
+    NumberedWriter,
+    choose,
+)
 from xmlpunct.firehose.source import Source, bare
 from xmlpunct.secrets import hide
-from xmlpunct.slice import Slice
 
-ANSWER_SECONDS = 20.0
-"""How long a broker may take to answer, and a topic that is written to may take to be made."""
 OTHERS_SECONDS = 120.0
 """How long somebody else's transaction may hold back what comes behind it. A minute is Kafka's usual limit."""
 LOG_SECONDS = 60.0
 """How often librdkafka may say the same."""
-PIECE_BYTES = 2**20
-"""How much of what is there is taken at once."""
-_GLANCE_SECONDS = 0.1
 _BROUGHT = {"bootstrap.servers", "enable.auto.commit", "enable.auto.offset.store", "enable.partition.eof"}
 _BROUGHT |= {"transactional.id", "enable.idempotence"}
 _READING = {"partitions", "documents", "until", "auto.offset.reset"}
@@ -106,13 +106,6 @@ class Topic:
             raise UsageError(f"partitions={text}: write numbers, as in ?partitions=0,1")
         return [int(word) for word in words]
 
-    def choice(self, name: str, choices: Sequence[str]) -> str:
-        """An option with few values, of which the first is usual. Raises `UsageError`."""
-        value = self.options.get(name, choices[0])
-        if value not in choices:
-            raise UsageError(f"{name}={value}: write {name}={' or '.join(choices)}")
-        return value
-
 
 class Kafka(Connector):
     """``kafka://``."""
@@ -139,86 +132,49 @@ class Kafka(Connector):
 
     def source(self, spec: str, name: str) -> Source:
         topic = Topic.parse(spec, _READING)
-        for option, choices in (
-            ("documents", ("0", "1")),
-            ("until", ("never", "end")),
-            ("auto.offset.reset", ("earliest", "latest")),
-        ):
-            topic.choice(option, choices)
+        for option, choices in (CHOICES | {"auto.offset.reset": ("earliest", "latest")}).items():
+            choose(topic.options, option, choices)
         return super().source(spec, _short(name))
 
 
-class Partition(Inlet):
-    """A partition from its first message on. A position is the offset that is next, and where the end is, if any."""
-
-    can_seek = True
+class Partition(LogReader):
+    """A partition from its first message on."""
 
     def __init__(self, topic: Topic, number: int, name: str) -> None:
-        self._topic, self._number, self._name = topic, number, f"{name}#{number}"
-        self._documents = topic.options.get("documents") == "1"
+        latest = topic.options.get("auto.offset.reset") == "latest"
+        super().__init__(f"{name}#{number}", topic.options, latest=latest)
+        self._topic, self._number = topic, number
         self._consumer: Any = None
-        self._stopped = threading.Event()
 
-    def open(self, position: Any) -> None:
+    def _connect(self) -> tuple[int, int]:
         kafka, topic = _library(), self._topic
         with _telling(self._name):
             self._consumer = kafka.Consumer(_reading(topic), logger=_log)
             if self._number not in _partitions(self._consumer, topic, self._name):
                 raise SourceError(self._name, "there is no such partition")
-            self._position = position
-            if position is None:
-                self._position = self._first(kafka)
-            begin = kafka.TopicPartition(topic.name, self._number, self._position["offset"])
-            self._consumer.assign([begin])
-        self._is_new = position is None
+            where = kafka.TopicPartition(topic.name, self._number)
+            low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS, cached=False)
+        return low, high
 
-    def _first(self, kafka: ModuleType) -> dict[str, Any]:
-        """The position at the beginning."""
-        where = kafka.TopicPartition(self._topic.name, self._number)
-        low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS, cached=False)
-        latest = self._topic.options.get("auto.offset.reset") == "latest"
-        end = high if self._topic.options.get("until") == "end" else None
-        return {"offset": high if latest else low, "end": end, "closed": False}
+    def _begin(self, offset: int) -> None:
+        with _telling(self._name):
+            self._at = offset
+            self._consumer.assign([_library().TopicPartition(self._topic.name, self._number, offset)])
 
-    def read(self) -> tuple[bytes, Any] | None:
-        while not (self._stopped.is_set() or self._position["closed"]):
-            texts, place = self._some()
-            if texts or place != self._position:
-                self._is_new, self._position = False, place
-                return b"".join(text + b"\n" for text in texts), dict(place)
-        return None
-
-    def _some(self) -> tuple[list[bytes], dict[str, Any]]:
-        """What is there by now, or comes in a moment, and the position behind it."""
-        texts = [b"<stream>"] if self._is_new and not self._documents else []
-        place, size = dict(self._position), 0
-        while size < PIECE_BYTES:
-            if place["end"] is not None and place["offset"] >= place["end"]:
-                place["closed"] = True
-                texts += [] if self._documents else [b"</stream>"]
-                break
-            with _telling(self._name):
-                message = self._consumer.poll(0 if texts else _GLANCE_SECONDS)
-            if message is None:
-                break
-            if (text := self._taken(message, place)) is not None:
-                texts.append(text)
-                size += len(text) + 1
-        return texts, place
-
-    def _taken(self, message: Any, place: dict[str, Any]) -> bytes | None:
-        """The text of a message, if it has any; ``place`` is where the next one is."""
+    def _next(self, seconds: float) -> tuple[int, bytes | None] | None:
+        kafka = _library()
+        with _telling(self._name):
+            message = self._consumer.poll(seconds)
+        if message is None:
+            return None
         error = message.error()
         if error is None:
-            place["offset"] = message.offset() + 1
-            found: bytes | None = message.value()
-            return found
-        kafka = _library()
+            self._at = message.offset() + 1
+            return self._at, message.value()
         if error.code() == kafka.KafkaError._PARTITION_EOF:
-            place["offset"] = max(place["offset"], message.offset())
-            return None
+            return message.offset(), None
         if error.code() == kafka.KafkaError._AUTO_OFFSET_RESET:
-            raise SourceError(self._name, f"offset {place['offset']} is not there any more: start anew")
+            raise SourceError(self._name, f"offset {self._at} is not there any more: start anew")
         raise SourceError(self._name, hide(error.str()))
 
     def acknowledge(self, position: Any) -> None:
@@ -228,32 +184,27 @@ class Partition(Inlet):
             with _telling(self._name):
                 self._consumer.commit(offsets=[where], asynchronous=True)
 
-    def stop(self) -> None:
-        self._stopped.set()
-
     def close(self) -> None:
         if self._consumer is not None:
             self._consumer.close()
 
 
-class TopicWriter(Outlet):
+class TopicWriter(NumberedWriter):
     """A topic. A position is the next sequence number, and by partition the offset behind the last message."""
 
     def __init__(self, topic: Topic, name: str) -> None:
-        self._topic, self._name = topic, name
+        super().__init__(name)
+        self._topic = topic
         self._key = topic.options.get("key")
         self._producer: Any = None
-        self._sequence = 0
         self._offsets: dict[int, int] = {}
-        self._there: dict[int, int] = {}  # the messages behind the position: their numbers and checksums
 
     def open(self, form: Form, position: Any) -> None:
         kafka, topic = _library(), self._topic
-        self._form = form
+        super().open(form, position)
         if self._key is not None and self._key not in form.schema:
             there = ", ".join(form.schema.names)
             raise UsageError(f"{self._name}?key={self._key}: no such column in the result: there are {there}")
-        form.encoder.messages(Slice(form.schema.empty()))  # if there are any in this format
         usual = {"partitioner": "murmur2_random", "linger.ms": "0"}
         own = {"bootstrap.servers": topic.brokers, "transactional.id": f"xmlpunct-{form.run}"}
         with _telling(self._name, is_written=True):
@@ -267,7 +218,6 @@ class TopicWriter(Outlet):
             with _consumer(Topic(*whole, settings | {"isolation.level": "read_uncommitted"})) as consumer:
                 self._offsets = ends = {p: self._end(kafka, consumer, p) for p in self._partitions}
             if position is not None:
-                self._sequence = position["sequence"]
                 self._offsets = ends | {int(p): offset for p, offset in position["offsets"].items()}
                 with _consumer(Topic(*whole, settings)) as consumer:
                     self._look(kafka, consumer, ends)
@@ -282,7 +232,7 @@ class TopicWriter(Outlet):
         consumer.assign([kafka.TopicPartition(self._topic.name, p, offset) for p, offset in left.items()])
         until = time.monotonic() + OTHERS_SECONDS
         while left:
-            message = consumer.poll(_GLANCE_SECONDS)
+            message = consumer.poll(GLANCE_SECONDS)
             if message is None:
                 if time.monotonic() > until:
                     raise XmlPunctError(f"cannot write {self._name}: what was written before cannot be read")
@@ -293,8 +243,7 @@ class TopicWriter(Outlet):
                 raise kafka.KafkaException(error)
             if error is None:
                 headers = dict(message.headers() or ())
-                if headers.get(RUN) == self._form.run.encode():
-                    self._there[int(headers[SEQUENCE])] = crc32(message.value() or b"")
+                self._find(headers.get(RUN, b"").decode(), headers.get(SEQUENCE, b""), message.value() or b"")
             at_end = message.offset() + (error is None) >= ends[partition]
             if partition in left and at_end:
                 del left[partition]
@@ -302,14 +251,8 @@ class TopicWriter(Outlet):
     def write(self, results: Results, *, again: bool = False) -> None:
         messages = []
         for number, (partition, key, value) in enumerate(self._messages(results), self._sequence):
-            known = self._there.pop(number, None)
-            if known is None:
+            if not self._is_there(number, value):
                 messages.append((number, partition, key, value))
-            elif known != crc32(value):
-                raise XmlPunctError(
-                    f"{self._name}: message {number} of this run is there, and holds another result: "
-                    "an input has changed, or the program has"
-                )
             self._sequence = number + 1
         if not messages:
             return
@@ -347,7 +290,7 @@ class TopicWriter(Outlet):
                     self._topic.name, value, key, headers=headers, on_delivery=self._delivered, **where
                 )
             except BufferError:
-                self._producer.poll(_GLANCE_SECONDS)
+                self._producer.poll(GLANCE_SECONDS)
             else:
                 break
         self._producer.poll(0)
@@ -402,7 +345,7 @@ def _partitions(client: Any, topic: Topic, name: str, is_made: bool = False) -> 
             return sorted(found.partitions)
         if found.error.code() not in passing or time.monotonic() > until:
             raise SourceError(name, found.error.str())
-        time.sleep(_GLANCE_SECONDS)
+        time.sleep(GLANCE_SECONDS)
 
 
 @contextmanager

@@ -24,22 +24,15 @@ from typing import Any
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.address import Address, short
 from xmlpunct.firehose.connectors import RUN, SEQUENCE, Connector, Form, Inlet, Outlet, Results
+from xmlpunct.firehose.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter, persevere
 from xmlpunct.firehose.source import Source
 from xmlpunct.firehose.tls import client_context
 from xmlpunct.secrets import hide
-from xmlpunct.slice import Slice
 
-ANSWER_SECONDS = 20.0
-"""How long a broker may take to answer."""
 MOST_UNACKNOWLEDGED = 100
 """So many messages a broker may send ahead. Those are told from others when it sends them again."""
-PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""The seconds before each further try to connect, once a connection was lost."""
-PIECE_BYTES = 2**20
-"""How much of what is there is taken at once."""
 SESSION_SECONDS = 86400
 """How long a broker keeps a session that nobody is connected to."""
-_GLANCE_SECONDS = 0.1
 _MOST_RUNS = 100
 """The numbers of so many runs that write to the same topic are remembered."""
 _QOS = 1
@@ -160,12 +153,12 @@ class Subscription(Inlet):
         texts, size = list[bytes](), 0
         while not self._stopped.is_set():
             if not self._arrived and self._lost is None:
-                self._step(0 if texts else _GLANCE_SECONDS)
+                self._step(0 if texts else GLANCE_SECONDS)
             if self._lost is not None or not self._arrived:
                 if texts:
                     break
                 if self._lost is not None:
-                    self._join_again()
+                    persevere(self._join, self._stopped)
                 continue
             for message in self._arrived:
                 text = self._taken(message)
@@ -268,7 +261,7 @@ class Subscription(Inlet):
                 return False
             if self._lost is not None or time.monotonic() > until:
                 raise ConnectionError(f"the broker does not answer: {self._lost or 'it is silent'}")
-            self._step(_GLANCE_SECONDS)
+            self._step(GLANCE_SECONDS)
         return True
 
     def _step(self, seconds: float) -> None:
@@ -276,20 +269,6 @@ class Subscription(Inlet):
         state = self._client.loop(seconds)
         if state and self._lost is None:
             self._lost = str(_library().error_string(state))
-
-    def _join_again(self) -> None:
-        """Connect after the connection was lost. Raises OSError if that cannot be done."""
-        for pause in (*PAUSES, None):
-            if self._stopped.wait(pause or 0):
-                return
-            try:
-                self._join()
-            except OSError:
-                if pause is None:
-                    raise
-                self._lost = "the connection was lost"
-            else:
-                return
 
     def stop(self) -> None:
         self._stopped.set()
@@ -299,12 +278,12 @@ class Subscription(Inlet):
             self._client.disconnect()
 
 
-class Publisher(Outlet):
+class Publisher(NumberedWriter):
     """A topic. A position is the next sequence number."""
 
     def __init__(self, address: Address, name: str) -> None:
-        self._address, self._name = address, name
-        self._sequence = 0
+        super().__init__(name)
+        self._address = address
         self._client: Any = None
         self._told = threading.Condition()
         self._answer: Any = None
@@ -312,9 +291,7 @@ class Publisher(Outlet):
         self._fault: str | None = None
 
     def open(self, form: Form, position: Any) -> None:
-        self._form = form
-        form.encoder.messages(Slice(form.schema.empty()))  # if there are any in this format
-        self._sequence = position["sequence"] if position else 0
+        super().open(form, position)
         self._client = client = _client(self._address, f"xmlpunct-{uuid.uuid4().hex}")
         client.on_connect, client.on_publish = self._connected, self._published
         try:
