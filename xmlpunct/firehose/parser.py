@@ -41,7 +41,7 @@ from xmlpunct.firehose.spec import (
 from xmlpunct.firehose.states import LimitError, Names, states
 from xmlpunct.firehose.target import DoctypeError, Found, Target
 from xmlpunct.firehose.walked import Walked
-from xmlpunct.firehose.walker import Walk, Walker
+from xmlpunct.firehose.walker import Known, Walk, Walker
 from xmlpunct.forks import polars_works
 from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -91,7 +91,7 @@ def _parser_of(specs: tuple[StreamSpec, ...], punct_namespace: str, limits: Limi
 class Parser:
     """`parse_split` for many splits: what follows from the streams is worked out once.
 
-    Threads may share a parser, but one that reads ``ahead`` has one reader, whose `Splitter` cuts no ``elements``.
+    Threads may share a parser. But it reads ``ahead`` for one reader only, whose `Splitter` cuts no ``elements``.
 
     >>> from xmlpunct.firehose.position import Position
     >>> from xmlpunct.schema import Schema
@@ -111,20 +111,24 @@ class Parser:
         self.elements = self._streams.elements
         self._walker = Walker(self.specs, self._streams.shapes, self._streams.groups, punct_namespace, limits)
 
-    def parse(self, split: Split) -> Parsed:
-        """Read a split. Never raises for bad data."""
-        walked = self._walker.walk(split)
+    def parse(self, split: Split, known: Known | None = None) -> Parsed:
+        """Read a split, of which something may be ``known``. Never raises for bad data."""
+        walked = self._walker.walk(split, known)
         parsed = (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
         if split.final and parsed.error is None:
             parsed.close(split.labels)
         return parsed
 
     def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
-        """For a `Splitter`: reads what is to become the next split as far as it can, so that `parse` need not.
+        """For a `Splitter`: reads what is to become the next split as far as it can; see `known`.
 
         What open elements have said behind it is None if it is not known.
         """
         return self._walker.ahead(split)
+
+    def known(self, split: Split) -> Known | None:
+        """What was read ahead of a split, so that `parse` need not read that again."""
+        return self._walker.known(split)
 
     def _parsed(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
         """What is in a split that is well formed; None if a punctuation is wrong."""

@@ -66,7 +66,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
 
 
 def _parse(parser: Parser, split: Split, label: tuple[Label, ...], broken: bool) -> Parsed:
-    parsed = parser.parse(replace(split, labels=label) if label else split)
+    parsed = parser.parse(replace(split, labels=label) if label else split, parser.known(split))
     if broken and parsed.error is None:
         parsed.error = malformed(split)
     return parsed
