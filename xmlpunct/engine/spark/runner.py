@@ -21,6 +21,7 @@ from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_output, open_outlet, open_rejects, warn_if_gone
+from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
@@ -81,6 +82,8 @@ class Runner:
                 if isinstance(target, DatasetTarget):
                     target.session = own
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
+                if commit.batch < 0:
+                    cut_large_files(own.sparkContext, job)
                 if commit.position is None and target.position is not None:
                     commit.position = target.position  # kept before anything is written behind it
                     checkpoint.commit(commit)
@@ -200,7 +203,16 @@ def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
     size, pacing, said = options.slice_bytes, str(checkpoint.pacing), str(checkpoint.said)
     shares = options.max_rejects is not None and options.max_rejects.percent is not None
     return Job(
-        query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing, shares, said
+        query,
+        fragments,
+        tuple(found.inputs),
+        shards,
+        size,
+        options.punct_namespace,
+        pacing,
+        shares,
+        said,
+        cuts=str(checkpoint.cuts),
     )
 
 
