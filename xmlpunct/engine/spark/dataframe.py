@@ -101,6 +101,7 @@ def query_frame(
     given = {n: _Given.of(g, n) for n, g in frames.items() if not isinstance(g, str)}
     paths = {n: g for n, g in frames.items() if isinstance(g, str)}
     planned = plan(sql, paths, inference=Inference(), tables={n: g.table for n, g in given.items()})
+    planned.refuse_sinks()
     _check(session, planned, given, punctuation)
     streaming = {n: g for n, g in given.items() if g.frame.isStreaming}
     folder, is_new = _folder(spool)
