@@ -82,8 +82,8 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
 
     The last task of each input is left out: it says that the input has ended, which comes once.
     """
+    from xmlpunct.engine.inputs.parse_ranges import parse_ranges
     from xmlpunct.engine.inputs.ranges import Cursor, advance
-    from xmlpunct.engine.inputs.reader import parse_ranges
     from xmlpunct.engine.spark import edge
     from xmlpunct.firehose import Parser
     from xmlpunct.slice import Slice
@@ -101,7 +101,7 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
 
     def parse() -> int:
         parsers = [Parser(job.specs(i), job.punct_namespace) for i in range(len(job.inputs))]
-        parsed = (parse_ranges(job.inputs[t.number], t.ranges, parsers[t.number])[0] for t in planned)
+        parsed = (parse_ranges(job.inputs[t.number], t.ranges, parsers[t.number]).parsed for t in planned)
         return sum(part.tuples.height for found in parsed for part in found.slices)
 
     def read() -> list[Any]:

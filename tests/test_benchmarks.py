@@ -44,6 +44,11 @@ def test_the_warehouse_agrees_with_the_loops(data: Path) -> None:
     assert found["times_the_seconds"].keys() == found["contenders"].keys() - {"xmlpunct"}
 
 
+def test_threads_give_the_same(data: Path) -> None:
+    found = said("threads", data, "--threads", "1,3", "--hours", "2", "--readings", "1")
+    assert found["speed"].keys() == {"1", "3"}
+
+
 def test_the_auction_keeps_few_items_open(data: Path) -> None:
     found = said("auction", data, "--items", "20", "--bids", "100", "--open", "5")
     assert found["tuples"] == 120

@@ -40,6 +40,7 @@ QUERIES = [
     "SELECT k, v, COUNT(*) AS n FROM s1 GROUP BY GROUPING SETS (k, ROLLUP (v), CUBE (k, v))",
     "SELECT k, COUNT(*) AS n FROM s1 GROUP BY GROUPING SETS ((k), (k))",
     "SELECT k, v, COUNT(*) AS n FROM s1 GROUP BY CUBE (1, 2)",
+    "SELECT k, v, COUNT(*) AS n FROM s1 GROUP BY GROUPING SETS ((1), (2), ((1)))",
     "SELECT k + v AS z, k, COUNT(*) AS n FROM s1 GROUP BY ROLLUP (z, k) HAVING n > 1",
     "SELECT k + 1 AS z, COALESCE(v, -9) AS w, COUNT(*) AS n FROM s1 GROUP BY ROLLUP (k, v)",
     "SELECT k, v, k IS NULL AS a FROM s1 GROUP BY ROLLUP (k, v) HAVING GROUPING(v) = 1 OR v = 1",
@@ -71,6 +72,23 @@ QUERIES = [
     "SELECT k, v, SUM(v) OVER (PARTITION BY t ORDER BY k) AS s, (SELECT COUNT(*) FROM s1) AS n FROM s2",
     "SELECT q.k, q.n FROM (SELECT k, (SELECT COUNT(*) FROM s1 WHERE s1.k = s0.k) AS n FROM s0) AS q WHERE q.n > 0",
     "SELECT k, v, COUNT(*) AS n, (SELECT MAX(v) FROM s2) AS m FROM s1 GROUP BY ROLLUP (k, v)",
+    # in ON, in keys and in arguments
+    "SELECT a.k, b.v FROM s0 AS a JOIN s1 AS b ON a.k = b.k AND b.v > (SELECT MIN(v) FROM s2)",
+    "SELECT a.k, b.v FROM s0 AS a LEFT JOIN s1 AS b ON a.k = b.k AND a.v >= (SELECT COUNT(*) FROM s2 WHERE s2.k = a.k)",
+    "SELECT a.k, b.v FROM s0 AS a FULL JOIN s1 AS b ON a.k = b.k AND (SELECT MAX(v) FROM s2 WHERE s2.k = b.k) > 0",
+    "SELECT a.k, a.v FROM s1 AS a JOIN s2 AS b ON a.k = (SELECT MAX(k) FROM s0) AND b.v = a.v",
+    "SELECT a.k FROM s1 AS a SEMI JOIN s2 AS b ON a.k = b.k AND b.v < (SELECT MAX(v) FROM s0)",
+    "SELECT k, SUM(v + (SELECT COUNT(*) FROM s2 WHERE s2.k = s1.k)) AS n FROM s1 GROUP BY k",
+    "SELECT SUM((SELECT MAX(v) FROM s2)) AS n, (SELECT MAX(v) FROM s2) AS m, COUNT(*) AS c FROM s1",
+    "SELECT k, COUNT(*) FILTER (WHERE v > (SELECT MIN(v) FROM s2)) AS n FROM s1 GROUP BY k",
+    "SELECT (SELECT MAX(v) FROM s2 WHERE s2.k = s1.k) AS g, COUNT(*) AS n FROM s1 GROUP BY g HAVING n > 1",
+    "SELECT (SELECT COUNT(*) FROM s2 WHERE s2.k = s1.k) AS g, k, SUM(v) AS n FROM s1 GROUP BY ROLLUP (g, k)",
+    # short forms
+    "SELECT k + 1 AS j, t, COUNT(*) AS n FROM s0 GROUP BY ALL",
+    "SELECT * EXCLUDE (t) REPLACE (k + 1 AS k) FROM s0 WHERE k = ANY (SELECT k FROM s1)",
+    "SELECT k FROM s1 WHERE k <> ALL (SELECT v FROM s2)",
+    "SELECT k, v FROM s0 UNION BY NAME SELECT v, k FROM s1",
+    "SELECT k, v FROM s0 UNION ALL BY NAME SELECT t, k FROM s2",
     # views
     "CREATE VIEW w AS SELECT k, v + 1 AS u FROM s0; SELECT a.k, b.u FROM w AS a JOIN w AS b ON a.k = b.k",
     "CREATE VIEW w (x, n) AS SELECT k, COUNT(*) FROM s1 GROUP BY k; "
@@ -139,7 +157,8 @@ class Writer:
         if rng.random() < 0.3:
             keys[0] = rng.choice([f"({keys[0]} IS NULL)", f"COALESCE({keys[0]}, {keys[0]})"])
         named = [f"{key} AS g{place}" for place, key in enumerate(keys)]
-        shown = [*named, f"{self.aggregate()} AS n", f"GROUPING({', '.join(keys)}) AS g"]
+        counted = f"SUM({self.value(stream)})" if rng.random() < 0.2 else self.aggregate()
+        shown = [*named, f"{counted} AS n", f"GROUPING({', '.join(keys)}) AS g"]
         having = rng.choice(["", "", " HAVING n > 1", f" HAVING COUNT(*) >= {self.value(None)}"])
         return f"SELECT {', '.join(shown)} FROM {stream}{where} GROUP BY {self.group(keys)}{having}"
 

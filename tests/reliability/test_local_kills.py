@@ -48,6 +48,8 @@ class Lives:
             "local",
             "--slice",
             "8KiB",
+            "--threads",
+            str(self.chance.choice((1, 2, 4))),
             "--checkpoint",
             f"{out}.checkpoint",
             "-o",

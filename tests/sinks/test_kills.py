@@ -85,7 +85,8 @@ def test_killed_at_random(tmp_path: Path) -> None:
         try:
             for _ in range(8 if LONG else 3):
                 seen = len(watcher.known)
-                process = subprocess.Popen([sys.executable, "-m", "xmlpunct", *command])
+                threads = str(chance.choice((1, 2, 4)))
+                process = subprocess.Popen([sys.executable, "-m", "xmlpunct", *command, "--threads", threads])
                 until, target = time.monotonic() + 60, seen + chance.randrange(1, 8)
                 while process.poll() is None and len(watcher.known) < target and time.monotonic() < until:
                     time.sleep(0.002)

@@ -93,7 +93,7 @@ def test_tasks_share_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 1000)
     path = tmp_path / "a.xml"
     path.write_text(documents(300))
-    job = job_of(everything(path, SCHEMA), tmp_path, shards=3)
+    job = job_of(everything(path, SCHEMA), tmp_path, shards=3, slice_bytes=path.stat().st_size)
     reader = QueryReader(job)
     start = reader.initialOffset()
     tasks = [partition.task for partition in reader.partitions(start, reader.latestOffset(start, None))]

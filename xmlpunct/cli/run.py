@@ -57,6 +57,12 @@ from xmlpunct.firehose.outline import read_namespaces
     "--master", type=TEXT, default="local[*]", show_default=True, metavar="URL", help="Spark's master."
 )
 @click.option(
+    "--threads",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Threads of the local engine (default: one for each core).",
+)
+@click.option(
     "--slice", "slice_size", metavar="SIZE", help="Input bytes per slice: 64KiB, 8MiB (default: it adapts)."
 )
 @click.option(
@@ -132,6 +138,7 @@ def run_command(
     output: str | None,
     engine: str,
     master: str,
+    threads: int | None,
     slice_size: str | None,
     format_: str,
     partition_by: str | None,
@@ -172,6 +179,8 @@ def run_command(
         refuse_unsafe(planned)
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
+    if threads is not None and engine == "spark":
+        raise UsageError("--threads are those of --engine local: on Spark say --master 'local[2]'")
     options = RunOptions(
         output=None if output == "-" else output,
         format=format_,
@@ -186,6 +195,7 @@ def run_command(
         punct_namespace=punct_namespace,
         query_file=query,
         partial=None if partial is None else parse_time(partial),
+        threads=threads,
         partition_by=() if partition_by is None else tuple(map(str.strip, partition_by.split(","))),
     )
     refuse_overlaps(planned, options)

@@ -42,7 +42,8 @@ class RunOptions:
     ``max_rejects`` where they are too many. ``form`` is how
     XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
     ``partition_by`` are the columns whose values name directories of a dataset. ``partial`` is the time in seconds
-    from one provisional answer to the next, if any is wanted.
+    from one provisional answer to the next, if any is wanted. ``threads`` are those of the local engine; None: as many
+    as there are cores.
     """
 
     output: str | None = None
@@ -59,6 +60,7 @@ class RunOptions:
     query_file: str | None = None
     partial: float | None = None
     partition_by: tuple[str, ...] = ()
+    threads: int | None = None
 
     @property
     def guarded(self) -> bool:

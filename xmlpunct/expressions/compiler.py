@@ -221,6 +221,14 @@ def branches(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compil
     return Compiled(made(value, args), _guarded(compiler, tests, [t.value.expr for t in tests], errors))
 
 
+def attempted(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+    """TRY: null where its operand fails."""
+    (operand,) = args
+    if operand.error is None:
+        return Compiled(operand.value)
+    return Compiled(made(pl.when(operand.error.expr.is_null()).then(operand.value.expr), args))
+
+
 Guarded = tuple[Part | None, int, bool]
 """The errors of an operand. It is evaluated if none of so many tests holds, and if True, the next one does."""
 

@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 from lxml import etree
 
-from xmlpunct.firehose import faults
+from xmlpunct.firehose import faults, reading
 from xmlpunct.firehose.ancestors import Ancestors, Branch
 from xmlpunct.firehose.builder import Parsed, Rows, SliceBuilder
 from xmlpunct.firehose.bundling import batch_of
@@ -28,13 +28,7 @@ from xmlpunct.firehose.levels import merged
 from xmlpunct.firehose.markup import complete, long_tag
 from xmlpunct.firehose.position import Said, Split
 from xmlpunct.firehose.prologue import Ready, ready
-from xmlpunct.firehose.reading import (
-    PunctuationError,
-    is_of_others,
-    nothing,
-    punctuations_of,
-    read_punctuation,
-)
+from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import (
     PUNCT_NAMESPACE,
@@ -47,7 +41,7 @@ from xmlpunct.firehose.spec import (
 from xmlpunct.firehose.states import LimitError, Names, states
 from xmlpunct.firehose.target import DoctypeError, Found, Target
 from xmlpunct.firehose.walked import Walked
-from xmlpunct.firehose.walker import Walk, Walker
+from xmlpunct.firehose.walker import Known, Walk, Walker
 from xmlpunct.forks import polars_works
 from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -97,7 +91,7 @@ def _parser_of(specs: tuple[StreamSpec, ...], punct_namespace: str, limits: Limi
 class Parser:
     """`parse_split` for many splits: what follows from the streams is worked out once.
 
-    Threads may share a parser, but for one that reads ``ahead``, which belongs to one reader.
+    Threads may share a parser. But it reads ``ahead`` for one reader only, whose `Splitter` cuts no ``elements``.
 
     >>> from xmlpunct.firehose.position import Position
     >>> from xmlpunct.schema import Schema
@@ -114,22 +108,27 @@ class Parser:
     ) -> None:
         self.specs = tuple(specs)
         self._streams = _Streams(self.specs, punct_namespace, limits)
+        self.elements = self._streams.elements
         self._walker = Walker(self.specs, self._streams.shapes, self._streams.groups, punct_namespace, limits)
 
-    def parse(self, split: Split) -> Parsed:
-        """Read a split. Never raises for bad data."""
-        walked = self._walker.walk(split)
+    def parse(self, split: Split, known: Known | None = None) -> Parsed:
+        """Read a split, of which something may be ``known``. Never raises for bad data."""
+        walked = self._walker.walk(split, known)
         parsed = (walked and self._parsed(split, walked)) or _parse(split, self._streams).run()
         if split.final and parsed.error is None:
             parsed.close(split.labels)
         return parsed
 
     def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
-        """For a `Splitter`: reads what is to become the next split as far as it can, so that `parse` need not.
+        """For a `Splitter`: reads what is to become the next split as far as it can; see `known`.
 
         What open elements have said behind it is None if it is not known.
         """
         return self._walker.ahead(split)
+
+    def known(self, split: Split) -> Known | None:
+        """What was read ahead of a split, so that `parse` need not read that again."""
+        return self._walker.known(split)
 
     def _parsed(self, split: Split, walked: Sequence[Walked]) -> Parsed | None:
         """What is in a split that is well formed; None if a punctuation is wrong."""
@@ -160,20 +159,22 @@ def _said(spec: StreamSpec, shape: Shape, found: Walked) -> Sequence[Punctuation
     others = np.zeros(count, np.bool_)
     if spec.where is not None and len(found.patterns) > shape.width + len(shape.said):
         patterns = found.patterns[-1].listed("*")
-        others = np.array([is_of_others(spec.where[1], text) for text in patterns], np.bool_)
+        others = np.array([reading.is_of_others(spec.where[1], text) for text in patterns], np.bool_)
     if found.dropped.any() or others.any():
         said: list[Punctuation | None] = [None] * count
         for row in np.flatnonzero(others).tolist():
-            said[row] = nothing(schema)
+            said[row] = reading.nothing(schema)
         kept = np.flatnonzero(~(found.dropped | others))
         listed = [None if cells is None else cells.take(kept).listed("*") for cells in texts]
-        for place, p in zip(kept.tolist(), punctuations_of(schema, len(kept), listed), strict=True):
+        for place, p in zip(kept.tolist(), reading.punctuations_of(schema, len(kept), listed), strict=True):
             said[place] = p
         return said
     batch = batch_of(schema, texts) if count >= COLUMN_FROM and polars_works() else None
     if batch is not None:
         return batch
-    return punctuations_of(schema, count, [None if cells is None else cells.listed("*") for cells in texts])
+    return reading.punctuations_of(
+        schema, count, [None if cells is None else cells.listed("*") for cells in texts]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +193,12 @@ class _Streams:
         self.specs, self.limits, self.punct_namespace = specs, limits, punct_namespace
         self.shapes = [Shape.of(spec.schema) for spec in specs]
         self.groups = _groups(specs, punct_namespace)
-        elements_of(specs, punct_namespace)  # which looks whether they can be told apart
+        self.elements = elements_of(specs, punct_namespace)  # if they can be told apart
 
     def punctuation(self, stream: int, branch: Branch) -> Punctuation | None:
         """The punctuation of a stream that an element says. Raises `PunctuationError`."""
         spec = self.specs[stream]
-        return read_punctuation(spec, self.shapes[stream], branch, self.punct_namespace)
+        return reading.read_punctuation(spec, self.shapes[stream], branch, self.punct_namespace)
 
 
 class _Parse:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from xmlpunct.errors import SourceError, UsageError
@@ -17,8 +17,9 @@ from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec, elements_of
-from xmlpunct.firehose.splitter import Splitter
+from xmlpunct.firehose.splitter import Splitter, malformed
 from xmlpunct.firehose.steady import ChangedError
+from xmlpunct.firehose.walker import Known
 
 AHEAD_BYTES = 2**20
 """How much of a source may be read before anyone takes it; whoever sends more has to wait."""
@@ -47,6 +48,19 @@ class PartStream(Protocol):
         """Let go of the part."""
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was cut to be parsed: a split, if there is one, and what is known of it by now.
+
+    ``is_last``: no other of its part follows. ``error`` is what is wrong behind it.
+    """
+
+    split: Split | None
+    known: Known | None = None
+    is_last: bool = False
+    error: SourceError | None = None
+
+
 class FirehoseReader:
     """Reads the streams of a source, slice by slice.
 
@@ -64,6 +78,9 @@ class FirehoseReader:
     >>> reader.ended
     True
     """
+
+    parses_ahead = True
+    """Whether cutting does what it can of parsing, since one look at the bytes is less work than two."""
 
     def __init__(
         self,
@@ -95,6 +112,7 @@ class FirehoseReader:
         self._process = 0  # which opened it
         self._splitter: Splitter | None = None
         self._cut: Split | None = None  # what is to be parsed next, if it is known
+        self._halted = False
 
     @property
     def bytes_read(self) -> int:
@@ -117,26 +135,58 @@ class FirehoseReader:
         None at the end of the source and after an error, which the last result carries. It waits for bytes
         only if there are none at all. Raises `ChangedError` for a file that is not what it was.
         """
-        while not (self.ended or self.error):
-            try:
-                parsed = self._step(size)
-            except ChangedError:
-                raise
-            except SourceError as error:
-                self.failure = error.reason
-                parsed = together(self.specs, [])
-                parsed.error = error
-            if parsed is None:
-                continue
-            if parsed.error:
-                self.error = parsed.error
-                self._close_part()
-            return parsed
-        return None
+        piece = self.cut(size)
+        if piece is None:
+            return None
+        parsed = self.parse(piece)
+        if parsed.error is None:
+            self.go_on(piece)
+        else:
+            self.error = parsed.error
+            self.halt()
+        return parsed
+
+    def cut(self, size: int) -> Piece | None:
+        """The first half of `read`: read about ``size`` bytes and cut what is complete, as a piece to `parse`.
+
+        None at the end of the source and behind `halt`. Before the next one is cut, `go_on`.
+        """
+        if self.ended or self._halted:
+            return None
+        try:
+            return self._step(size)
+        except ChangedError:
+            raise
+        except SourceError as error:
+            self.failure = error.reason
+            return Piece(None, error=error)
+
+    def parse(self, piece: Piece) -> Parsed:
+        """What is in a piece, in any thread. Never raises for bad data, which it is to `halt` for."""
+        parsed = together(self.specs, [])
+        if piece.split is not None:
+            parsed = self._parser.parse(piece.split, piece.known)
+        parsed.error = parsed.error or piece.error
+        return parsed
+
+    def go_on(self, piece: Piece) -> None:
+        """Go on behind a piece, in which nothing is known to be wrong: to the next part, if one ends with it."""
+        if piece.error is not None:
+            self.halt()
+        elif piece.is_last:
+            self._stand(self._part, self._place)
+            self.ended = self._part == len(self.source.parts) - 1
+            if not self.ended:
+                self._stand(self._part + 1, Position())
+
+    def halt(self) -> None:
+        """Read no more: something is wrong in what was cut last."""
+        self._halted = True
+        self._close_part()
 
     def is_ready(self) -> bool:
         """Whether `read` would not have to wait for anyone. To be asked while holding ``bell``."""
-        if self._bell is None or self._cut is not None or self.ended or self.error:
+        if self._bell is None or self._cut is not None or self.ended or self._halted:
             return True
         if self.source.parts[self._part][1] is not None:
             return True
@@ -158,8 +208,8 @@ class FirehoseReader:
                 self._file.close()
             self._file = None
 
-    def _step(self, size: int) -> Parsed | None:
-        """One split; None if a part has ended."""
+    def _step(self, size: int) -> Piece:
+        """One split, or nothing as yet."""
         file, splitter = self._open()
         if self._cut is None:
             try:
@@ -173,26 +223,24 @@ class FirehoseReader:
                     raise
             else:
                 if data is None:
-                    return together(self.specs, [])
+                    return Piece(None)
                 if data:
                     splitter.feed(data)
                 else:
                     splitter.end()
                 self._cut = splitter.cut()
-        # Several documents may have come with one read: the next one needs no further bytes.
-        split, self._cut = self._cut, splitter.cut()
+        split = self._cut
         if split is None:
-            return together(self.specs, [])
-        labels = self._labels[self._part] if self._labels else ()
-        parsed = self._parser.parse(replace(split, labels=labels) if labels else split)
+            return Piece(None)
+        known = self._parser.known(split)
+        # Several documents may have come with one read: the next one needs no further bytes.
+        self._cut = splitter.cut()
         self.parsed_bytes += len(split.data)
-        if splitter.finished and self._cut is None and not parsed.error:
-            if not split.final:
-                here = split.start
-                parsed.error = SourceError(split.source, "malformed or too large", here.line, here.byte)
-            else:
-                self._next_part()
-        return parsed
+        error, is_last = None, splitter.finished and self._cut is None
+        if is_last and not split.final:
+            error = malformed(split)
+        labels = self._labels[self._part] if self._labels else ()
+        return Piece(replace(split, labels=labels) if labels else split, known, is_last, error)
 
     def _open(self) -> tuple[PartStream, Splitter]:
         """What the bytes of this part come from and go to."""
@@ -203,7 +251,7 @@ class FirehoseReader:
         if self._file is None or self._splitter is None:
             self._process = os.getpid()
             self._file = self._open_part()
-            name, ahead = self.source.parts[self._part][0], self._parser.ahead
+            name, ahead = self.source.parts[self._part][0], self._parser.ahead if self.parses_ahead else None
             self._splitter = Splitter(name, self._elements, self._position, self.limits, ahead)
         return self._file, self._splitter
 
@@ -212,12 +260,6 @@ class FirehoseReader:
         if self.source.parts[self._part][1] is None and self._bell is not None:
             return ReadAhead(self.source, self._part, self._bell)
         return self.source.open(self._part)
-
-    def _next_part(self) -> None:
-        self._stand(self._part, self._place)
-        self.ended = self._part == len(self.source.parts) - 1
-        if not self.ended:
-            self._stand(self._part + 1, Position())
 
     @property
     def _place(self) -> Position:

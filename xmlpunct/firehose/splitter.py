@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
+from xmlpunct.errors import SourceError
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.markup import IN_DOCTYPE, Tokens, element, terminator, tokens
 from xmlpunct.firehose.markup import elements as opened_by
@@ -38,6 +39,11 @@ _UNQUOTE = {b"'": re.compile(rb"[<']"), b'"': re.compile(rb'[<"]')}
 _DOCTYPE = b"<!DOCTYPE"
 _PLAIN_IN_DOCTYPE = re.compile(IN_DOCTYPE)
 _UNQUOTE_IN_DOCTYPE = {b"'": re.compile(rb"'"), b'"': re.compile(rb'"')}
+
+
+def malformed(split: Split) -> SourceError:
+    """The error of a split behind which nothing can follow, though its parser has found nothing wrong."""
+    return SourceError(split.source, "malformed or too large", split.start.line, split.start.byte)
 
 
 class Splitter:

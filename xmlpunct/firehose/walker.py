@@ -89,7 +89,7 @@ def _bare(kept: frozenset[ElementName], limits: Limits) -> native.Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class Known:
     """A walk as far as was possible."""
 
     split: Split
@@ -119,7 +119,7 @@ class Walker:
     ) -> None:
         self.specs, self.shapes, self.groups, self.limits = specs, shapes, groups, limits
         self._punct_namespace = punct_namespace
-        self._known: _Known | None = None
+        self._known: Known | None = None
         self._levels: dict[tuple[int, int], Grown | None] = {}
         self.trees: list[Grown] = []
         for group in groups if native.COMPILED else ():
@@ -129,14 +129,11 @@ class Walker:
                 break
             self.trees.append(made)
 
-    def walk(self, split: Split) -> list[Walked] | None:
-        """What is in a split, by stream; None if it is for libxml2."""
+    def walk(self, split: Split, known: Known | None) -> list[Walked] | None:
+        """What is in a split, by stream, if not all is ``known`` yet; None if it is for libxml2."""
         made = ready(split) if self.trees else None
         if made is None or made.refused is not None or len(split.data) > self.limits.element:
             return None
-        known, self._known = self._known, None
-        if known is not None and not known.is_of(split):
-            known = None
         found: list[Walked | None] = [None] * len(self.specs)
         walk: Walk | None
         for number, (tree, group) in enumerate(zip(self.trees, self.groups, strict=True)):
@@ -173,8 +170,13 @@ class Walker:
                 whole = interleaved(self.shapes[stream], whole, further)
         return whole
 
+    def known(self, split: Split) -> Known | None:
+        """What was read ahead of a split, if anything. It is forgotten."""
+        known, self._known = self._known, None
+        return known if known is not None and known.is_of(split) else None
+
     def ahead(self, split: Split) -> tuple[Walk, Said | None] | None:
-        """For a `Splitter`: as far as a split can be read, and what is said there. It is remembered until that is read.
+        """For a `Splitter`: as far as a split can be read, and what is said there. It is remembered for `known`.
 
         What is said is None if it is not known.
         """
@@ -183,7 +185,7 @@ class Walker:
             return None
         tree, group = self.trees[0], self.groups[0]
         walk = self._over(tree, group, split, made.data, True)
-        self._known = walk and _Known(split, made.data, walk)
+        self._known = walk and Known(split, made.data, walk)
         if walk is None:
             return None
         return walk, self._said(made.data, tree, group, walk) if len(self.trees) == 1 else None

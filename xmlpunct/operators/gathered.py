@@ -37,6 +37,8 @@ class Gathered(Accumulator):
             return pl.struct(at.alias(ITEM))
         if self.aggregate.function == "STRING_AGG":
             return pl.when(at.count() > 0).then(at.drop_nulls().str.join(self.aggregate.parameter))
+        if self.aggregate.function == "MODE":
+            return at.drop_nulls().mode().min()
         known, count = at.drop_nulls(), at.count().cast(pl.Int128)
         place = Decimal(self.aggregate.parameter)
         unit = 10 ** -min(int(place.as_tuple().exponent), 0)
@@ -119,11 +121,16 @@ ARRAY_AGG = AggregateFunction(
     "All x, null too, as an array of rows with the one column `value`, in an order, or without one by value."),
     lambda a, type_: list_of(type_), called=("ARRAY_AGG", "LIST"), gathers=True, accumulator=_gathered)
 QUANTILE_CONT = AggregateFunction(
-    "QUANTILE_CONT", Doc("QUANTILE_CONT(x, q)", "The value with a part q of all below it, perhaps between two."),
-    _continuous, called=("QUANTILE_CONT",), gathers=True, accumulator=_gathered)
+    "QUANTILE_CONT", Doc("QUANTILE_CONT(x, q), PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)",
+    "The value with a part q of all below it, perhaps between two."),
+    _continuous, called=("QUANTILE_CONT", "PERCENTILE_CONT"), gathers=True, accumulator=_gathered)
 QUANTILE_DISC = AggregateFunction(
-    "QUANTILE_DISC", Doc("QUANTILE_DISC(x, q)", "The first value that a part q of them does not exceed."),
-    called=("QUANTILE_DISC", "QUANTILE"), gathers=True, accumulator=_gathered)
+    "QUANTILE_DISC", Doc("QUANTILE_DISC(x, q), PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY x)",
+    "The first value that a part q of them does not exceed."),
+    called=("QUANTILE_DISC", "QUANTILE", "PERCENTILE_DISC"), gathers=True, accumulator=_gathered)
+MODE = AggregateFunction(
+    "MODE", Doc("MODE(x)", "The value that is there most often; of several the least."), called=("MODE",), gathers=True,
+    accumulator=_gathered)
 MEDIAN = AggregateFunction(
     "MEDIAN", Doc("MEDIAN(x)", "QUANTILE_CONT(x, 0.5); of what has nothing between, QUANTILE_DISC(x, 0.5)."),
     called=("MEDIAN",), stands_for="QUANTILE_CONT")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, Protocol
 from zlib import crc32
 
 from xmlpunct.engine.inputs import segments
@@ -20,7 +22,7 @@ from xmlpunct.firehose.steady import ChangedError
 STEP = 256 * 1024
 """How many more bytes to read where those at hand hold no whole element."""
 READ_BYTES = 15 * 2**16
-"""How many bytes to read at a time: a little less than `RANGE_BYTES` of a task, lest one is cut in two."""
+"""How many bytes to read at a time: a little less than `AT_ONCE_BYTES` of a task, lest one is cut in two."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,21 @@ class Cursor:
         return cls(values["part"], position, values["eos"], values["failure"], values["trace"])
 
 
+class Stamp(NamedTuple):
+    """When a file was written last, and when it was looked at, in nanoseconds since 1970."""
+
+    written: int
+    seen: int
+
+    @classmethod
+    def of(cls, path: str) -> Stamp:
+        """The stamp of a file, which may be gone."""
+        written, seen = 0, time.time_ns()
+        with suppress(OSError):
+            written = os.stat(path).st_mtime_ns
+        return cls(written, seen)
+
+
 @dataclass(frozen=True)
 class Range:
     """A piece of a part that is parsed by itself: ``size`` bytes from ``start``.
@@ -57,6 +74,9 @@ class Range:
     ``data`` holds the bytes where nobody is to read them again; else ``checksum`` tells them from others.
     ``final``: the part ends here, as far as bytes go in an orderly way; ``last``: so does the input; ``broken``: it
     ends here because nothing can follow. With a ``failure`` there are no bytes, and the source is at fault.
+
+    One that is ``uncut`` may be large: who parses it cuts it. Nobody has read it yet, so a ``stamp`` stands in for the
+    checksum, and it may turn out to be broken.
     """
 
     part: int
@@ -68,12 +88,23 @@ class Range:
     failure: str | None = None
     data: bytes | None = None
     checksum: int | None = None
+    uncut: bool = False
+    stamp: Stamp | None = None
+
+
+class Readable(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Extent:
-    """How much of a part there is now; ``complete``: and ever will be."""
+    """How much of a part there is now, or counts, up to the end of a range; ``complete``: and ever will."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, r: Range | None = None) -> None:
+        if r is not None:
+            self.complete, self.failure, self.size = r.final, None, r.start.byte + r.size
+            return
         self.complete, self.failure, self.size = True, None, part.size or 0
         if part.spooled:
             # The end is looked for first: when it is there, the size is final.
@@ -162,18 +193,28 @@ def advance(
     stop: Cursor | None = None,
     held: Held | None = None,
     keep: bool = False,
+    whole: int = 0,
 ) -> tuple[list[Range], Cursor]:
     """Read on from ``cursor``, about ``budget`` bytes: the ranges found and how far they reach.
 
-    A range is about ``piece`` bytes. A source that grows gives what is there now, which may be nothing. With
-    ``stop``, read exactly up to there: what was found once is found again. The file being read stays in ``held``
-    from one call to the next. To ``keep`` is to have the bytes of files in the ranges, too.
+    A range is about ``piece`` bytes; a file of at most ``whole`` bytes is one that is uncut, and is not opened: there
+    are as many as the budget has room for, and at least one. A source that grows gives what is there now, which may be
+    nothing. With ``stop``, read exactly up to there: what was found once is found again. The file being read stays in
+    ``held`` from one call to the next. To ``keep`` is to have the bytes of files in the ranges, too.
 
     Raises `ChangedError` for a file that is not the one of which something was read before.
     """
     held = held or Held()
     ranges: list[Range] = []
     while not cursor.done and budget > 0 and cursor != stop:
+        uncut = _whole(given, cursor, whole, stop)
+        if uncut is not None:
+            if ranges and uncut.size > budget:
+                break
+            ranges.append(uncut)
+            budget -= max(uncut.size, 1)
+            cursor = _behind(given, uncut)
+            continue
         try:
             found, further = _advance_part(given, elements, cursor, budget, piece, stop, held, keep)
         except OSError as error:
@@ -188,6 +229,32 @@ def advance(
         if not moved_on:
             break
     return ranges, cursor
+
+
+def _whole(given: Input, cursor: Cursor, most: int, stop: Cursor | None) -> Range | None:
+    """The part that an input comes to, if it is a file that may be one range: of at most so many bytes.
+
+    Of what lies before ``stop``, it is what was one before, or might have been.
+    """
+    number, part = cursor.part, given.parts[cursor.part]
+    size, is_last = part.size or 0, number == len(given.parts) - 1
+    if not most or part.spooled or cursor.position != Position():
+        return None
+    if stop is None and size > most:
+        return None
+    if stop is not None and stop.part == number and stop != _ended(number, size):
+        return None
+    return Range(number, Position(), size, True, is_last, uncut=True, stamp=Stamp.of(part.path))
+
+
+def _behind(given: Input, r: Range) -> Cursor:
+    """How far an input is read behind a range that is a whole part."""
+    return _ended(r.part, r.size) if r.last else Cursor(r.part + 1)
+
+
+def _ended(part: int, size: int) -> Cursor:
+    """The end of an input whose last part is a range: how it ends, only the task knows that reads it."""
+    return Cursor(part, Position(size), True)
 
 
 def _advance_part(
@@ -215,7 +282,7 @@ def _advance_part(
     ranges: list[Range] = []
     keep = keep or part.spooled
     with _opened(part, cursor.position.byte, held, cursor.trace) as file:
-        for split in _splits(splitter, file, extent, budget, piece):
+        for split in splits(splitter, file, extent, budget, piece):
             broken = splitter.finished and not split.final
             last = split.final and is_last
             found = Range(number, split.start, 0, split.final, last, broken)
@@ -265,7 +332,7 @@ def _stretched(ranges: list[Range], rest: Range, data: bytes, keep: bool) -> lis
     return [*before, _longer(last, data, keep)]
 
 
-def _splits(splitter: Splitter, file: BinaryIO, extent: Extent, budget: int, piece: int) -> Iterator[Split]:
+def splits(splitter: Splitter, file: Readable, extent: Extent, budget: int, piece: int) -> Iterator[Split]:
     """Cut about ``budget`` bytes, and at least one split if the file holds one."""
     start = at = splitter.position.byte
     taken = 0
@@ -322,3 +389,13 @@ def budgets(remains: dict[int, int | None], size: int) -> dict[int, int]:
         number: size if left is None or not most else max(1, -(-size * left // most))
         for number, left in remains.items()
     }
+
+
+def is_ahead(inputs: Sequence[Input], remains: dict[int, int | None], number: int) -> bool:
+    """Whether of an input, of a known size, a smaller part remains than of another one."""
+    parts = {
+        i: left / max(1, sum(part.size or 0 for part in inputs[i].parts))
+        for i, left in remains.items()
+        if left is not None
+    }
+    return parts[number] < max(parts.values())

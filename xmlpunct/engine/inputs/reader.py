@@ -1,30 +1,45 @@
-"""The reader of the local engine, and how ranges of an input are read, once more or elsewhere."""
+"""The reader of the local engine."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections.abc import Sequence
-from zlib import crc32
+from dataclasses import dataclass, field
 
 from xmlpunct.engine.inputs.held import Held
-from xmlpunct.engine.inputs.parts import Input, Part
-from xmlpunct.engine.inputs.ranges import STEP, Cursor, Range, advance, behind, open_at, release
+from xmlpunct.engine.inputs.parse_ranges import parse_ranges
+from xmlpunct.engine.inputs.parts import Input
+from xmlpunct.engine.inputs.ranges import STEP, Cursor, advance, behind, release
 from xmlpunct.engine.inputs.streams import FileStream, SpoolStream
 from xmlpunct.errors import SourceError
-from xmlpunct.firehose import FirehoseReader, Source, Split, StreamSpec
+from xmlpunct.firehose import FirehoseReader, Source, StreamSpec
 from xmlpunct.firehose.builder import Parsed, together
-from xmlpunct.firehose.labels import labels_of
-from xmlpunct.firehose.parser import Parser
-from xmlpunct.firehose.reader import PartStream
-from xmlpunct.firehose.steady import ChangedError
+from xmlpunct.firehose.reader import PartStream, Piece
 
 AGAIN_BYTES = 4 * 2**20
 """What was read before is parsed so many bytes at a time."""
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Where a reader stands: its cursor, and how many bytes it has parsed, and read of the source as it is stored."""
+
+    cursor: Cursor = field(default_factory=Cursor)
+    parsed_bytes: int = 0
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """What was cut to be parsed as one: pieces, each with where the reader stands if it is wrong; and if none is."""
+
+    pieces: list[tuple[Piece, Standing]]
+    behind: Standing
+
+
 class InputReader(FirehoseReader):
-    """Reads the streams of a source, and tells where it stands: at ``cursor``.
+    """Reads the streams of a source, and tells where it stands: at ``at``, up to where `read` or `take` has come.
 
     An `Input` is on disk, and what was read of it can be read `again`. Of any other source, what is read and not
     yet parsed is in memory, and goes with it. ``bell`` is rung when there is more of an input; another source that
@@ -43,23 +58,36 @@ class InputReader(FirehoseReader):
         source = given if isinstance(given, Source) else given.as_source()
         is_waited_for = alone and self._input is None
         super().__init__(source, specs, punct_namespace, bell=None if is_waited_for else bell)
-        self.cursor = Cursor()
+        self.at = Standing()
+        self._passed = Cursor()  # up to where it has been cut
         self._held = Held()
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where it stands."""
+        return self.at.cursor
 
     @property
     def bytes_read(self) -> int:
         """How many bytes have been read: of an input, of those that will not be read again from ``cursor`` on."""
-        return super().bytes_read if self._input is None else self.parsed_bytes
+        return self.at.bytes_read if self._input is None else self.at.parsed_bytes
 
     @property
     def behind(self) -> int | None:
         """How many bytes are there by now that are yet to be read; None if unknown."""
-        return super().behind if self._input is None else behind(self._input, self.parsed_bytes)
+        return super().behind if self._input is None else behind(self._input, self.at.parsed_bytes)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether all of it is there, so that reading it waits for nobody."""
+        if self._input is not None:
+            return not self._input.spooled
+        return all(size is not None for _, size in self.source.parts)
 
     @property
     def spooled(self) -> int:
         """The bytes read, if they are kept in a spool until `release`."""
-        return self.parsed_bytes if self._input is not None and self._input.spooled else 0
+        return self.at.parsed_bytes if self._input is not None and self._input.spooled else 0
 
     def release(self) -> None:
         """Drop what has been read of a spool: nobody will go back before this place."""
@@ -72,19 +100,35 @@ class InputReader(FirehoseReader):
         None at the end and after an error. An input gives the same again from ``cursor`` on, whoever reads it;
         where it may grow, what is there by then.
         """
+        cuts = self.cut_some(size)
+        return None if cuts is None else self.take(*self.parse_all(cuts))
+
+    def cut_some(self, size: int) -> Cuts | None:
+        """The first third of `read`: what it is to parse. One thread at a time, which is then ahead of ``at``."""
         before = self.parsed_bytes
-        parts: list[Parsed] = []
-        while (parsed := super().read(self._wanted(size))) is not None:
-            parts.append(parsed)
+        pieces: list[tuple[Piece, Standing]] = []
+        while (piece := self.cut(self._wanted(size))) is not None:
+            pieces.append((piece, self._here()))
+            self.go_on(piece)
             if self._cut is None and (self.parsed_bytes > before or not self._has_more):
                 break
-        place, done = self._place, self.ended or self.failure is not None or self._is_cut
-        if (place, done, self._part) != (self.cursor.position, self.cursor.done, self.cursor.part):
-            traced = self.cursor.trace
-            if (place, self._part) != (self.cursor.position, self.cursor.part):
-                traced = self._held.trace(place.byte) if self._is_plain else None
-            self.cursor = Cursor(self._part, place, done, self.failure, traced)
-        return together(self.specs, parts) if parts else None
+        return Cuts(pieces, self._here()) if pieces else None
+
+    def parse_all(self, cuts: Cuts) -> tuple[Parsed, Standing]:
+        """The second third, in any thread: what was cut, and where the reader stands behind it."""
+        parts: list[Parsed] = []
+        for piece, here in cuts.pieces:
+            parts.append(self.parse(piece))
+            if parts[-1].error is not None:
+                return together(self.specs, parts), here
+        return together(self.specs, parts), cuts.behind
+
+    def take(self, parsed: Parsed, at: Standing) -> Parsed:
+        """The last third: go to where it stands. In the order in which it was cut, and none behind an error."""
+        self.at, self.error = at, parsed.error
+        if parsed.error is not None:
+            self.halt()
+        return parsed
 
     def again(self, stop: Cursor) -> Parsed | None:
         """Read once more what was read before, from ``cursor`` to a place where another stood: the same slices."""
@@ -95,20 +139,34 @@ class InputReader(FirehoseReader):
         ranges, here = advance(
             given, elements, self.cursor, sys.maxsize, AGAIN_BYTES, stop, self._held, keep=True
         )
-        parsed, count = parse_ranges(given, ranges, self._parser)
+        parsed, count, _ = parse_ranges(given, ranges, self._parser)
         self.restore(here, self.parsed_bytes + count, parsed.error)
         return parsed
 
     def restore(self, cursor: Cursor, count: int, error: SourceError | None) -> None:
         """Stand where another stood that had read ``count`` bytes, and perhaps met an ``error``."""
         self._stand(cursor.part, cursor.position)
-        self.cursor, self.parsed_bytes, self.error, self.failure = cursor, count, error, cursor.failure
+        self.parsed_bytes, self.error, self.failure = count, error, cursor.failure
+        self.at, self._passed = Standing(cursor, count, count), cursor
         self.ended = cursor.done and error is None
+        if error is not None:
+            self.halt()
 
     def close(self) -> None:
         """Let go of the file that is being read."""
         super().close()
         self._held.close()
+
+    def _here(self) -> Standing:
+        """Where what was cut ends."""
+        place, done = self._place, self.ended or self.failure is not None or self._is_cut
+        before = self._passed
+        if (place, done, self._part) != (before.position, before.done, before.part):
+            traced = before.trace
+            if (place, self._part) != (before.position, before.part):
+                traced = self._held.trace(place.byte) if self._is_plain else None
+            self._passed = Cursor(self._part, place, done, self.failure, traced)
+        return Standing(self._passed, self.parsed_bytes, super().bytes_read)
 
     def _wanted(self, size: int) -> int:
         """How much to read, so that ``size`` bytes are there, or more where those were not enough."""
@@ -136,51 +194,4 @@ class InputReader(FirehoseReader):
         part, byte = self._input.parts[self._part], self._position.byte
         if part.spooled:
             return SpoolStream(part, byte)
-        return FileStream(part, self._held, byte, self.cursor.trace if byte else None)
-
-
-def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> tuple[Parsed, int]:
-    """What consecutive ranges of an input hold, as one, and how many bytes were parsed for it.
-
-    Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be. But
-    it raises `ChangedError` for data that is not what it was when the ranges were found.
-    """
-    parts: list[Parsed] = []
-    size, labels = 0, labels_of(parser.specs, given.labelled)
-    for r in ranges:
-        part = given.parts[r.part]
-        try:
-            data = range_bytes(part, r)
-        except ChangedError:
-            raise
-        except SourceError as error:
-            parts.append(together(parser.specs, []))
-            parts[-1].error = error
-            break
-        parsed = parser.parse(Split(part.name, r.start, data, r.final, labels[r.part] if labels else ()))
-        if parsed.error is None and r.broken:
-            parsed.error = SourceError(part.name, "malformed or too large", r.start.line, r.start.byte)
-        size += len(data)
-        parts.append(parsed)
-        if parsed.error is not None:
-            break
-    return together(parser.specs, parts), size
-
-
-def range_bytes(part: Part, r: Range) -> bytes:
-    """A range's bytes: its own, or those of the part. Raises `SourceError`."""
-    if r.failure is not None:
-        raise SourceError(part.name, r.failure)
-    if r.data is not None:
-        return r.data
-    try:
-        with open_at(part, r.start.byte) as file:
-            data = file.read(r.size)
-    except OSError as error:
-        raise SourceError(part.name, f"cannot read it: {error.strerror}") from None
-    if len(data) != r.size or r.checksum not in (None, crc32(data)):
-        begin, end = r.start.byte, r.start.byte + r.size
-        raise ChangedError.of(
-            part.name, f"its bytes {begin:,} to {end:,} are not those that were found there"
-        )
-    return data
+        return FileStream(part, self._held, byte, self._passed.trace if byte else None)

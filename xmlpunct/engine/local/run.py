@@ -100,7 +100,8 @@ def run(
             checkpoint.settle(found, 1)
             name = checkpoint.run
             sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
-        running = LocalRun(query, sources, options.slice_bytes, stats, options.punct_namespace, sayings)
+        namespace, size, threads = options.punct_namespace, options.slice_bytes, options.threads
+        running = LocalRun(query, sources, size, stats, namespace, sayings, threads)
         opened.enter_context(closing(running))
         for spool in spools:
             spool.bell = running.bell

@@ -12,10 +12,10 @@ import polars as pl
 
 from xmlpunct.engine.build import build
 from xmlpunct.engine.checkpoint.commit import Frames
+from xmlpunct.engine.inputs.ahead import AheadReader, Helpers, cores
 from xmlpunct.engine.inputs.pacing import Pace, first_bytes, starved
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
-from xmlpunct.engine.inputs.reader import InputReader
 from xmlpunct.engine.inputs.said import Plain, Sayings, punctuation_of
 from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.plan import Query, Stream, columns_read
@@ -33,11 +33,14 @@ from xmlpunct.slice import Slice, concat
 LOOK_SHARE = 0.05
 """What is retained is looked at less often than once a second where that would take a larger share of the time."""
 
+SPREAD = 2
+"""With so many threads for each source, parsing is spread over threads rather than cutting made cheap."""
+
 
 class Feed:
     """A source, the streams it carries, and where it stands. An `Input` is one that can be read again."""
 
-    def __init__(self, number: int, streams: list[tuple[int, Stream]], reader: InputReader) -> None:
+    def __init__(self, number: int, streams: list[tuple[int, Stream]], reader: AheadReader) -> None:
         self.number, self.streams, self.reader = number, streams, reader
         self.done = False
         self.turn = 0
@@ -86,7 +89,8 @@ class LocalRun:
     `read` gives a portion of the source whose turn it is, None when all have ended, and `process` what the
     query makes of it; `advance` does both. Rejected tuples gather in ``rejects``, and what is to be told in
     ``notices``, which the caller empties.
-    Whoever knows of something new to be read may ring ``bell``. ``sayings`` are what is said to it.
+    Whoever knows of something new to be read may ring ``bell``. ``sayings`` are what is said to it. With ``threads``
+    (None: as many as there are cores) others read ahead of this one, which changes nothing of what it gives.
     """
 
     def __init__(
@@ -97,6 +101,7 @@ class LocalRun:
         stats: RunStats,
         namespace: str,
         sayings: Sayings | None = None,
+        threads: int | None = None,
     ) -> None:
         self.schema = query.root.schema
         self.stats, self.rejects, self.notices = stats, list[Reject](), list[Notice]()
@@ -121,13 +126,15 @@ class LocalRun:
         self._sayings = Sayings() if sayings is None else sayings
         self.bell = self._sayings.bell
         self._feeds: list[Feed] = []
+        self._helpers = Helpers(threads or cores())
         alone = len(by_source) == 1 and not stats.watched
+        spread = self._helpers.count > SPREAD * len(by_source)
         for number, (key, streams) in enumerate(by_source.items()):
             given, specs = (
                 distinct[key],
                 [stream.spec(columns_read([query.root], stream)) for _, stream in streams],
             )
-            reader = InputReader(given, specs, namespace, self.bell, alone)
+            reader = AheadReader(given, specs, namespace, self.bell, alone, self._helpers, spread)
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._looked = time.monotonic()
@@ -173,6 +180,8 @@ class LocalRun:
         before = feed.reader.cursor
         parsed = feed.reader.read(self._pace.bytes)
         self._pace.measure()
+        if self._helpers.count > 1:
+            self._read_ahead(candidates)
         if parsed is not None and parsed.error is None and before == feed.reader.cursor:
             return Portion()  # half an element, say
         return Portion(feed, parsed)
@@ -304,11 +313,21 @@ class LocalRun:
         """Close all sources. What is idle now stays in the statistics."""
         self._looked = -math.inf
         self._look_for_idle([f for f in self._feeds if not f.done])
+        self._helpers.close()
         for feed in self._feeds:
             feed.reader.close()
 
     def _build(self) -> Pipeline:
         return build(self._query.root, [stream.name for stream in self._query.streams])
+
+    def _read_ahead(self, candidates: list[Feed]) -> None:
+        """Begin to read what is likely to be wanted next: of those feeds whose last turn was longest ago."""
+        waiting = [f for f in candidates if f.reader.is_there]
+        count = sum(f.reader.begun for f in waiting)
+        while waiting and count <= self._helpers.count:
+            next_ = min(waiting, key=lambda f: (f.reader.begun, f.turn))
+            next_.reader.begin(self._pace.bytes)
+            count += 1
 
     def _ready(self, candidates: list[Feed]) -> list[Feed]:
         """The candidates that need not be waited for; after a while, none."""

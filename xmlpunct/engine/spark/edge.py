@@ -10,8 +10,8 @@ from functools import lru_cache
 from xmlpunct.codec import pack
 from xmlpunct.engine.build import build
 from xmlpunct.engine.exchange.routing import route
+from xmlpunct.engine.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.inputs.ranges import Range
-from xmlpunct.engine.inputs.reader import parse_ranges
 from xmlpunct.engine.inputs.said import Plain, punctuation_of
 from xmlpunct.engine.reject_limit import in_order
 from xmlpunct.engine.spark.job import (
@@ -58,7 +58,7 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     If the source fails in this task, the rows hold what came before, and one that voids the tasks behind.
     """
     given, specs = job.inputs[task.number], job.specs(task.number)
-    parsed, size = parse_ranges(given, task.ranges, _parser(tuple(specs), job.punct_namespace))
+    parsed, size, checksums = parse_ranges(given, task.ranges, _parser(tuple(specs), job.punct_namespace))
     streams, rejects = [InputStats(bytes=size) for _ in specs], list[Reject]()
     for counted, slice_, rejected in zip(streams, parsed.slices, parsed.rejects, strict=True):
         counted.take(slice_, len(rejected))
@@ -98,6 +98,7 @@ def read(job: Job, task: Task) -> Iterator[Row]:
     told = {
         "streams": [asdict(counted) | {"overlooked": what} for counted, what in by_stream],
         "ended": ended,
+        "checksums": checksums,
     }
     yield Row(shard, job.sink, COUNTS, seq, json.dumps(told).encode())
     if rejects:

@@ -20,6 +20,7 @@ from xmlpunct.engine.spark.job import COUNTS, EDGE_OPERATORS, OPERATORS, RETAINE
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 from xmlpunct.engine.why.holding import Holding
 from xmlpunct.errors import UsageError
+from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.frames import Snapshot
 from xmlpunct.operators.outline import Outline
 from xmlpunct.overlooked import Notice
@@ -56,6 +57,8 @@ class RunMetrics:
         stats.holding.restore(held)
         stats.resume(saved)
         self._ended: set[int] = set(saved.get("ended", ()))
+        self._checksums: dict[str, int] = saved.get("checksums", {})
+        """Those of the files that the last micro-batch read, by the numbers of an input and of its part."""
         self._waits: dict[tuple[int, int], list[int]] = {}
         self._each: dict[int, dict[int, list[int]]] = {}
         self._taken = 0  # tuples in the last micro-batch
@@ -115,10 +118,11 @@ class RunMetrics:
         """Add what a micro-batch reports."""
         before = sum(i.tuples for i in self.stats.inputs.values())
         operators = {o.id: OperatorStats(**asdict(o)) for o in self.stats.operators}
-        ended = set(self._ended)
+        ended, self._checksums = set(self._ended), {}
         for row in rows:
             if row.port == COUNTS:
                 self._count(row)
+                self._checksums |= _checksums(row)
             elif row.port == SAID:
                 for stream, payload in pieces(row.payload).items():
                     of = self._streams[int(stream)]
@@ -144,6 +148,16 @@ class RunMetrics:
                 setattr(o, name, sum(shard[i] for shard in shards))
         self.stats.observe(operators.values())
         self._taken = sum(i.tuples for i in self.stats.inputs.values()) - before
+
+    def compare(self, rows: Iterable[Row]) -> None:
+        """Raise `ChangedError` for files that the last micro-batch, read again, finds to be other than they were."""
+        for row in rows:
+            if row.port == COUNTS:
+                for key, checksum in _checksums(row).items():
+                    if self._checksums.get(key, checksum) != checksum:
+                        number, part = map(int, key.split("/"))
+                        name = self._inputs[number].parts[part].name
+                        raise ChangedError.of(name, "it does not hold what was read of it before")
 
     def _keep(self, row: Row) -> None:
         """Take what a shard retains."""
@@ -185,8 +199,15 @@ class RunMetrics:
             **self.stats.saved(),
             "states": self._states,
             "read": self._read,
+            "checksums": self._checksums,
             "ended": sorted(self._ended),
         }
+
+
+def _checksums(row: Row) -> dict[str, int]:
+    """Of the files that a task has read whole, by the numbers of its input and of the part."""
+    found: dict[str, int] = json.loads(row.payload).get("checksums", {})
+    return {f"{row.seq >> 32}/{part}": checksum for part, checksum in found.items()}
 
 
 def _add(total: object, values: dict[str, int], names: Iterable[str]) -> None:

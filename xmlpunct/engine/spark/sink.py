@@ -34,6 +34,7 @@ from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.firehose.connectors import Outlet, Results
 from xmlpunct.firehose.library import log_notices
+from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.operators import run
 from xmlpunct.slice import Slice, concat
 
@@ -121,10 +122,21 @@ class Sink:
         """Take a micro-batch, if it is new. Raises what keeps it from being written, and keeps that."""
         with self._busy:
             if batch <= self._commit.batch or self._commit.over:
+                if batch == self._commit.batch:
+                    self._compare(rows)
                 return
             if self.done.is_set():
                 raise XmlPunctError(f"micro-batch {batch} is left to a later run")
             self._take_new(rows, batch)
+
+    def _compare(self, rows: Iterable[Row]) -> None:
+        """Look whether a micro-batch that was written is the same again: states are made of it."""
+        try:
+            self._metrics.compare(rows)
+        except ChangedError as error:
+            self.failure = error
+            self.done.set()
+            raise
 
     def look_for_idle(self) -> None:
         """Look who is silent, and say so: where all are, no micro-batch comes, so this goes by time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,14 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.pacing import Pace
+from xmlpunct.engine.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.inputs.ranges import (
     Cursor,
     Range,
     advance,
     budgets,
     grouped,
+    is_ahead,
     release,
     remaining,
     there_is,
@@ -30,19 +33,17 @@ from xmlpunct.errors import UsageError
 from xmlpunct.firehose.steady import ChangedError
 
 NAME = "xmlpunct-query"
-FIRST_BYTES = 2**25
-"""The size of an input's first micro-batch. Larger ones show the first result later (`benchmarks/spark.py`)."""
-MOST_BYTES, MOST_BYTES_OF_ALL = 256 * 2**20, 512 * 2**20
-"""The largest micro-batch of one input, and of all inputs. `benchmarks/spark.py` tells what others cost."""
+FIRST_BYTES = 16 * 2**20
+"""What an input's first micro-batch has for each shard. More show the first result later (`benchmarks/spark.py`)."""
+MOST_BYTES, MOST_BYTES_OF_ALL = 128 * 2**20, 256 * 2**20
+"""What a micro-batch has at most for each shard, of one input and of all. `benchmarks/spark.py` tells what others cost.
+"""
 SHORT_SECONDS = 2.0
 """A micro-batch that takes less may double. A third of that is Spark's own (`benchmarks/capacity.py --spark`)."""
 IDLE_SECONDS, GLANCE_SECONDS = 0.25, 0.005
 """How long to wait for new bytes before saying that there are none, and how often to look: a matter of latency."""
 LEAST_PIECE = 2**20
 """The smallest task, in bytes. Fewer are not worth what a task costs (`benchmarks/spark.py`)."""
-RANGE_BYTES = 2**20
-"""What a task parses at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
-
 SAID, JOB = "said", "job"
 
 Offset = dict[str, Any]
@@ -79,8 +80,8 @@ class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        most = min(MOST_BYTES, MOST_BYTES_OF_ALL // max(len(job.inputs), 1))
-        self.pace = Pace(job.slice_bytes, min(FIRST_BYTES, most), most, SHORT_SECONDS)
+        most = job.shards * min(MOST_BYTES, MOST_BYTES_OF_ALL // max(len(job.inputs), 1))
+        self.pace = Pace(job.slice_bytes, min(job.shards * FIRST_BYTES, most), most, SHORT_SECONDS)
         self._held: dict[int, Held] = {}
         self._said = SaidLog(Path(job.said))
         self._waits = False
@@ -135,12 +136,19 @@ class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         """Read some inputs on; ``cursors`` move."""
         by_input: dict[int, list[Range]] = {}
         remains = {i: remaining(self.job.inputs[i], cursors[i]) for i in numbers}
+        whole = min(self._piece(len(numbers), self.pace.bytes), self.pace.bytes)
         for i, budget in budgets(remains, self.pace.bytes).items():
-            left = remains[i]
+            given, elements, left = self.job.inputs[i], self.job.elements(i), remains[i]
+            if left is not None and is_ahead(self.job.inputs, remains, i):
+                following = given.parts[cursors[i].part].size or 0
+                if budget < following <= whole and not cursors[i].position.byte:
+                    by_input[i] = []
+                    continue
             piece = self._piece(len(numbers), budget if left is None else min(budget, left))
-            given, elements = self.job.inputs[i], self.job.elements(i)
-            at_once, held = min(piece, RANGE_BYTES), self._held.setdefault(i, Held())
-            by_input[i], cursors[i] = advance(given, elements, cursors[i], budget, at_once, held=held)
+            at_once, held = min(piece, AT_ONCE_BYTES), self._held.setdefault(i, Held())
+            by_input[i], cursors[i] = advance(
+                given, elements, cursors[i], budget, at_once, held=held, whole=whole
+            )
         return by_input
 
     def _there_is(self, cursors: dict[int, Cursor]) -> dict[int, tuple[int, bool]]:
@@ -160,8 +168,10 @@ class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
                 ranges = planned[i]
             else:  # after a restart
                 given, elements = self.job.inputs[i], self.job.elements(i)
-                at_once = min(piece, RANGE_BYTES)
-                ranges, end_ = advance(given, elements, before[i], max(size, 1), at_once, stop=after[i])
+                at_once = min(piece, AT_ONCE_BYTES)
+                ranges, end_ = advance(
+                    given, elements, before[i], sys.maxsize, at_once, stop=after[i], whole=sys.maxsize
+                )
                 if end_ != after[i]:
                     raise ChangedError.of(given.source, "it does not hold what was read of it before")
             for ordinal, group in enumerate(grouped(ranges, piece)):

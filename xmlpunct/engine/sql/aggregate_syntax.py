@@ -34,6 +34,11 @@ _ARITY = {
 }
 
 
+_WITHIN_ONLY = ("PERCENTILE_CONT", "PERCENTILE_DISC")
+_OF_ONE_ORDER = ("QUANTILE_CONT", "QUANTILE_DISC", "MEDIAN", "MODE")
+"""Aggregates that go by the order of their values."""
+
+
 class Asked(NamedTuple):
     """An aggregate as it stands: its function, operands, DISTINCT, items of ORDER BY, and condition of FILTER."""
 
@@ -58,10 +63,10 @@ def taken_apart(node: exp.Expr) -> Asked:
     if isinstance(call, exp.Filter):
         call, where = take(call, "this", "expression")
         condition = only(where, "this")
+    within: list[exp.Expr] = []
     if isinstance(call, exp.WithinGroup):
-        refuse(
-            "WITHIN GROUP is not supported: say QUANTILE_CONT(x, 0.5), or ORDER BY behind the argument", node
-        )
+        call, order = take(call, "this", "expression")
+        within = only(order, "expressions")
     if type(call) not in AGGREGATES:
         refuse(f"{' '.join(call.sql().split())[:40]} is not supported here", node)
     if isinstance(call, AggregateCall):
@@ -73,6 +78,16 @@ def taken_apart(node: exp.Expr) -> Asked:
         operands = [] if operand is None else [operand]
     items: list[exp.Expr] = []
     operands = list(operands)
+    if within:
+        operands, items = _within(record, operands, within, node)
+    elif record.name in _OF_ONE_ORDER and operands and isinstance(operands[-1], exp.Order):
+        refuse(f"ORDER BY in {record.name} sorts nothing: it goes by its values", operands[-1])
+    elif isinstance(call, AggregateCall) and name in _WITHIN_ONLY:
+        refuse(
+            f"{name} is written {name}(0.5) WITHIN GROUP (ORDER BY x); else say {record.name}(x, 0.5)", node
+        )
+    if not operands and record.name == "COUNT":
+        operands = [exp.Star()]
     if operands and record.gathers and isinstance(operands[-1], exp.Order):
         operands[-1], items = take(operands[-1], "this", "expressions")
     distinct = bool(operands) and isinstance(operands[0], exp.Distinct)
@@ -91,3 +106,17 @@ def taken_apart(node: exp.Expr) -> Asked:
         )
         refuse(f"{record.name}({'DISTINCT ...' if distinct else '...'}) takes {one}", node)
     return Asked(record, operands, distinct, items, condition)
+
+
+def _within(
+    record: AggregateFunction, operands: list[exp.Expr], within: list[exp.Expr], node: exp.Expr
+) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """The operands and the items of ORDER BY of a call with WITHIN GROUP (ORDER BY ...)."""
+    if record.name not in _OF_ONE_ORDER:
+        if not record.gathers or record.name == "XMLAGG":
+            refuse("WITHIN GROUP goes with PERCENTILE_CONT, PERCENTILE_DISC, MODE and LISTAGG", node)
+        return operands, within
+    if len(within) > 1:
+        refuse(f"{record.name} goes by one value: WITHIN GROUP (ORDER BY x)", within[1])
+    (item,) = within
+    return [item.this, *operands], within if item.args.get("desc") else []

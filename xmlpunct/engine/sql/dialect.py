@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, NoReturn, TypeVar
 
-from sqlglot import exp
+from sqlglot import exp, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -43,6 +43,11 @@ def _called(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda args: AggregateCall(this=name, expressions=args)
 
 
+def _arrow(name: str) -> Callable[[Any, exp.Expr, exp.Expr], exp.Expr]:
+    return lambda parser, this, path: exp.Anonymous(this=name, expressions=[this, path])
+
+
+_ARROWS = {TokenType.ARROW: "JSON_EXTRACT", TokenType.DARROW: "JSON_EXTRACT_STRING"}
 _AGGREGATES = {name for f in AGGREGATE_FUNCTIONS.values() for name in f.called}
 _FUNCTIONS = {name for f in FUNCTIONS.values() for name in f.called} | {"DATE_ADD"}
 
@@ -52,6 +57,14 @@ class PunctSQL(Dialect):
 
     # Otherwise ORDER BY without NULLS would mean NULLS FIRST, as in some databases.
     NULL_ORDERING = "nulls_are_last"
+
+    class Tokenizer(tokens.Tokenizer):
+        KEYWORDS: ClassVar = {
+            **tokens.Tokenizer.KEYWORDS,
+            "//": TokenType.DIV,
+            "**": TokenType.DSTAR,
+            "^@": TokenType.CARET_AT,
+        }
 
     class Parser(WindowParser, StreamParser):
         # What is read by its name alone has its arguments in the order in which they stand.
@@ -63,6 +76,15 @@ class PunctSQL(Dialect):
             name: f for name, f in WindowParser.FUNCTION_PARSERS.items() if name not in _AGGREGATES
         }
 
+        COLUMN_OPERATORS: ClassVar = {
+            token: f for token, f in WindowParser.COLUMN_OPERATORS.items() if token not in _ARROWS
+        }
+        JSON_OPERATORS: ClassVar = {token: _arrow(name) for token, name in _ARROWS.items()}
+        BITWISE: ClassVar = {
+            token: f for token, f in WindowParser.BITWISE.items() if token is not TokenType.CARET
+        }
+        EXPONENT: ClassVar = {TokenType.CARET: exp.Pow, TokenType.DSTAR: exp.Pow}
+
         def _parse_primary(self) -> exp.Expr | None:
             """As sqlglot does; NULL, TRUE and FALSE also remember their place."""
             token = self._curr
@@ -70,6 +92,14 @@ class PunctSQL(Dialect):
             if isinstance(primary, exp.Null | exp.Boolean):
                 primary.meta.update(start=token.start, end=token.end)
             return primary
+
+        def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+            """As sqlglot does; a function remembers the name that it was called by."""
+            token = self._curr
+            call: exp.Expr | None = super()._parse_function_call(*args, **kwargs)
+            if isinstance(call, exp.Func) and token is not None:
+                call.meta["name"] = token.text
+            return call
 
         def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
             """As sqlglot does; the join remembers its place, and whether a comma made it."""
@@ -88,11 +118,11 @@ def parse_statements(sql: str) -> list[exp.Expr]:
     """Read SQL into sqlglot's trees, one per statement. Raises `SqlError` with the place."""
     dialect = PunctSQL()
     try:
-        tokens = dialect.tokenize(sql)
-        _check_tokens(tokens, sql)
-        check_depth(tokens, sql)
-        tokens = without_emit(tokens, sql)
-        return [s for s in dialect.parser().parse(tokens, sql) if s is not None]
+        read = dialect.tokenize(sql)
+        _check_tokens(read, sql)
+        check_depth(read, sql)
+        read = without_emit(read, sql)
+        return [s for s in dialect.parser().parse(read, sql) if s is not None]
     except ParseError as error:
         first = error.errors[0]
         line, column = first.get("line") or 1, first.get("col") or 1
@@ -140,7 +170,7 @@ def place(node: exp.Expr) -> tuple[int | None, int | None]:
     """Where a node stands in its SQL: character offsets, end exclusive; (None, None) if that is not known."""
     at: exp.Expr | None = node
     while at is not None:
-        metas = [n.meta for n in at.walk() if "start" in n.meta]
+        metas = [n.meta for n in at.walk() if n.meta.get("end")]  # a * that stands nowhere is at 0
         if metas:
             return min(m["start"] for m in metas), max(m["end"] for m in metas) + 1
         at = at.parent

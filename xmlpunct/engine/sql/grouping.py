@@ -14,7 +14,7 @@ from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.grouping_sets import KeySet
-from xmlpunct.engine.sql.scalars import Scalars
+from xmlpunct.engine.sql.scalars import Scalars, SubqueryHandler
 from xmlpunct.engine.sql.scope import Relation, Unused
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Absent, Column, Expression, Literal, replaced
@@ -29,10 +29,17 @@ class Grouping:
     """Collects what a grouped query groups by and aggregates.
 
     Below the group-by a project computes ``inputs``: keys and aggregates' arguments, each once. ``sets`` are the sets
-    of keys to group by, each by itself; a result has nulls for the keys that its set leaves out.
+    of keys to group by, each by itself; a result has nulls for the keys that its set leaves out. ``subquery`` reads a
+    query that stands for a value in an argument: its columns are in the ``relation`` by the time that it is planned.
     """
 
-    def __init__(self, relation: Relation, sets: Sequence[KeySet], aliases: Aliases | None = None) -> None:
+    def __init__(
+        self,
+        relation: Relation,
+        sets: Sequence[KeySet],
+        aliases: Aliases | None = None,
+        subquery: SubqueryHandler | None = None,
+    ) -> None:
         self.relation, self.sets = relation, sets
         self.inputs: dict[Expression, str] = {}
         self.keys: dict[Expression, Column] = {}
@@ -40,7 +47,7 @@ class Grouping:
         self._results: dict[ops.Aggregate, Column] = {}  # by the aggregate without a name
         self._result_columns = set[Expression]()
         self._input_names, self._result_names = Unused(), Unused(relation.node.schema.names)
-        self._arguments = Scalars(relation, "an aggregate", aliases=aliases)
+        self._arguments = Scalars(relation, "an aggregate", aliases=aliases, subquery=subquery)
         self._groupings: dict[Expression, list[Expression]] = {}
         for key in dict.fromkeys(key for keys in sets for key in keys):
             self.keys[key] = Column(key.type, key.nullable, self._input(key))

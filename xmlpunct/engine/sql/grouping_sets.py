@@ -52,7 +52,9 @@ def _sets(item: exp.Expr, read: ReadKey) -> list[KeySet]:
 
 
 def _keys(item: exp.Expr, read: ReadKey) -> KeySet:
-    """The keys that stand together: ``a``, ``(a, b)`` or ``()``."""
+    """The keys that stand together: ``a``, ``(a)``, ``(a, b)`` or ``()``."""
+    while isinstance(item, exp.Paren):
+        item = only(item, "this")
     items: Sequence[exp.Expr] = (only(item, "expressions") or ()) if isinstance(item, exp.Tuple) else [item]
     return _once(read(inner) for inner in items)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -182,10 +183,31 @@ def both(left: Relation, right: Relation) -> Relation:
     return Relation(Join(left.node, right.node, ()), (*left.fields, *right.fields), left.outer)
 
 
-def join_on(left: Relation, right: Relation, kind: str, nodes: Iterable[exp.Expr]) -> Relation:
-    """left kind JOIN right ON the conditions."""
-    scalars = Scalars(both(left, right), "ON")
-    return joined(left, right, kind, *split(nodes, scalars, left.node, right.node))
+class Values(Protocol):
+    """The queries that stand for values in some conditions."""
+
+    def add(self, node: exp.Expr) -> Expression:
+        """The value that a query stands for."""
+
+    def beside(self, left: Relation, right: Relation) -> tuple[Relation, Relation]:
+        """The two sides of a join with the columns of the queries."""
+
+
+def join_on(
+    left: Relation,
+    right: Relation,
+    kind: str,
+    nodes: Iterable[exp.Expr],
+    values_over: Callable[[Relation], Values] | None = None,
+) -> Relation:
+    """left kind JOIN right ON the conditions. ``values_over`` a relation collects queries that stand for values."""
+    sight = both(left, right)
+    values = values_over(sight) if values_over is not None else None
+    scalars = Scalars(sight, "ON", subquery=values.add if values is not None else None)
+    equalities, others = split(nodes, scalars, left.node, right.node)
+    if values is not None:
+        left, right = values.beside(left, right)
+    return joined(left, right, kind, equalities, others)
 
 
 def join_using(left: Relation, right: Relation, kind: str, names: Iterable[exp.Expr]) -> Relation:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan import Limit, Node, Project, Sort, column
-from xmlpunct.engine.sql.arguments import take
+from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import check_comparable, refuse
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Names, Relation, unique
@@ -52,6 +52,10 @@ class Ordering:
         there: dict[Expression, int] = {}
         for i, e in enumerate(columns):
             there.setdefault(e, i)
+        if len(self.items) == 1 and _is_all(self.items[0]):
+            self.items *= len(columns)
+            self.places += range(len(columns))
+            return hidden
         for item in self.items:
             place = _listed(_expression(item), names)
             if place is None:
@@ -96,8 +100,16 @@ def arranged(relation: Relation, ordering: Ordering) -> Relation:
 
 def _expression(item: exp.Expr) -> exp.Expr:
     expression = take(item, "this", "desc", "nulls_first")[0]
+    while isinstance(expression, exp.Paren):
+        expression = only(expression, "this")
     assert isinstance(expression, exp.Expr)
     return expression
+
+
+def _is_all(item: exp.Expr) -> bool:
+    """Whether an item is ALL, which stands for all columns."""
+    node = _expression(item)
+    return isinstance(node, exp.Column) and not node.this.args.get("quoted") and node.sql().upper() == "ALL"
 
 
 def _listed(node: exp.Expr, names: Names) -> int | None:

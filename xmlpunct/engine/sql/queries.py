@@ -32,9 +32,10 @@ from xmlpunct.engine.sql.joins import conditions
 from xmlpunct.engine.sql.ordering import Ordering, arranged
 from xmlpunct.engine.sql.over import Overs
 from xmlpunct.engine.sql.relations import NO_ORDER, changes, check_alike, to_stream
-from xmlpunct.engine.sql.scalars import FIELD, Scalars
+from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, unique
 from xmlpunct.engine.sql.single import ONE_COLUMN, Single, SingleValues, of_each_key, of_one_column
+from xmlpunct.engine.sql.stars import expanded, matched
 from xmlpunct.engine.sql.stream_syntax import View
 from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
@@ -106,7 +107,7 @@ def _with(node: exp.Expr | None, context: Context) -> Context:
         return context
     seen: set[str] = set()
     for cte in only(node, "expressions"):
-        query, alias = take(cte, "this", "alias")
+        query, alias = take(cte, "this", "alias", unread=("materialized",))
         name, columns = take(alias, "this", "columns")
         if name.name in seen:
             refuse(f"two queries of WITH are named {name.name}", name)
@@ -135,10 +136,12 @@ def _naming(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None, con
 def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
     """UNION, INTERSECT, EXCEPT. sqlglot has INTERSECT bind tighter, as standard SQL does."""
     name = node.key.upper()
-    left, right, with_, distinct = take(node, "this", "expression", "with_", "distinct")
+    left, right, with_, distinct, by_name = take(node, "this", "expression", "with_", "distinct", "by_name")
     context = _with(with_, context)
     sides = [plan_query(side, context) for side in (left, right)]
     check_alike(zip(sides, (left, right), strict=True))
+    if by_name:
+        sides = matched(*sides)
     changing = is_changing(sides[0].node)
     if not (distinct or changing or isinstance(node, exp.Union)):
         refuse(f"{name} ALL is not supported: {name} gives each tuple once", node)
@@ -184,18 +187,23 @@ def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering
         node, "group", "having", "distinct", "windows", "qualify", unread=_READ
     )
     relation, listed, aliases = read.relation, read.listed, read.aliases
-    grouping = Grouping(relation, _key_sets(group, read), aliases)
+    inner = SingleValues(relation, context, plan_single)
+    sets = _key_sets(group, read, inner)
+    of_keys = inner.nodes
+    grouping = Grouping(relation, sets, aliases, inner.add)
     overs = Overs(relation, windows or (), aliases)
-    values = SingleValues(relation, context, plan_single)
+    values = SingleValues(relation, context, plan_single, inner)
+
+    def value(node: exp.Expr) -> Expression:
+        return (inner if node in of_keys else values).add(node)
+
     scalars, keys = (
-        Scalars(
-            relation, clause, grouping.add_aggregate, over=overs.add, aliases=aliases, subquery=values.add
-        )
+        Scalars(relation, clause, grouping.add_aggregate, over=overs.add, aliases=aliases, subquery=value)
         for clause in ("SELECT", "ORDER BY")
     )
     columns = aliases.read(scalars.read)
     hidden = ordering.resolve(listed, columns, keys) if ordering is not None else []
-    tests = Scalars(relation, "HAVING", grouping.add_aggregate, aliases=aliases, subquery=values.add)
+    tests = Scalars(relation, "HAVING", grouping.add_aggregate, aliases=aliases, subquery=value)
     condition = tests.condition(only(having, "this")) if having is not None else None
     qualified = None
     if qualify is not None:
@@ -213,6 +221,7 @@ def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering
         return Project(below, (*zip(names, columns, strict=True), *timing(below)))
 
     if is_grouped:
+        grouping.relation = replace(relation, node=inner.joined(relation.node))
         parts = []
         for chosen in grouping.sets:
             below: Node = values.joined(grouping.plan(chosen), partial(grouping.above, chosen=chosen))
@@ -224,7 +233,7 @@ def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering
             )
         planned = parts[0] if len(parts) == 1 else Merge(tuple(parts))
     else:
-        below = values.joined(overs.plan() if overs else relation.node, lambda expression, places: expression)
+        below = values.joined(overs.plan() if overs else relation.node)
         if qualified is not None:
             below = Select(below, qualified)
         planned = projected(below, [*columns, *hidden])
@@ -234,6 +243,8 @@ def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering
                 item for item, k in zip(ordering.items, ordering.places, strict=True) if k >= len(columns)
             )
             refuse("after SELECT DISTINCT, ORDER BY goes by columns that SELECT lists", extra)
+        if (on := distinct.args.get("on")) is not None:
+            refuse(DISTINCT_ON, on)
         take(distinct)
         for (_, item), expression in zip(listed, columns, strict=True):
             check_comparable(expression.type, "DISTINCT", item)
@@ -246,40 +257,13 @@ def _selected(node: exp.Select, read: Read, context: Context, ordering: Ordering
     return Relation(planned, tuple(fields))
 
 
-def _expand(items: list[exp.Expr], relation: Relation) -> list[tuple[str, exp.Expr]]:
-    """The output columns, each with its name: the alias, the column's declared name, or ``_1``, ``_2``..."""
-    listed: list[tuple[str, exp.Expr]] = []
-    for item in items:
-        if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-            table = None
-            if isinstance(item, exp.Column):
-                star, table = take(item, "this", "table")
-                take(star)
-            take(item, "this", "table")
-            for field in relation.of(table) if table else relation.listed():
-                listed.append((field.name, _reference(field, item)))
-        elif isinstance(item, exp.Alias):
-            expression, alias = take(item, "this", "alias")
-            listed.append((alias.name, expression))
-        else:
-            field_ = None
-            if isinstance(item, exp.Column) and relation.sees(item.this, item.args.get("table"), item):
-                field_ = relation.find(item.this, item.args.get("table"), item)
-            listed.append((field_.name if field_ else f"_{len(listed) + 1}", item))
-    return listed
-
-
-def _reference(field: Field, star: exp.Expr) -> exp.Expr:
-    """The syntax that names a field which ``*`` stands for."""
-    node = exp.Column(this=exp.to_identifier(field.name, quoted=True))
-    node.meta.update({k: v for k, v in star.meta.items() if k in ("start", "end")})
-    node.meta[FIELD] = field
-    return node
-
-
-def _key_sets(group: exp.Expr | None, read: Read) -> list[KeySet]:
+def _key_sets(group: exp.Expr | None, read: Read, values: SingleValues) -> list[KeySet]:
     """What GROUP BY lists: positions and aliases of SELECT's columns, columns, expressions, and sets of these."""
-    scalars, listed = Scalars(read.relation, "GROUP BY", aliases=read.aliases), read.listed
+    scalars = Scalars(read.relation, "GROUP BY", aliases=read.aliases, subquery=values.add)
+    listed = read.listed
+    if group is not None and group.args.get("all"):
+        take(group, unread=("all",))
+        return [tuple(dict.fromkeys(scalars.read(item) for _, item in listed if not _aggregates(item)))]
 
     def key(item: exp.Expr) -> Expression:
         node = item
@@ -294,6 +278,9 @@ def _key_sets(group: exp.Expr | None, read: Read) -> list[KeySet]:
     return key_sets(group, key)
 
 
+DISTINCT_ON = (
+    "DISTINCT ON is not supported: say GROUP BY with ARG_MIN(x, y), or QUALIFY ROW_NUMBER() OVER (...) = 1"
+)
 _READ = ("expressions", "from_", "joins", "where", "with_")
 """The clauses that `_read` reads."""
 
@@ -324,12 +311,14 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
     if not items:
         refuse("SELECT wants columns", node)
     if from_ is None:
-        refuse("a query reads from a stream: FROM is missing", node)
+        refuse("a query reads from a stream: FROM is missing; of constants say VALUES (1, 'a')", node)
     parts = conditions(only(where, "this")) if where is not None else []
     plain = [part for part in parts if not is_subquery(part)]
-    tables = Tables(context, plan_query, correlated)
+    tables = Tables(
+        context, plan_query, correlated, lambda relation: SingleValues(relation, context, plan_single)
+    )
     relation, plain = tables.read(only(from_, "this"), joins or (), plain)
-    listed = _expand(items, relation)
+    listed = expanded(items, relation)
     aliases = Aliases(listed)
     values = SingleValues(relation, context, plan_single)
     scalars = Scalars(relation, "WHERE", outer=correlated, aliases=aliases, subquery=values.add)
@@ -341,7 +330,7 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
         else:
             left.append(part)
     if values:
-        relation = replace(relation, node=values.joined(relation.node, lambda expression, places: expression))
+        relation = replace(relation, node=values.joined(relation.node))
     if tests:
         relation = replace(relation, node=Select(relation.node, conjunction(tests)))
     for part in parts:
@@ -396,5 +385,10 @@ def _is_grouped(node: exp.Select) -> bool:
     """Whether a query groups or aggregates, or has OVER."""
     if node.args.get("group") or node.args.get("having") or node.args.get("qualify"):
         return True
-    parts = (n for e in node.expressions for n in e.walk(prune=lambda n: isinstance(n, exp.Query)))
+    return any(map(_aggregates, node.expressions))
+
+
+def _aggregates(node: exp.Expr) -> bool:
+    """Whether there is an aggregate in an expression, or OVER."""
+    parts = node.walk(prune=lambda n: isinstance(n, exp.Query))
     return any(is_aggregate(n) or isinstance(n, exp.Window) for n in parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from sqlglot import exp
@@ -13,29 +13,19 @@ from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.constructors import Reading, element, forest
 from xmlpunct.engine.sql.dialect import at, refuse, type_of
+from xmlpunct.engine.sql.instead import PARAMETER, SUBQUERY, instead
 from xmlpunct.engine.sql.scope import Field, Relation
-from xmlpunct.engine.sql.window_syntax import StreamOf
-from xmlpunct.engine.sql.xml_syntax import XmlAttributes, XmlForest
+from xmlpunct.engine.sql.xml_syntax import XmlForest
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import FUNCTIONS, Expression, Function
-from xmlpunct.expressions.functions import intervals
+from xmlpunct.expressions.functions import instants, intervals
 from xmlpunct.expressions.functions.arithmetic import NEGATIVE
-from xmlpunct.expressions.functions.conditions import CASE, EQUAL, IS_NULL, NOT, NOT_DISTINCT
-from xmlpunct.expressions.functions.text import LIKE, LTRIM, RTRIM, TRIM
+from xmlpunct.expressions.functions.conditions import BETWEEN, CASE, EQUAL, IS_NULL, NOT, NOT_DISTINCT, OR
+from xmlpunct.expressions.functions.matching import ILIKE, LIKE
+from xmlpunct.expressions.functions.text import LTRIM, RTRIM, TRIM
 from xmlpunct.expressions.functions.times import part_of
 from xmlpunct.types import BOOLEAN, STRING
 from xmlpunct.unrolled import unrolled
-
-OVER_ONLY: tuple[type[exp.Expr], ...] = (
-    *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.CumeDist, exp.PercentRank, exp.Ntile),
-    *(exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
-)
-"""Functions that make no sense without OVER."""
-
-SUBQUERY = (
-    "IN (SELECT ...) and EXISTS (SELECT ...) stand in WHERE, joined to the rest of it by AND; elsewhere say "
-    "(SELECT COUNT(*) FROM ... WHERE ...) > 0"
-)
 
 FIELD = "field"
 """The key under which a column's syntax carries its field, if that is known already."""
@@ -99,7 +89,7 @@ class Scalars:
         if kind in _READERS:
             return (yield from _READERS[kind](self, node))
         if kind not in _FUNCTIONS:
-            refuse(_unknown(node), node)
+            refuse(instead(node), node)
         return (yield from self._function(node, _FUNCTIONS[kind]))
 
     def condition(self, node: exp.Expr) -> Expression:
@@ -148,6 +138,8 @@ class Scalars:
                 )
             around = around.outer
         field = self.relation.find(name, table, node)
+        if field is None and name.name.startswith("$") and not name.args.get("quoted"):
+            refuse(PARAMETER, node)
         if field is None:
             there = ", ".join(dict.fromkeys(f.name for f in self.relation.fields))
             why = ""
@@ -183,10 +175,10 @@ class Scalars:
         return (yield from self._call(node, NEGATIVE, operand))
 
     def _cast(self, node: exp.Expr) -> Reading:
-        operand, to = take(node, "this", "to")
+        operand, to = take(node, "this", "to", unread=("safe",))
         expression = yield operand
         with at(node):
-            return fn.cast(expression, type_of(to))
+            return (fn.cast if type(node) is exp.Cast else fn.try_cast)(expression, type_of(to))
 
     def _is(self, node: exp.Expr) -> Reading:
         operand, what = take(node, "this", "expression")
@@ -211,11 +203,26 @@ class Scalars:
         with at(node):
             return CASE(*pairs, other)
 
+    def _if(self, node: exp.Expr) -> Reading:
+        when, then, other = take(node, "this", "true", "false")
+        if other is None:
+            refuse("IF takes 3 arguments: a condition, and what there is if it is true, and if not", node)
+        return (yield from self._call(node, CASE, when, then, other))
+
+    def _between(self, node: exp.Expr) -> Reading:
+        subject, low, high, symmetric = take(node, "this", "low", "high", "symmetric")
+        between = yield from self._call(node, BETWEEN, subject, low, high)
+        if not symmetric:
+            return between
+        with at(node):
+            return OR(between, (yield from self._call(node, BETWEEN, subject, high, low)))
+
     def _like(self, node: exp.Expr) -> Reading:
         like, escape = take(node, "this", "expression") if isinstance(node, exp.Escape) else (node, None)
-        if type(like) is not exp.Like:
-            refuse("ESCAPE goes with LIKE", node)
-        test = yield from self._function(like, LIKE, escape)
+        record = _LIKES.get(type(like))
+        if record is None:
+            refuse("ESCAPE goes with LIKE and ILIKE", node)
+        test = yield from self._function(like, record, escape)
         return NOT(test) if like.args.get("negate") else test
 
     def _extract(self, node: exp.Expr) -> Reading:
@@ -229,9 +236,11 @@ class Scalars:
         name, operands = take(node, "this", "expressions")
         if str(name).upper() == "DATE_ADD" and len(operands) == 2 and isinstance(operands[1], exp.Interval):
             return (yield from self._shifted(node, "+", *operands))
+        if str(name).upper() == "TIME_BUCKET" and operands and isinstance(operands[0], exp.Interval):
+            return (yield from self._bucket(node, *operands))
         record = CALLED.get(str(name).upper())
         if record is None:
-            refuse(_unknown(node), node)
+            refuse(instead(node), node)
         return (yield from self._call(node, record, operands))
 
     def _sum(self, node: exp.Expr) -> Reading:
@@ -246,19 +255,32 @@ class Scalars:
 
     def _shifted(self, node: exp.Expr, operator: str, moment: exp.Expr, interval: exp.Expr) -> Reading:
         """A moment plus or minus an interval."""
-        amount, unit = take(interval, "this", "unit")
         value = yield moment
+        count, units = yield from self._interval(interval)
+        with at(node):
+            return intervals.shifted(operator, value, count, units)
+
+    def _bucket(self, node: exp.Expr, interval: exp.Expr, *operands: exp.Expr) -> Reading:
+        """TIME_BUCKET of an interval, a moment, and perhaps an origin."""
+        if not 1 <= len(operands) <= 2:
+            refuse("TIME_BUCKET takes an interval, a moment and perhaps an origin", node)
+        count, units = yield from self._interval(interval)
+        moment = yield operands[0]
+        origin = (yield operands[1]) if len(operands) > 1 else None
+        with at(node):
+            return instants.bucket(moment, count, units, origin)
+
+    def _interval(self, interval: exp.Expr) -> Generator[exp.Expr, Expression, tuple[Expression, str]]:
+        """A number of units."""
+        amount, unit = take(interval, "this", "unit")
         if amount is None or unit is None:
             refuse("an INTERVAL is a number and a unit: INTERVAL '10' MINUTE; join several by +", interval)
         negative = isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal)
         constant = amount.this if negative else amount
         with at(interval):
             if isinstance(constant, exp.Literal):
-                count, units = intervals.interval(f"{'-' * negative}{constant.name}", unit.name)
-            else:
-                count, units = (yield amount), intervals.unit_of(unit.name)
-        with at(node):
-            return intervals.shifted(operator, value, count, units)
+                return intervals.interval(f"{'-' * negative}{constant.name}", unit.name)
+            return (yield amount), intervals.unit_of(unit.name)
 
     def _trim(self, node: exp.Expr) -> Reading:
         text, characters, position = take(node, "this", "expression", "position")
@@ -266,29 +288,13 @@ class Scalars:
         return (yield from self._call(node, record, text, characters))
 
 
-def _unknown(node: exp.Expr) -> str:
-    if isinstance(node, XmlAttributes):
-        return "XMLATTRIBUTES stands in XMLELEMENT"
-    if isinstance(node, StreamOf):
-        return f"{node.args['kind']}(...) is a whole query, or stands in FROM"
-    if isinstance(node, exp.Values):
-        return "VALUES stands in FROM, or is a whole query: say IN (1, 2)"
-    if isinstance(node, exp.Anonymous):
-        return f"there is no function {node.name}"
-    if isinstance(node, OVER_ONLY):
-        return f"{node.sql().partition('(')[0]} goes with OVER (... ORDER BY ...)"
-    if isinstance(node, exp.Query | exp.Exists | exp.SubqueryPredicate):
-        return SUBQUERY
-    if isinstance(node, exp.Func):
-        return f"the function {node.sql_name()} is not supported"
-    return f"{' '.join(node.sql().split())[:40]} is not supported here"
-
-
 _FUNCTIONS = {getattr(exp, f.syntax.node): f for f in FUNCTIONS.values() if f.syntax}
 """The functions that sqlglot has a node for."""
 
 CALLED = {name: f for f in FUNCTIONS.values() for name in f.called}
 """The functions that are read by their names alone."""
+
+_LIKES: dict[type[exp.Expr], Function] = {exp.Like: LIKE, exp.ILike: ILIKE}
 
 Reader = Callable[[Scalars, Any], Reading]
 
@@ -309,9 +315,13 @@ _READERS: dict[type[exp.Expr], Reader] = {
     exp.Paren: _inside,
     exp.Neg: Scalars._negative,
     exp.Cast: Scalars._cast,
+    exp.TryCast: Scalars._cast,
+    exp.If: Scalars._if,
+    exp.Between: Scalars._between,
     exp.Is: Scalars._is,
     exp.Case: Scalars._case,
     exp.Like: Scalars._like,
+    exp.ILike: Scalars._like,
     exp.Escape: Scalars._like,
     exp.Extract: Scalars._extract,
     exp.Anonymous: Scalars._named,

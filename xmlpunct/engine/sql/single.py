@@ -7,7 +7,7 @@ which there are several is rejected.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -53,13 +53,15 @@ Planner = Callable[[exp.Expr, Context], Single]
 class SingleValues:
     """Collects the queries that stand for values in some clauses of a query, of which ``relation`` is what it reads.
 
-    ``names`` are those of the columns that they add.
+    ``names`` are those of the columns that they add: others than ``beside`` adds.
     """
 
-    def __init__(self, relation: Relation, context: Context, plan: Planner) -> None:
+    def __init__(
+        self, relation: Relation, context: Context, plan: Planner, beside: SingleValues | None = None
+    ) -> None:
         self._relation, self._plan = relation, plan
         self._context = Context(context.streams, context.named, relation, context.files, context.instants)
-        self._unused = Unused(relation.node.schema.names)
+        self._unused: Unused = Unused(relation.node.schema.names) if beside is None else beside._unused
         self._values: dict[exp.Expr, tuple[Single, Expression]] = {}
         self.names = set[str]()
 
@@ -87,12 +89,33 @@ class SingleValues:
         self._values[node] = Single(below, value, equalities, places=single.places), value
         return value
 
-    def joined(self, below: Node, above: Above) -> Node:
+    @property
+    def nodes(self) -> tuple[exp.Expr, ...]:
+        """The queries."""
+        return tuple(self._values)
+
+    def joined(self, below: Node, above: Above = lambda expression, places: expression) -> Node:
         """A node with the columns of the queries. ``above`` rewrites over it what is over the relation."""
         for single, _ in self._values.values():
             equalities = [Equality(above(e.left, single.places), e.right, e.node) for e in single.equalities]
-            below = joined(Relation(below, ()), Relation(single.node, ()), "left", equalities).node
+            below = _with_value(below, single, equalities)
         return below
+
+    def beside(self, left: Relation, right: Relation) -> tuple[Relation, Relation]:
+        """The two sides of a join, each with the columns of the queries that refer to it; left those of the others."""
+        sides = [left, right]
+        for node, (single, _) in self._values.items():
+            read = {name for e in single.equalities for name in e.left.columns()}
+            place = next((i for i, side in enumerate(sides) if read <= set(side.node.schema.names)), None)
+            if place is None:
+                refuse("a query in ON refers to one side of the join: put its condition into WHERE", node)
+            below = _with_value(sides[place].node, single, single.equalities)
+            sides[place] = replace(sides[place], node=below)
+        return sides[0], sides[1]
+
+
+def _with_value(below: Node, single: Single, equalities: Iterable[Equality]) -> Node:
+    return joined(Relation(below, ()), Relation(single.node, ()), "left", equalities).node
 
 
 def of_one_column(relation: Relation, node: exp.Expr) -> Single:

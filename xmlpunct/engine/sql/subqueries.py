@@ -33,7 +33,7 @@ InnerPlanner = Callable[[exp.Expr, Context], Inner]
 
 
 def is_subquery(node: exp.Expr) -> bool:
-    """Whether a condition is [NOT] IN (SELECT ...) or [NOT] EXISTS (SELECT ...)."""
+    """Whether a condition is [NOT] IN (SELECT ...), = ANY, <> ALL, or [NOT] EXISTS (SELECT ...)."""
     _, node = _positive(node)
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and bool(node.args.get("query")))
 
@@ -85,4 +85,10 @@ def _positive(node: exp.Expr) -> tuple[bool, exp.Expr]:
     while isinstance(node, exp.Not | exp.Paren):
         negated ^= isinstance(node, exp.Not)
         node = only(node, "this")
+    if isinstance(node, exp.EQ | exp.NEQ):
+        value, query = take(node, "this", "expression")
+        if isinstance(query, exp.Any if isinstance(node, exp.EQ) else exp.All) and isinstance(
+            query.this, exp.Query
+        ):
+            return negated ^ isinstance(node, exp.NEQ), exp.In(this=value, query=only(query, "this"))
     return negated, node

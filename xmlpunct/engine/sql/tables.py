@@ -12,7 +12,7 @@ from xmlpunct.engine.plan import Key, Node, Punctuate, Scan, Stream, is_changing
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.files import READ_XML, Files
-from xmlpunct.engine.sql.joins import both, conditions, join_on, join_using, joined
+from xmlpunct.engine.sql.joins import Values, both, conditions, join_on, join_using, joined
 from xmlpunct.engine.sql.promise_syntax import ORDER_OF
 from xmlpunct.engine.sql.promises import punctuated
 from xmlpunct.engine.sql.relations import check_alike, constant_relation, declared_relation, windowed
@@ -59,10 +59,17 @@ class Tables:
     """Reads the FROM clause of one query. ``plan`` plans the queries in it.
 
     ``correlated``: conditions of WHERE may refer to the query around, so columns have other names than its own.
+    ``values_over`` a relation collects the queries that stand for values in ON.
     """
 
-    def __init__(self, context: Context, plan: Planner, correlated: bool) -> None:
-        self.context, self._plan, self._correlated = context, plan, correlated
+    def __init__(
+        self,
+        context: Context,
+        plan: Planner,
+        correlated: bool,
+        values_over: Callable[[Relation], Values] | None = None,
+    ) -> None:
+        self.context, self._plan, self._correlated, self._values = context, plan, correlated, values_over
         self._around = context.outer.node.schema.names if correlated and context.outer else ()
 
     def read(
@@ -203,7 +210,7 @@ class Tables:
             return join_using(left, relation, wanted, using)
         if on is None:
             refuse("a JOIN wants ON or USING; without a condition it is a CROSS JOIN", join)
-        return join_on(left, relation, wanted, conditions(on))
+        return join_on(left, relation, wanted, conditions(on), self._values)
 
     def _timeless(self, relations: list[Relation]) -> list[Relation]:
         """The relations; beside those that change, VALUES is one that does not."""

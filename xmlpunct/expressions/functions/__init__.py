@@ -11,9 +11,12 @@ from xmlpunct.expressions.expression import FUNCTIONS, Expression
 from xmlpunct.expressions.functions import (
     arithmetic,
     conditions,
+    formats,
+    instants,
     intervals,
     json_text,
     lists,
+    matching,
     powers,
     regex,
     rounding,
@@ -21,12 +24,13 @@ from xmlpunct.expressions.functions import (
     times,
     xml,
 )
-from xmlpunct.expressions.functions.casts import NULL, cast, common_type, literal, number, of_type
+from xmlpunct.expressions.functions.casts import NULL, cast, common_type, literal, number, of_type, try_cast
 from xmlpunct.expressions.functions.times import UNITS
 
 __all__ = [
-    "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "intervals", "json_text", "lists",
-    "literal", "number", "of_type", "powers", "regex", "rounding", "text", "times", "xml",
+    "NULL", "UNITS", "arithmetic", "call", "cast", "common_type", "conditions", "formats", "instants", "intervals",
+    "json_text", "lists",
+    "literal", "matching", "number", "of_type", "powers", "regex", "rounding", "text", "times", "try_cast", "xml",
 ]  # fmt: skip
 
 

@@ -220,6 +220,13 @@ def _with_divisor(call: Call) -> tuple[int, bool] | None:
     return (0, divisor > 0) if divisor else None
 
 
+def _typed_whole(record: Function, args: tuple[Expression, ...]) -> Expression:
+    quotient = DIVIDE(*args)
+    if quotient.type is not INT:
+        raise ValueError("// is of INTs: say TRUNC(a / b)")
+    return quotient
+
+
 def _written_negative(call: Call) -> Pieces:
     (argument,) = call.args
     if isinstance(argument, Literal) and str(argument).startswith("-"):
@@ -252,6 +259,11 @@ DIVIDE = Function(
     doc=Doc("a / b",
             "The quotient; of INTs without its rest, towards 0. By 0 is a reject.",
             "-7 / 2"))
+WHOLE_QUOTIENT = Function(
+    "//", _typed_whole, syntax=Syntax("IntDiv", "this expression"),
+    doc=Doc("a // b",
+            "The quotient of INTs without its rest, towards 0.",
+            "-7 // 2"))
 REMAINDER = Function("%", _typed(), _remainder, Syntax("Mod", "this expression"), infix(8),
     doc=Doc("a % b, MOD(a, b)",
             "The rest of a division, with the sign of a. By 0 is a reject.",

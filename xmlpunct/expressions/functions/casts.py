@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from xmlpunct.doubles import divided
+from xmlpunct.expressions.compiler import attempted
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Notation, Outcome
 from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
 from xmlpunct.frames import join
@@ -91,10 +92,22 @@ def cast(argument: Expression, type_: Type) -> Expression:
             return literal(type_, None)
         if (folded := fold(argument, type_)) is not None:
             return folded
-    if _kinds(argument.type, type_) not in CONVERSIONS:
-        source = argument.type if argument.type.comparable else argument.type.kind
-        raise ValueError(f"there is no CAST from {source} to {type_}")
+    _check(argument.type, type_)
     return CAST.call(type_, argument)
+
+
+def try_cast(argument: Expression, type_: Type) -> Expression:
+    """TRY_CAST(argument AS type). Raises ValueError where there is no conversion."""
+    if argument.type == type_ or is_null(argument):
+        return cast(argument, type_)
+    _check(argument.type, type_)
+    return TRY_CAST.call(type_, argument)
+
+
+def _check(source: Type, target: Type) -> None:
+    """Raise ValueError where there is no conversion."""
+    if _kinds(source, target) not in CONVERSIONS:
+        raise ValueError(f"there is no CAST from {source if source.comparable else source.kind} to {target}")
 
 
 def fold(argument: Literal, type_: Type) -> Literal | None:
@@ -251,6 +264,10 @@ def _converted(call: Call, value: pl.Expr) -> Outcome:
     return Outcome(result, [] if fails is None else [(fails, f"no {call.type}")])
 
 
+def _attempted(call: Call, value: pl.Expr) -> Outcome:
+    return Outcome(cast_to(call.args[0].type, call.type, value)[0])
+
+
 CAST = Function(
     "CAST", _typed, _converted, arity=(1, 1),
     notation=Notation(lambda call: ["CAST(", call.args[0], f" AS {call.type})"]),
@@ -258,3 +275,15 @@ CAST = Function(
     doc=Doc("CAST(x AS type), x::type",
             "x as another type. What has no such value is a reject.",
             "CAST(2.5 AS INT)"))  # fmt: skip
+TRY_CAST = Function(
+    "TRY_CAST", _typed, _attempted, arity=(1, 1), nullable=lambda args: True,
+    notation=Notation(lambda call: ["TRY_CAST(", call.args[0], f" AS {call.type})"]),
+    doc=Doc("TRY_CAST(x AS type)",
+            "x as another type, null where it has no such value.",
+            "TRY_CAST('2,5' AS INT)"))  # fmt: skip
+TRY = Function(
+    "TRY", lambda record, args: record.call(args[0].type, *args), lambda call, value: Outcome(value),
+    called=("TRY",), arity=(1, 1), nullable=lambda args: True, compile=attempted, takes_whole=True,
+    doc=Doc("TRY(x)",
+            "x, null where it fails.",
+            "TRY(1 / 0)"))  # fmt: skip

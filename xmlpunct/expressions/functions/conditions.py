@@ -223,7 +223,7 @@ IS_NULL = Function(
 CASE = Function(
     "CASE", _typed_case, _chosen, arity=(1, maxsize), notation=Notation(_written_case), compile=branches,
     nullable=lambda args: any_null([*args[1::2], args[-1]]),
-    doc=Doc("CASE WHEN a THEN x ... [ELSE y] END, CASE v WHEN a THEN x ... END",
+    doc=Doc("CASE WHEN a THEN x ... [ELSE y] END, CASE v WHEN a THEN x ... END, IF(a, x, y)",
             "The x behind the first condition that is true, else y.",
             "CASE WHEN 1 < 2 THEN 'less' ELSE 'more' END"))
 SINGLE = Function(
@@ -272,8 +272,8 @@ IN = Function(
             "Whether a equals one of them.",
             "2 IN (1, 2)"))
 BETWEEN = Function("BETWEEN", _typed_between, syntax=Syntax("Between", "this low high"), arity=(3, 3),
-    doc=Doc("a [NOT] BETWEEN b AND c",
-            "a >= b AND a <= c",
+    doc=Doc("a [NOT] BETWEEN [SYMMETRIC] b AND c",
+            "a >= b AND a <= c; SYMMETRIC: or b and c the other way round.",
             "2 BETWEEN 1 AND 3"))
 NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this expression"),
     doc=Doc("NULLIF(a, b)",

@@ -118,11 +118,15 @@ def _shift(call: Call, at: pl.Expr, amount: pl.Expr, _: pl.Expr) -> Outcome:
     if unit in MONTHS:
         return _shift_months(call, at, amount.cast(pl.Int128) * int128(MONTHS[unit]))
     step = 1 if call.type is DATE else TIME_UNITS[unit]
-    low, high = _ENDS[call.type]
-    moved = at.to_physical().cast(pl.Int128) + amount.cast(pl.Int128) * int128(step)
-    fits = moved.is_between(int128(low), int128(high))
-    physical = pl.when(fits).then(moved).cast(pl.Int32 if call.type is DATE else pl.Int64)
-    return Outcome(physical.cast(call.type.dtype), [(~fits, f"{call.type} overflow")])
+    return instant(call.type, at.to_physical().cast(pl.Int128) + amount.cast(pl.Int128) * int128(step))
+
+
+def instant(type_: Type, number: pl.Expr) -> Outcome:
+    """The DATE or TIMESTAMP that is so many days or microseconds (128 bits) after 1970-01-01."""
+    low, high = _ENDS[type_]
+    fits = number.is_between(int128(low), int128(high))
+    physical = pl.when(fits).then(number).cast(pl.Int32 if type_ is DATE else pl.Int64)
+    return Outcome(physical.cast(type_.dtype), [(~fits, f"{type_} overflow")])
 
 
 def _shift_months(call: Call, at: pl.Expr, months: pl.Expr) -> Outcome:

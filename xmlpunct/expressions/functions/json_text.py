@@ -13,7 +13,7 @@ import polars as pl
 
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome
 from xmlpunct.expressions.functions.casts import each, is_null, of_type
-from xmlpunct.types import BOOLEAN, STRING
+from xmlpunct.types import BOOLEAN, INT, STRING
 
 _STEP = re.compile(r'\.("(?:[^"\\]|\\.)*"|[^.\["]+)|\[(#?-?[0-9]+)\]', re.DOTALL)
 
@@ -21,12 +21,16 @@ Path = list[str | int]
 """Names of members and places of items; a negative place counts from the end."""
 
 
-def read_path(text: str) -> Path:
-    """The steps of a path. Raises ValueError where it is none.
+def read_path(text: str | int) -> Path:
+    """The steps of a path. What does not begin with $ is a name, or a place. Raises ValueError where it is none.
 
-    >>> read_path('$.a."b c"[0][#-1]')
-    ['a', 'b c', 0, -1]
+    >>> read_path('$.a."b c"[0][#-1]'), read_path("b c"), read_path(2)
+    (['a', 'b c', 0, -1], ['b c'], [2])
     """
+    if isinstance(text, int):
+        return [text]
+    if not text.startswith(("$", "/")) and text:
+        return [text]
     path: Path = []
     at = 1
     while text.startswith("$") and at < len(text):
@@ -63,18 +67,21 @@ _DECODER = json.JSONDecoder(
 )
 
 
+_NOTHING = object()
+
+
 def _at(text: str, path: Path) -> Any:
-    """What stands at a path; None if nothing does. Raises ValueError where the text is no JSON."""
+    """What stands at a path; `_NOTHING` if nothing does. Raises ValueError where the text is no JSON."""
     value = _DECODER.decode(text)
     if "\\u" in text:
         _written(value).encode()  # half a character is none
     for step in path:
         if isinstance(step, str) and isinstance(value, dict):
-            value = value.get(step)
+            value = value.get(step, _NOTHING)
         elif isinstance(step, int) and isinstance(value, list) and -len(value) <= step < len(value):
             value = value[step]
         else:
-            return None
+            return _NOTHING
     return value
 
 
@@ -105,20 +112,24 @@ def _written(value: Any) -> str:
 
 
 def _scalar(value: Any) -> str | None:
-    return None if value is None or isinstance(value, dict | list) else _written(value)
+    return None if value is None or value is _NOTHING or isinstance(value, dict | list) else _written(value)
 
 
 def _plain(value: Any) -> str | None:
     is_text = isinstance(value, str) and not isinstance(value, _Number)
-    return value if value is None or is_text else _written(value)
+    return None if value is None or value is _NOTHING else value if is_text else _written(value)
+
+
+def _whole(value: Any) -> str | None:
+    return None if value is _NOTHING else _written(value)
 
 
 def _typed(record: Function, args: tuple[Expression, ...]) -> Expression:
-    text, path = (of_type(record.name, a, STRING) for a in args)
-    if not isinstance(path, Literal):
-        raise ValueError(f"{record.name} wants a literal path: '$.name'")
+    text, path = of_type(record.name, args[0], STRING), args[1]
     if is_null(path):
         return Literal(STRING, True, None)
+    if not isinstance(path, Literal) or path.type not in (STRING, INT):
+        raise ValueError(f"{record.name} wants a literal path: '$.name'")
     read_path(path.value)
     return record.call(STRING, text, path)
 
@@ -156,7 +167,12 @@ JSON_VALUE = Function(
     doc=Doc("JSON_VALUE(s, path)",
             "The number, text (in quotes, as JSON has it) or truth value at a path; null where there is none.",
             "JSON_VALUE('{\"a\": [1, 2.50]}', '$.a[1]')"))
+JSON_EXTRACT = Function(
+    "JSON_EXTRACT", _typed, _of_path(_whole), called=("JSON_EXTRACT",), nullable=_always,
+    doc=Doc("JSON_EXTRACT(s, path), s -> path", "What stands at a path, as JSON in a STRING. A path is `'$.a[0]'`, the "
+            "name of a member, or the place of an item from 0 on.", "'{\"a\": {\"b\": 1}}' -> 'a'"))
 JSON_EXTRACT_STRING = Function(
     "JSON_EXTRACT_STRING", _typed, _of_path(_plain), called=("JSON_EXTRACT_STRING",), nullable=_always,
-    doc=Doc("JSON_EXTRACT_STRING(s, path)", "What stands at a path: a text without quotes, anything else as JSON.",
+    doc=Doc("JSON_EXTRACT_STRING(s, path), s ->> path",
+            "What stands at a path: a text without quotes, anything else as JSON.",
             "JSON_EXTRACT_STRING('{\"a\": \"x\"}', '$.a')"))

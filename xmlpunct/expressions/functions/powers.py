@@ -12,7 +12,7 @@ import polars as pl
 
 from xmlpunct.arrow import floats
 from xmlpunct.doubles import canonical
-from xmlpunct.expressions.expression import Doc, Expression, Function, Outcome
+from xmlpunct.expressions.expression import Doc, Expression, Function, Outcome, Syntax
 from xmlpunct.expressions.functions.arithmetic import of_number
 from xmlpunct.expressions.functions.casts import cast
 from xmlpunct.types import DOUBLE
@@ -58,5 +58,6 @@ LOG = Function(
     "LOG", _typed_log, lambda call, base, x: Outcome(canonical(_log2(x) / _log2(base))), called=("LOG",), arity=(1, 2),
     doc=Doc("LOG([base,] x)", "The logarithm, to base 10 unless another is given.", "LOG(2, 8)"))
 POWER = Function(
-    "POWER", _typed, lambda call, x, y: Outcome(canonical(x.pow(y))), called=("POWER", "POW"),
-    doc=Doc("POWER(x, y)", "x to the power of y, as a DOUBLE.", "POWER(2, 10)"))
+    "POWER", _typed, lambda call, x, y: Outcome(canonical(x.pow(y))), Syntax("Pow", "this expression"),
+    called=("POWER", "POW"),
+    doc=Doc("POWER(x, y), x ^ y, x ** y", "x to the power of y, as a DOUBLE.", "POWER(2, 10)"))

@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome
+from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome, Syntax
 from xmlpunct.expressions.functions.casts import is_null, of_type
 from xmlpunct.types import BOOLEAN, INT, STRING
 
@@ -58,6 +58,13 @@ def _typed_test(record: Function, args: tuple[Expression, ...]) -> Expression:
     return record.call(
         BOOLEAN, text, _literal(_pattern(record.name, *_constants(record.name, args[1:], "pattern")))
     )
+
+
+def _typed_whole(record: Function, args: tuple[Expression, ...]) -> Expression:
+    test = _typed_test(record, args)
+    if not isinstance(test, Call):
+        return test
+    return REGEXP_LIKE.call(BOOLEAN, test.args[0], _literal(f"^(?:{_text(test, 1)})$"))
 
 
 def _typed_replacement(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -128,6 +135,12 @@ REGEXP_LIKE = Function(
     doc=Doc("REGEXP_LIKE(s, pattern [, flags])",
             "Whether a part of s matches. Flags: i ignores case, s lets . match a line's end, m is for lines.",
             "REGEXP_LIKE('Oslo', '^os', 'i')"))
+REGEXP_FULL_MATCH = Function(
+    "REGEXP_FULL_MATCH", _typed_whole, syntax=Syntax("SimilarTo", "this expression"),
+    called=("REGEXP_FULL_MATCH",), arity=(2, 3),
+    doc=Doc("REGEXP_FULL_MATCH(s, pattern [, flags]), s [NOT] SIMILAR TO pattern",
+            "Whether all of s matches.",
+            "'Oslo' SIMILAR TO '[A-Z][a-z]+'"))
 REGEXP_REPLACE = Function(
     "REGEXP_REPLACE", _typed_replacement, _replaced, called=("REGEXP_REPLACE",), arity=(3, 4),
     doc=Doc("REGEXP_REPLACE(s, pattern, replacement [, flags])",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import polars as pl
 
@@ -13,17 +15,14 @@ from xmlpunct.expressions.expression import (
     Doc,
     Expression,
     Function,
-    Literal,
-    Notation,
     Outcome,
-    Pieces,
     Syntax,
     Typing,
     infix,
 )
-from xmlpunct.expressions.functions.casts import of_type
+from xmlpunct.expressions.functions.casts import cast, each, of_type
 from xmlpunct.expressions.functions.lists import items
-from xmlpunct.types import BOOLEAN, INT, STRING, Type
+from xmlpunct.types import INT, STRING, Type
 
 
 def _typed(type_: Type) -> Typing:
@@ -36,16 +35,23 @@ def _typed(type_: Type) -> Typing:
     return typed
 
 
-def _of_one(name: str, type_: Type, method: Callable[[pl.Expr], pl.Expr], meaning: str) -> Function:
+def _of_one(
+    name: str, type_: Type, method: Callable[[pl.Expr], pl.Expr], meaning: str, node: bool = False
+) -> Function:
     """A function of one string."""
     return Function(
-        name, _typed(type_), lambda call, text: Outcome(method(text)), Syntax(name.capitalize()), arity=(1, 1),
+        name, _typed(type_), lambda call, text: Outcome(method(text)), Syntax(name.capitalize()) if node else None,
+        called=() if node else (name,), arity=(1, 1),
         doc=Doc(f"{name}(s)", meaning, f"{name}('Tromsø')"),
     )  # fmt: skip
 
 
 def _joined(record: Function, args: tuple[Expression, ...]) -> Expression:
-    return reduce(lambda a, b: JOIN.call(STRING, a, b), [of_type(JOIN.name, a, STRING) for a in args])
+    return reduce(lambda a, b: JOIN.call(STRING, a, b), [cast(a, STRING) for a in args])
+
+
+def _concatenated(record: Function, args: tuple[Expression, ...]) -> Expression:
+    return record.call(STRING, *(cast(a, STRING) for a in args))
 
 
 def _substring(call: Call, text: pl.Expr, *places: pl.Expr) -> Outcome:
@@ -58,45 +64,6 @@ def _substring(call: Call, text: pl.Expr, *places: pl.Expr) -> Outcome:
     size = (first + length - first.clip(0, 2**62)).clip(0, 2**62).cast(pl.UInt64)
     value = pl.when(known & length.is_not_null()).then(text.str.slice(start, size))
     return Outcome(value, [(length < 0, "negative length")])
-
-
-def _typed_like(record: Function, args: tuple[Expression, ...]) -> Expression:
-    text, *constants = (of_type(record.name, a, STRING) for a in args)
-    known = [a.value for a in constants if isinstance(a, Literal) and a.value is not None]
-    if len(known) < len(constants):
-        raise ValueError("LIKE wants a literal pattern")
-    if len(known) == 2 and len(known[1]) != 1:
-        raise ValueError("ESCAPE wants one character")
-    return record.call(BOOLEAN, text, *constants)
-
-
-def _like(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
-    pattern, *rest = (a.value for a in call.args[1:] if isinstance(a, Literal))
-    return Outcome(text.str.contains(like_regex(pattern, rest[0] if rest else "")))
-
-
-def like_regex(pattern: str, escape: str) -> str:
-    """The regular expression of a LIKE pattern; ``escape`` is the escape character, if there is one.
-
-    >>> like_regex("50!%_", "!")
-    '^(?s:50%.)$'
-    """
-    out, at = [], 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == escape and at + 1 < len(pattern):
-            at += 1
-            out.append(pl.escape_regex(pattern[at]))
-        else:
-            out.append({"%": ".*", "_": "."}.get(char) or pl.escape_regex(char))
-        at += 1
-    return f"^(?s:{''.join(out)})$"
-
-
-def _written_like(call: Call) -> Pieces:
-    if len(call.args) == 3:
-        return [*call.operand(0), " LIKE ", call.args[1], " ESCAPE ", call.args[2]]
-    return [*call.operand(0), " LIKE ", *call.operand(1)]
 
 
 def _typed_texts(type_: Type) -> Typing:
@@ -131,9 +98,81 @@ def _part(call: Call, text: pl.Expr, separator: pl.Expr, place: pl.Expr) -> Outc
     return Outcome(pl.when(known).then(pl.when(is_there).then(found).otherwise(pl.lit(""))))
 
 
+def _part_of(name: str, cut: Callable[[pl.Expr, pl.Expr], pl.Expr], which: str, example: str) -> Function:
+    return Function(
+        name, _typed(STRING), lambda call, text, count: Outcome(cut(text, count.clip(-LONGEST, LONGEST))),
+        called=(name,),
+        doc=Doc(f"{name}(s, n)", f"The {which} n characters of s; of a negative n all but so many.",
+                f"{name}('Oslo', 2)"),
+    )  # fmt: skip
+
+
+LONGEST = 2**24
+"""REPEAT, LPAD and RPAD make no longer texts."""
+
+
+def _times(text: pl.Expr, count: pl.Expr) -> pl.Expr:
+    """A text so many times, null where one of the two is."""
+    known = text.is_not_null() & count.is_not_null()
+    return pl.when(known).then(text.repeat_by(count.fill_null(0)).list.join(""))
+
+
+def _repeated(call: Call, text: pl.Expr, count: pl.Expr) -> Outcome:
+    long = count.clip(0) > LONGEST // text.str.len_bytes().clip(1)
+    return Outcome(_times(text, pl.when(long).then(0).otherwise(count.clip(0))), [(long, _TOO_LONG)])
+
+
+_TOO_LONG = f"a text of more than {LONGEST:,} bytes"
+
+
+def _padded(
+    name: str, joined: Callable[[pl.Expr, pl.Expr], list[pl.Expr]], where: str, example: str
+) -> Function:
+    def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+        text, length, padding = args
+        return record.call(
+            STRING, of_type(name, text, STRING), of_type(name, length, INT), of_type(name, padding, STRING)
+        )
+
+    def evaluate(call: Call, text: pl.Expr, length: pl.Expr, padding: pl.Expr) -> Outcome:
+        missing = length - text.str.len_chars().cast(pl.Int64)
+        long, size = length > LONGEST // 4, padding.str.len_chars().cast(pl.Int64)
+        wanted = pl.when(long).then(0).otherwise(missing.clip(0))
+        filling = _times(padding, -(-wanted // size.clip(1))).str.head(wanted)
+        known = text.is_not_null() & length.is_not_null() & padding.is_not_null()
+        value = (
+            pl.when(missing > 0)
+            .then(pl.concat_str(joined(text, filling)))
+            .otherwise(text.str.head(length.clip(0, LONGEST)))
+        )
+        return Outcome(
+            pl.when(known).then(value),
+            [(long, _TOO_LONG), ((missing > 0) & (size == 0), "nothing to pad with")],
+        )
+
+    return Function(
+        name, typed, evaluate, called=(name,), arity=(3, 3),
+        doc=Doc(f"{name}(s, n, t)", f"s with as many characters of t {where} that it has n, or the first n of s.",
+                f"{name}('17', 3, 'x')"),
+    )  # fmt: skip
+
+
+def _replaced(call: Call, text: pl.Expr, old: pl.Expr, new: pl.Expr) -> Outcome:
+    known = text.is_not_null() & old.is_not_null() & new.is_not_null()
+    value = pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new))
+    return Outcome(pl.when(known).then(value))
+
+
+def _hashed(name: str, digest: Callable[[bytes], Any]) -> Function:
+    return _of_one(
+        name, STRING, lambda v: each(v, lambda text: str(digest(text.encode()).hexdigest()), STRING),
+        f"The {name} of s in hexadecimal digits.",
+    )  # fmt: skip
+
+
 # fmt: off
-UPPER = _of_one("UPPER", STRING, lambda v: v.str.to_uppercase(), "s in capital letters.")
-LOWER = _of_one("LOWER", STRING, lambda v: v.str.to_lowercase(), "s in small letters.")
+UPPER = _of_one("UPPER", STRING, lambda v: v.str.to_uppercase(), "s in capital letters.", node=True)
+LOWER = _of_one("LOWER", STRING, lambda v: v.str.to_lowercase(), "s in small letters.", node=True)
 TRIM = _trim("TRIM", lambda s, c: s.str.strip_chars(c), "both ends")
 LTRIM = _trim("LTRIM", lambda s, c: s.str.strip_chars_start(c), "its beginning", "LTRIM")
 RTRIM = _trim("RTRIM", lambda s, c: s.str.strip_chars_end(c), "its end", "RTRIM")
@@ -142,7 +181,7 @@ SPLIT_PART = Function(
     doc=Doc("SPLIT_PART(s, separator, n)",
             "The n-th part of s, from its end if n is negative; empty where there is none.",
             "SPLIT_PART('a,b,c', ',', 2)"))
-LENGTH = _of_one("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64), "How many characters s has.")
+LENGTH = _of_one("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64), "How many characters s has.", node=True)
 SUBSTRING = Function(
     "SUBSTRING", _typed(STRING), _substring, Syntax("Substring", "this start length"), arity=(2, 3),
     doc=Doc("SUBSTRING(s, first [, length]), SUBSTRING(s FROM first FOR length)",
@@ -152,15 +191,31 @@ JOIN = Function(
     "||", _joined, lambda call, *texts: Outcome(pl.concat_str(texts)),
     Syntax("DPipe", "this expression", unread="safe"), infix(6), arity=MANY, associative=True,
     doc=Doc("s || t",
-            "Both texts as one.",
+            "Both texts as one. What is no text is one as CAST makes it.",
             "'a' || 'b'"))
-CONCAT = Function("CONCAT", _joined, syntax=Syntax("Concat", "expressions", unread="safe coalesce"), arity=MANY,
+CONCAT = Function(
+    "CONCAT", _concatenated, lambda call, *texts: Outcome(pl.concat_str(texts, ignore_nulls=True)),
+    called=("CONCAT",), arity=MANY, nullable=lambda args: False,
     doc=Doc("CONCAT(s, t, ...)",
-            "All texts as one; null where one is.",
-            "CONCAT('a', 'b', 'c')"))
-LIKE = Function(
-    "LIKE", _typed_like, _like, Syntax("Like", "this expression", unread="negate"), arity=(2, 3),
-    notation=Notation(_written_like, 5, joins=True),
-    doc=Doc("s [NOT] LIKE pattern [ESCAPE c]",
-            "Whether s is like a pattern, in which % is any text and _ any character.",
-            "'Oslo' LIKE 'O%'"))
+            "All texts as one, but for those that are null. What is no text is one as CAST makes it.",
+            "CONCAT('a', NULLIF(1, 1), 2)"))
+CONCAT_WS = Function(
+    "CONCAT_WS", _concatenated,
+    lambda call, separator, *texts: Outcome(pl.concat_list(texts).list.drop_nulls().list.join(separator)),
+    called=("CONCAT_WS",), arity=(2, MANY[1]), nullable=lambda args: args[0].nullable,
+    doc=Doc("CONCAT_WS(separator, s, t, ...)",
+            "All texts that are not null as one, with the separator between them.",
+            "CONCAT_WS('-', 'a', NULLIF(1, 1), 'b')"))
+LEFT = _part_of("LEFT", lambda s, n: s.str.head(n), "first", "Os")
+RIGHT = _part_of("RIGHT", lambda s, n: s.str.tail(n), "last", "lo")
+REPEAT = Function(
+    "REPEAT", _typed(STRING), _repeated, called=("REPEAT",),
+    doc=Doc("REPEAT(s, n)", "s so many times.", "REPEAT('ab', 2)"))
+LPAD = _padded("LPAD", lambda text, padding: [padding, text], "before it", "'x17'")
+RPAD = _padded("RPAD", lambda text, padding: [text, padding], "behind it", "'17x'")
+REPLACE = Function(
+    "REPLACE", _typed_texts(STRING), _replaced, called=("REPLACE",), arity=(3, 3),
+    doc=Doc("REPLACE(s, old, new)", "s with new for each old.", "REPLACE('17,5', ',', '.')"))
+REVERSE = _of_one("REVERSE", STRING, lambda v: v.str.reverse(), "s backwards.")
+MD5 = _hashed("MD5", hashlib.md5)
+SHA256 = _hashed("SHA256", hashlib.sha256)

@@ -50,18 +50,18 @@ def _seconds(value: pl.Expr) -> pl.Expr:
     return value.dt.second().cast(pl.Int64) * 10**6 + value.dt.microsecond()
 
 
-def _since_epoch(value: pl.Expr) -> pl.Expr:
+def since_epoch(value: pl.Expr) -> pl.Expr:
     """Microseconds since 1970-01-01."""
     return value.cast(pl.Datetime("us", "UTC")).to_physical()
 
 
 def _julian(value: pl.Expr) -> pl.Expr:
-    since = _since_epoch(value)
+    since = since_epoch(value)
     return (since // _DAY + _JULIAN) + divided((since % _DAY).cast(pl.Float64), _DAY)
 
 
 def _epoch(value: pl.Expr) -> pl.Expr:
-    return divided(_since_epoch(value).cast(pl.Float64), 1e6)
+    return divided(since_epoch(value).cast(pl.Float64), 1e6)
 
 
 _DAY = 86400 * 10**6
@@ -95,7 +95,7 @@ MILLENNIUM = _part("MILLENNIUM", lambda v: (_year(v) - 1) // 1000 + 1, "The mill
 ERA = _part("ERA", lambda v: _year(v) * 0 + 1, "1: all years are of our era.", rises=True)
 EPOCH = _part(
     "EPOCH", _epoch, "Seconds since 1970-01-01, a DOUBLE.", rises=True, type_=DOUBLE)
-EPOCH_US = _part("EPOCH_US", _since_epoch, "Microseconds since 1970-01-01.", rises=True)
+EPOCH_US = _part("EPOCH_US", since_epoch, "Microseconds since 1970-01-01.", rises=True)
 JULIAN = _part(
     "JULIAN", _julian, "The Julian day, from midnight, a DOUBLE.", rises=True,
     type_=DOUBLE)

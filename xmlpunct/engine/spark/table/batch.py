@@ -8,14 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from xmlpunct.engine.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.inputs.ranges import Cursor, advance, grouped
 from xmlpunct.engine.spark.table.parts import TablePart, labels, listed
 from xmlpunct.engine.spark.table.tasks import Piece, Table, input_of
 from xmlpunct.firehose.labels import Label
 from xmlpunct.firehose.spec import elements_of
-
-RANGE_BYTES = 2**20
-"""What a task parses at a time. It fits into the processor's cache."""
 
 
 class Pieces(InputPartition):  # type: ignore[misc]
@@ -74,7 +72,7 @@ def cut(table: Table, part: TablePart, known: tuple[Label, ...]) -> Iterator[Pie
     if part.size is None or part.size <= most or table.tolerates or not part.is_plain():
         return
     elements = elements_of([table.spec], table.options.punct_namespace)
-    at_once = min(RANGE_BYTES, most)
+    at_once = min(AT_ONCE_BYTES, most)
     ranges, _ = advance(input_of(part), elements, Cursor(), sys.maxsize, at_once)
     for group in grouped(ranges, most):
         yield Piece(part, known, group)

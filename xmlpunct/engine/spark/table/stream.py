@@ -19,8 +19,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from xmlpunct.engine.inputs.held import Held
+from xmlpunct.engine.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.inputs.ranges import Cursor, advance, grouped
-from xmlpunct.engine.spark.table.batch import RANGE_BYTES, Pieces, tasks
+from xmlpunct.engine.spark.table.batch import Pieces, tasks
 from xmlpunct.engine.spark.table.parts import TablePart, labels, listed, waits
 from xmlpunct.engine.spark.table.tasks import Piece, Table, input_of
 from xmlpunct.firehose.labels import Label
@@ -183,7 +184,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
 
     def _advance(self, part: TablePart, start: Cursor, size: int, stop: Cursor | None = None) -> Any:
         elements = elements_of([self.table.spec], self.table.options.punct_namespace)
-        at_once = min(RANGE_BYTES, self.table.options.partition_bytes)
+        at_once = min(AT_ONCE_BYTES, self.table.options.partition_bytes)
         return advance(input_of(part), elements, start, size, at_once, stop=stop, held=Held())
 
 

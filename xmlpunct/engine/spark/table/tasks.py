@@ -10,16 +10,17 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from xmlpunct.engine.inputs.parse_ranges import range_bytes
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.ranges import Range
-from xmlpunct.engine.inputs.reader import range_bytes
 from xmlpunct.engine.spark.table.options import Mode, TableOptions
 from xmlpunct.engine.spark.table.parts import TablePart
-from xmlpunct.errors import Reject, SchemaError, SourceError, StrictError, UsageError
+from xmlpunct.errors import Reject, SchemaError, StrictError, UsageError
 from xmlpunct.firehose import FirehoseReader, Parser, Source, Split, StreamSpec
 from xmlpunct.firehose.builder import Parsed
 from xmlpunct.firehose.labels import Label
 from xmlpunct.firehose.library import RejectLog, log_notices
+from xmlpunct.firehose.splitter import malformed
 from xmlpunct.firehose.validity import validity_of
 from xmlpunct.overlooked import Watch
 from xmlpunct.paths import read_element
@@ -164,9 +165,10 @@ def _in_ranges(piece: Piece, parser: Parser) -> Iterator[Parsed]:
     part = input_of(piece.part).parts[0]
     for r in piece.ranges or ():
         data = range_bytes(part, r)
-        parsed = parser.parse(Split(part.name, r.start, data, r.final, piece.labels))
+        split = Split(part.name, r.start, data, r.final, piece.labels)
+        parsed = parser.parse(split)
         if parsed.error is None and r.broken:
-            parsed.error = SourceError(part.name, "malformed or too large", r.start.line, r.start.byte)
+            parsed.error = malformed(split)
         yield parsed
         if parsed.error is not None:
             return

@@ -1,0 +1,128 @@
+"""Reading ahead in several threads changes nothing of what a run gives, slice by slice."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.support import LONG
+from xmlpunct.engine.inputs.ahead import Helpers
+from xmlpunct.engine.local.run import open_sources
+from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.firehose import PUNCT_NAMESPACE
+
+QUERY = """CREATE STREAM a (hour INT NOT NULL, n INT, room STRING PATH '../@room') WITH (element = 't');
+CREATE STREAM b (hour INT NOT NULL, n INT) WITH (element = 't');
+SELECT a.hour, a.room, a.n, COUNT(*) AS c FROM a JOIN b ON a.hour = b.hour GROUP BY a.hour, a.room, a.n"""
+ODD = ("<!-- <t> -->", "<![CDATA[ <t> ]]>", "<?t <t> ?>", "<other/>", "\n", "<t><hour>x</hour></t>")
+
+
+def document(chance: random.Random, hours: int) -> bytes:
+    """Tuples in rooms, a punctuation for each hour, things that look like tuples, and perhaps an early end."""
+    found = [f"<r xmlns:punct='{PUNCT_NAMESPACE}'>"]
+    for hour in range(hours):
+        for _ in range(chance.randrange(4)):
+            tuples = "".join(
+                f"<t><hour>{hour}</hour><n>{chance.randrange(3)}</n></t>" for _ in range(chance.randrange(12))
+            )
+            found.append(f"<in room='{chance.choice('xyz')}'>{chance.choice(ODD)}{tuples}</in>")
+        found.append(f"<punct:t><hour>{hour}</hour></punct:t>")
+    whole = "".join([*found, "</r>"]).encode()
+    if chance.random() < 0.3:
+        at = chance.randrange(len(whole))
+        return whole[:at] + chance.choice([b"", b"</wrong>", b"&nothing;", b"\x00"])
+    return whole
+
+
+def sources(chance: random.Random, folder: Path) -> dict[str, str]:
+    """A file, or a directory of some, for each stream."""
+    found = {}
+    for name in "ab":
+        place = folder / name
+        if chance.random() < 0.5:
+            place.mkdir()
+            for i in range(chance.randrange(1, 4)):
+                (place / f"{i}.xml").write_bytes(document(chance, 5))
+            found[name] = f"{place}/"
+        else:
+            place.write_bytes(document(chance, 9))
+            found[name] = str(place)
+    return found
+
+
+def story(given: dict[str, str], size: int, threads: int) -> list[object]:
+    """All that a run gives, slice by slice: results, rejects, counts, where its inputs stand, and how it ends."""
+    query, stats, told = plan(QUERY, given), RunStats("local"), list[object]()
+    running = LocalRun(query, open_sources(query), size, stats, PUNCT_NAMESPACE, threads=threads)
+    with closing(running):
+        try:
+            while (result := running.advance()) is not None:
+                told += [sorted(result.tuples.rows(), key=repr), sorted(map(str, result.punctuations))]
+                told += [[*map(str, running.rejects)], running.snapshot()[0], running.behind()]
+                told += [{name: vars(counts).copy() for name, counts in stats.inputs.items()}]
+                running.rejects.clear()
+                assert sum(f.reader.begun for f in running._feeds if not f.done) <= threads + 1
+        except SourceError as error:
+            told.append(str(error))
+    return told
+
+
+@pytest.mark.parametrize("seed", range(2000 if LONG else 40))
+def test_threads_change_nothing(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    given, size = sources(chance, tmp_path), chance.choice([20, 50, 300, 2000, 2**20])
+    expected = story(given, size, 1)
+    for threads in (2, 3, 8):
+        assert story(given, size, threads) == expected
+    assert not [t for t in threading.enumerate() if t.name == "read ahead"]
+
+
+def test_what_nobody_has_begun_is_done_by_the_one_who_waits() -> None:
+    helpers, done = Helpers(1), list[int]()
+    for i in range(3):
+        helpers.do(lambda i=i: done.append(i))  # type: ignore[misc]
+    assert not done
+    helpers.wait(lambda: len(done) == 3)
+    assert done == [0, 1, 2]
+
+
+def test_there_are_no_more_threads_than_asked_for() -> None:
+    helpers, begun, go = Helpers(4), set[int](), threading.Event()
+
+    def task() -> None:
+        begun.add(threading.get_ident())
+        go.wait()
+
+    for _ in range(10):
+        helpers.do(task)
+    assert len([t for t in threading.enumerate() if t.name == "read ahead"]) == 3
+    go.set()
+    helpers.close()
+    assert len(begun) <= 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_says_that_what_was_begun_is_another_process(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    (tmp_path / "a").write_bytes(document(chance, 9))
+    query = plan("CREATE STREAM a (n INT) WITH (element = 't'); SELECT n FROM a", {"a": str(tmp_path / "a")})
+    running = LocalRun(query, open_sources(query), 50, RunStats("local"), PUNCT_NAMESPACE, threads=2)
+    with closing(running):
+        running.read()
+        child = os.fork()
+        if child == 0:
+            try:
+                running.read()
+            except UsageError:
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

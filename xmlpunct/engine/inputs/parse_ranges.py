@@ -1,0 +1,131 @@
+"""What ranges of an input hold: read by a task, or once more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import NamedTuple
+from zlib import crc32
+
+from xmlpunct.engine.inputs.held import Held
+from xmlpunct.engine.inputs.parts import Input, Part
+from xmlpunct.engine.inputs.ranges import Extent, Range, Readable, Stamp, open_at, splits
+from xmlpunct.engine.inputs.streams import FileStream
+from xmlpunct.errors import SourceError
+from xmlpunct.firehose.builder import Parsed, together
+from xmlpunct.firehose.labels import Label, labels_of
+from xmlpunct.firehose.parser import Parser
+from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.splitter import Splitter, malformed
+from xmlpunct.firehose.steady import ChangedError
+
+AT_ONCE_BYTES = 2**20
+"""How much of an uncut range is parsed at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
+
+
+class Read(NamedTuple):
+    """What consecutive ranges held, as one; how many bytes were parsed; the checksums, by part, of uncut files."""
+
+    parsed: Parsed
+    size: int
+    checksums: dict[int, int]
+
+
+def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
+    """Parse consecutive ranges of an input.
+
+    Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be. But
+    it raises `ChangedError` for data that is not what it was when the ranges were found.
+    """
+    found: list[Parsed] = []
+    labels = labels_of(parser.specs, given.labelled)
+    size, checksums = 0, dict[int, int]()
+    for r in ranges:
+        part, label = given.parts[r.part], labels[r.part] if labels else ()
+        try:
+            if r.uncut:
+                with closing(_Summed(part)) as file:
+                    for parsed in _parse_uncut(part, r, file, parser, label):
+                        found.append(parsed)
+                _check(part, r.stamp)
+                size, checksums[r.part] = size + file.size, file.checksum
+            else:
+                data = range_bytes(part, r)
+                found.append(_parse(parser, Split(part.name, r.start, data, r.final), label, r.broken))
+                size += len(data)
+        except ChangedError:
+            raise
+        except SourceError as error:
+            found.append(together(parser.specs, []))
+            found[-1].error = error
+        if found and found[-1].error is not None:
+            break
+    return Read(together(parser.specs, found), size, checksums)
+
+
+def _parse(parser: Parser, split: Split, label: tuple[Label, ...], broken: bool) -> Parsed:
+    parsed = parser.parse(replace(split, labels=label) if label else split, parser.known(split))
+    if broken and parsed.error is None:
+        parsed.error = malformed(split)
+    return parsed
+
+
+def _parse_uncut(
+    part: Part, r: Range, file: Readable, parser: Parser, label: tuple[Label, ...]
+) -> Iterator[Parsed]:
+    """What a range holds, split by split, up to what is wrong. Raises `SourceError` where it cannot be read."""
+    splitter = Splitter(part.name, parser.elements, r.start, ahead=parser.ahead)
+    for split in splits(splitter, file, Extent(part, r), max(r.size, 1), AT_ONCE_BYTES):
+        parsed = _parse(parser, split, label, splitter.finished and not split.final)
+        yield parsed
+        if parsed.error is not None:
+            return
+
+
+class _Summed:
+    """A file from its beginning on, with the ``size`` and the ``checksum`` of what was read of it."""
+
+    def __init__(self, part: Part) -> None:
+        self._held = Held()
+        self._stream = FileStream(part, self._held, 0, None)
+        self.size = self.checksum = 0
+
+    def read(self, size: int) -> bytes:
+        """Some bytes, none at the end. Raises `SourceError`, and `ChangedError` for a file that is not what it was."""
+        data = self._stream.read(size)
+        self.size, self.checksum = self.size + len(data), crc32(data, self.checksum)
+        return data
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._held.close()
+
+
+def _check(part: Part, stamp: Stamp | None) -> None:
+    """Raise `ChangedError` for a file that was written since it was stamped, and is as large as it was."""
+    with suppress(FileNotFoundError):
+        found = os.stat(part.path)
+        is_later = stamp is not None and stamp.seen < found.st_mtime_ns != stamp.written
+        if is_later and found.st_size == part.size:
+            raise ChangedError.of(part.name, "it was written between planning to read it and reading it")
+
+
+def range_bytes(part: Part, r: Range) -> bytes:
+    """A range's bytes: its own, or those of the part. Raises `SourceError`."""
+    if r.failure is not None:
+        raise SourceError(part.name, r.failure)
+    if r.data is not None:
+        return r.data
+    try:
+        with open_at(part, r.start.byte) as file:
+            data = file.read(r.size)
+    except OSError as error:
+        raise SourceError(part.name, f"cannot read it: {error.strerror}") from None
+    if len(data) != r.size or r.checksum not in (None, crc32(data)):
+        begin, end = r.start.byte, r.start.byte + r.size
+        raise ChangedError.of(
+            part.name, f"its bytes {begin:,} to {end:,} are not those that were found there"
+        )
+    return data

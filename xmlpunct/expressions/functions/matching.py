@@ -1,0 +1,124 @@
+"""Texts in texts: LIKE and ILIKE, STARTS_WITH, CONTAINS, STRPOS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from xmlpunct.expressions.expression import (
+    Call,
+    Doc,
+    Expression,
+    Function,
+    Literal,
+    Notation,
+    Outcome,
+    Pieces,
+    Syntax,
+)
+from xmlpunct.expressions.functions.casts import of_type
+from xmlpunct.expressions.functions.text import LOWER
+from xmlpunct.types import BOOLEAN, INT, STRING, Type
+
+
+def _typed_like(record: Function, args: tuple[Expression, ...]) -> Expression:
+    text, *constants = (of_type(record.name, a, STRING) for a in args)
+    known = [a.value for a in constants if isinstance(a, Literal) and a.value is not None]
+    if len(known) < len(constants):
+        raise ValueError(
+            f"{record.name} wants a literal pattern: else say CONTAINS, STARTS_WITH or ENDS_WITH"
+        )
+    if len(known) == 2 and len(known[1]) != 1:
+        raise ValueError("ESCAPE wants one character")
+    return record.call(BOOLEAN, text, *constants)
+
+
+def _typed_any_case(record: Function, args: tuple[Expression, ...]) -> Expression:
+    text, pattern, *escape = (of_type(record.name, a, STRING) for a in args)
+    if isinstance(pattern, Literal) and pattern.value is not None:
+        pattern = Literal(STRING, False, pl.select(pl.lit(pattern.value).str.to_lowercase()).item())
+    return LIKE(LOWER(text), pattern, *escape)
+
+
+def _like(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
+    pattern, *rest = (a.value for a in call.args[1:] if isinstance(a, Literal))
+    return Outcome(text.str.contains(like_regex(pattern, rest[0] if rest else "")))
+
+
+def like_regex(pattern: str, escape: str) -> str:
+    """The regular expression of a LIKE pattern; ``escape`` is the escape character, if there is one.
+
+    >>> like_regex("50!%_", "!")
+    '^(?s:50%.)$'
+    """
+    out, at = [], 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == escape and at + 1 < len(pattern):
+            at += 1
+            out.append(pl.escape_regex(pattern[at]))
+        else:
+            out.append({"%": ".*", "_": "."}.get(char) or pl.escape_regex(char))
+        at += 1
+    return f"^(?s:{''.join(out)})$"
+
+
+def _written_like(call: Call) -> Pieces:
+    if len(call.args) == 3:
+        return [*call.operand(0), " LIKE ", call.args[1], " ESCAPE ", call.args[2]]
+    return [*call.operand(0), " LIKE ", *call.operand(1)]
+
+
+def _of_two(
+    name: str,
+    type_: Type,
+    compute: Callable[[pl.Expr, pl.Expr], pl.Expr],
+    form: str,
+    meaning: str,
+    example: str,
+    *called: str,
+    syntax: Syntax | None = None,
+) -> Function:
+    """A function of a text and what is looked for in it."""
+
+    def typed(record: Function, args: tuple[Expression, ...]) -> Expression:
+        return record.call(type_, *(of_type(name, a, STRING) for a in args))
+
+    def evaluate(call: Call, text: pl.Expr, part: pl.Expr) -> Outcome:
+        return Outcome(pl.when(part.is_not_null()).then(compute(text, part.fill_null(""))))
+
+    return Function(name, typed, evaluate, syntax, called=(name, *called), doc=Doc(form, meaning, example))
+
+
+def _place(text: pl.Expr, part: pl.Expr) -> pl.Expr:
+    """Where a part begins, counted from 1; 0 where it is not."""
+    before = pl.when(part == "").then(pl.lit("")).otherwise(text.str.split(part).list.first())
+    found = before.str.len_chars().cast(pl.Int64) + 1
+    return pl.when(text.str.contains(part, literal=True)).then(found).when(text.is_not_null()).then(0)
+
+
+# fmt: off
+LIKE = Function(
+    "LIKE", _typed_like, _like, Syntax("Like", "this expression", unread="negate"), arity=(2, 3),
+    notation=Notation(_written_like, 5, joins=True),
+    doc=Doc("s [NOT] LIKE pattern [ESCAPE c]",
+            "Whether s is like a pattern, in which % is any text and _ any character.",
+            "'Oslo' LIKE 'O%'"))
+ILIKE = Function(
+    "ILIKE", _typed_any_case, syntax=Syntax("ILike", "this expression", unread="negate"), arity=(2, 3),
+    doc=Doc("s [NOT] ILIKE pattern [ESCAPE c]",
+            "LIKE of both in small letters.",
+            "'OSLO' ILIKE 'o%'"))
+STARTS_WITH = _of_two(
+    "STARTS_WITH", BOOLEAN, lambda s, t: s.str.starts_with(t), "STARTS_WITH(s, t), s ^@ t",
+    "Whether s begins with t.", "STARTS_WITH('Oslo', 'Os')", "PREFIX", syntax=Syntax("StartsWith", "this expression"))
+ENDS_WITH = _of_two(
+    "ENDS_WITH", BOOLEAN, lambda s, t: s.str.ends_with(t), "ENDS_WITH(s, t)",
+    "Whether s ends with t.", "ENDS_WITH('Oslo', 'lo')", "SUFFIX")
+CONTAINS = _of_two(
+    "CONTAINS", BOOLEAN, lambda s, t: s.str.contains(t, literal=True), "CONTAINS(s, t)",
+    "Whether t is in s.", "CONTAINS('Oslo', 'sl')")
+STRPOS = _of_two(
+    "STRPOS", INT, _place, "STRPOS(s, t), POSITION(t IN s)", "Where t begins in s, from 1 on; 0 where it is not.",
+    "STRPOS('Oslo', 'l')", "INSTR", syntax=Syntax("StrPosition", "this substr"))
