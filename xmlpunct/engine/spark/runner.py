@@ -71,13 +71,12 @@ class Runner:
             found = checkpoint.find()
             commit = found.commit
             metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
+            opened.callback(checkpoint.clean_if_over)
             if commit.over:
-                checkpoint.clean()
                 if found.failure is not None:
                     raise found.failure
                 warn_if_gone(self.query, self.options, commit)
                 return
-            opened.callback(checkpoint.clean_if_over)
             rejects = open_rejects(self.options, commit, checkpoint.run, opened)
             targets = self._targets(commit, checkpoint.run, opened)
 
