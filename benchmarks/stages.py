@@ -53,7 +53,7 @@ def local(planned: Any) -> Local:
         reading += seconds
         if portion is None:
             break
-        seconds, result = timed(lambda portion=portion: running.process(portion))
+        seconds, (result,) = timed(lambda portion=portion: running.process(portion))
         operators += seconds
         if not PunctuationBatch.of(result.punctuations).has_end:
             results.append(result)

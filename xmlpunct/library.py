@@ -19,12 +19,12 @@ def query(
 ) -> QueryResults:
     """A query, to be run in this process by whoever reads its `QueryResults`.
 
-    ``sql`` declares its streams (CREATE STREAM) and holds one query. ``sources`` replace the sources of streams, by
-    name: a path, bytes, or a binary file. Or they are tables: polars data or lazy frames, pandas data frames, and
-    whatever gives Arrow data, as pyarrow's tables do. A table is a constant relation: all its rows, then the end
-    of the stream. It need not be declared; then its columns are as it has them. A stream of Arrow data is read now, to
-    its end, a lazy frame by each run, and the index of a pandas data frame not at all. Null is no array but an empty
-    one.
+    ``sql`` declares its streams (CREATE STREAM) and holds one query, and no CREATE SINK. ``sources`` replace the
+    sources of streams, by name: a path, bytes, or a binary file. Or they are tables: polars data or lazy frames, pandas
+    data frames, and whatever gives Arrow data, as pyarrow's tables do. A table is a constant relation: all its rows,
+    then the end of the stream. It need not be declared; then its columns are as it has them. A stream of Arrow data is
+    read now, to its end, a lazy frame by each run, and the index of a pandas data frame not at all. Null is no array
+    but an empty one.
 
     ``params`` has a value for each ``:name`` of the query: None, bool, int, float, Decimal, str, date or datetime. A
     stream of the name ``params`` takes its source from its declaration alone.
@@ -67,6 +67,7 @@ def query(
             named[name] = given[name].name
     inference = Inference(given=given)
     planned = plan(sql, named, inference=inference, tables=tables, parameters=of_values(params or {}))
+    planned.refuse_sinks()
     for stream in planned.streams:
         if stream.declared in tables:
             tables[stream.declared].check(stream.schema)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.checkpoints import keeping
+from tests.spark.simulated import without_spark
 from tests.spark.support import NAMESPACE, read_back
-from tests.spark.test_ranges import job_of, micro_batches
-from xmlpunct.codec import pack, unpack
+from tests.spark.test_ranges import job_of
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import FileOutlet
 from xmlpunct.engine.local import run as local
@@ -24,10 +24,9 @@ from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Guard, Query, Scan
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.spark.keys import shard_keys
+from xmlpunct.engine.spark.answers import OutletTarget
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.processor import Shard
-from xmlpunct.engine.spark.sink import OutletTarget, Sink
+from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import StrictError, UsageError
@@ -119,23 +118,11 @@ def by_spark(
     guarded = with_guards(query)
     job = replace(job_of(guarded, out, shards, size), shares=limit is not None)
     stats, commit = RunStats("spark"), Commit()
-    output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
+    output = Output(query.root.schema, writer_for("xml", query.root.schema), query.root.ordered)
     target, rejects = OutletTarget(FileOutlet(str(out / "out.xml"), 0)), FileOutlet(str(out / "rejects"), 0)
     metrics = RunMetrics(guarded, job.inputs, stats, {})
-    sink = Sink(job, keeping(out / "log"), commit, output, target, rejects, metrics, strict, limit=limit)
-    states: dict[tuple[int, int], bytes] = {}
-    for number, rows in enumerate(micro_batches(job)):
-        for stage in range(job.sink):
-            here = [row for row in rows if row.stage == stage]
-            rows = [row for row in rows if row.stage != stage]
-            for i, key in enumerate(shard_keys(shards)):
-                if mine := [row for row in here if row.shard == key]:
-                    shard = Shard(job, stage, i)
-                    if (stage, i) in states:
-                        shard.restore(unpack(states[stage, i]))
-                    rows += shard.push(mine)
-                    states[stage, i] = pack(shard.snapshot())
-        sink.take(rows, number)
+    sink = Sink(job, keeping(out / "log"), commit, [(output, target)], rejects, metrics, strict, limit=limit)
+    without_spark(job, sink)
     assert sink.done.is_set()
     if sink.failure is not None:
         raise sink.failure

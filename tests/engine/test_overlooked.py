@@ -12,15 +12,17 @@ import pytest
 import xmlpunct
 from tests.checkpoints import keeping
 from tests.engine.test_live import BEGIN, COUNT, LISTENING, Running, closing, connected, t, until
-from tests.spark.test_ranges import job_of, micro_batches
+from tests.spark.simulated import without_spark
+from tests.spark.test_ranges import job_of
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import FileOutlet
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Query
+from xmlpunct.engine.spark.answers import OutletTarget
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import OutletTarget, Sink
+from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
@@ -57,14 +59,13 @@ def overlooked(stats: RunStats) -> dict[str, Any]:
 
 
 def on_spark(query: Query, options: RunOptions, stats: RunStats) -> None:
-    """What Spark does with a plan that has no state, without it."""
+    """What Spark does, without it."""
     out = Path(str(options.output)).parent
     job = job_of(query, out, 2, options.slice_bytes)
-    output = Output(query.root.schema, writer_for("xml", query.root.schema), query.ordered)
+    output = Output(query.root.schema, writer_for("xml", query.root.schema), query.root.ordered)
     target, metrics = OutletTarget(FileOutlet(options.output, 0)), RunMetrics(query, job.inputs, stats, {})
-    sink = Sink(job, keeping(out / "log"), Commit(), output, target, None, metrics, options.strict)
-    for number, rows in enumerate(micro_batches(job)):
-        sink.take(rows, number)
+    sink = Sink(job, keeping(out / "log"), Commit(), [(output, target)], None, metrics, options.strict)
+    without_spark(job, sink)
 
 
 ENGINES = pytest.mark.parametrize("engine", [local.run, on_spark], ids=["local", "spark"])

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from lxml import etree
 
+from xmlpunct.engine.local.portion import Portion
 from xmlpunct.engine.local.provisional import PARTIAL_NAMESPACE, Provisional
-from xmlpunct.engine.local.running import LocalRun, Portion
+from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import NO_COPY, RunOptions, XmlForm, parse_time
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
@@ -59,10 +60,12 @@ def test_what_is_released_and_what_is_possible_make_the_whole_answer(query: str)
                     portion.feed.done = True  # it has come to its end, of which the operators do not know yet
                     ends.append(portion)
                 else:
-                    results += run.process(portion).tuples.rows()
+                    results += run.process(portion)[0].tuples.rows()
             possible = [*results, *run.partial().rows()]
-            results += [row for end in ends for row in run.process(end).tuples.rows()]
-            assert possible == results if planned.ordered else Counter(possible) == Counter(results), seed
+            results += [row for end in ends for row in run.process(end)[0].tuples.rows()]
+            assert possible == results if planned.root.ordered else Counter(possible) == Counter(results), (
+                seed
+            )
             assert run.partial().is_empty()
 
 
@@ -73,7 +76,7 @@ def test_two_inputs_end_in_a_copy() -> None:
     with closing(LocalRun(planned, sources, None, RunStats("local"), PUNCT_NAMESPACE)) as run:
         assert run.partial().is_empty()
         portions = [run.read(), run.read()]
-        certain = [row for portion in portions if portion for row in run.process(portion).tuples.rows()]
+        certain = [row for portion in portions if portion for row in run.process(portion)[0].tuples.rows()]
         assert certain == [(1, 5, 7)]
         for _ in range(2):  # the run's own state stays as it is
             assert run.partial().rows() == [(2, 6, None)]

@@ -89,7 +89,7 @@ def test_a_node_that_no_rule_knows_runs(shards: int) -> None:
 
 
 def test_a_node_that_no_rule_knows_is_explained() -> None:
-    text = explain(Query(grown(), (STREAM,), ""))
+    text = explain(Query.of(grown(), [STREAM]))
     assert "#2 every  (k INT NOT NULL, v INT)" in text
     assert "edge 1, reading s: #1 -> fragment 1" in text
     assert "fragment 1, on one shard: #2 #3 -> fragment 3, by k" in text

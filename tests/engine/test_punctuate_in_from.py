@@ -172,7 +172,7 @@ def test_behind_a_name_it_is_no_alias() -> None:
     sql = f"CREATE STREAM t ({COLUMNS}) WITH (source = 'a'); SELECT ts FROM t {{}} ORDER BY ts"
     with pytest.raises(SqlError, match="PUNCTUATE stands behind a subquery"):
         plan(sql.format("PUNCTUATE"))
-    assert plan(sql.format("AS punctuate")).ordered
+    assert plan(sql.format("AS punctuate")).root.ordered
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.engine.test_guard import by_local, by_spark, document, planned
 from xmlpunct.engine import reject_limit
 from xmlpunct.engine.local import run as local
-from xmlpunct.engine.local.running import LocalRun, Portion
+from xmlpunct.engine.local.portion import Portion
+from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.sql import plan

@@ -121,4 +121,4 @@ def test_refused_without_a_place(sql: str, reason: str) -> None:
     [("ORDER BY b", True), ("ORDER BY b + 1 LIMIT 3", True), ("LIMIT 3", False), ("", False)],
 )
 def test_a_query_says_whether_its_results_are_in_order(end: str, ordered: bool) -> None:
-    assert plan(f"{STREAMS}SELECT a, b FROM s {end}").ordered == ordered
+    assert plan(f"{STREAMS}SELECT a, b FROM s {end}").root.ordered == ordered

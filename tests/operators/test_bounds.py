@@ -91,7 +91,7 @@ BOTH = ("left", "semi", "anti", "left join, group-by", "difference")
 def test_state_stays_small(name: str, order: Callable[[Schema, Schema], Iterator[tuple[int, Slice]]]) -> None:
     stages, left, right = MADE[name]
     operators = stages()
-    targets = [*((i + 1, 0) for i in range(len(operators) - 1)), None]
+    targets = [*([(i + 1, 0)] for i in range(len(operators) - 1)), []]
     pipeline = Pipeline(operators, [[(0, 0)], [(0, 1)]], targets)
     promised = 0
     for port, given in order(left, right):

@@ -202,7 +202,7 @@ def test_partial_operators(ts: list[Tuple], cuts: set[int]) -> None:
     aggregates = [Aggregate(*a, f"r{i}") for i, a in enumerate(asked)]
     partial = PartialGroupBy(schema, ["v"], aggregates)
     group = GroupBy(partial.schema, ["v"], aggregates, schema)
-    piped = Pipeline([PartialDupElim(schema), DupElim(schema)], [[(0, 0)]], [(1, 0), None])
+    piped = Pipeline([PartialDupElim(schema), DupElim(schema)], [[(0, 0)]], [[(1, 0)], []])
     distinct: list[Tuple] = []
     bounds = [0, *sorted(c for c in cuts if c < len(ts)), len(ts)]
     for start, end in pairwise(bounds):

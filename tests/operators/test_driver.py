@@ -57,7 +57,7 @@ def pipeline() -> Pipeline:
     """SELECT COUNT(*), x FROM (a UNION b) GROUP BY x."""
     count = GroupBy(X, ("x",), [Aggregate("COUNT", None, False, "n")])
     stages: list[Operator] = [Merge([X, X]), DupElim(X), count]
-    return Pipeline(stages, [[(0, 0)], [(0, 1)]], [(1, 0), (2, 0), None])
+    return Pipeline(stages, [[(0, 0)], [(0, 1)]], [[(1, 0)], [(2, 0)], []])
 
 
 def test_a_pipeline_runs_from_input_to_output_and_counts() -> None:
@@ -94,7 +94,7 @@ def test_a_pipeline_goes_on_where_its_snapshot_was_taken() -> None:
 
 
 def test_a_pipeline_collects_rejects_once() -> None:
-    query = Pipeline([Recorder()], [[(0, 0)]], [None])
+    query = Pipeline([Recorder()], [[(0, 0)]], [[]])
     for _ in range(2):
         query.push(0, Slice(X.frame([(1,)])))
     assert [r.reason for r in query.rejects] == ["for the test"] * 2
@@ -103,7 +103,7 @@ def test_a_pipeline_collects_rejects_once() -> None:
 def test_what_is_known_from_the_start_goes_up_through_the_operators_above() -> None:
     """Both inputs of the merge have to know it; the operators above are asked in the order of the pipeline."""
     stages: list[Operator] = [Recorder(), Recorder(), Merge([X, X]), Recorder()]
-    query = Pipeline(stages, [[(0, 0)], [(1, 0)]], [(2, 0), (2, 1), (3, 0), None])
+    query = Pipeline(stages, [[(0, 0)], [(1, 0)]], [[(2, 0)], [(2, 1)], [(3, 0)], []])
     output = query.open()
     assert output.punctuations == [FIVE, FIVE], "the merge's, and that of the recorder above it"
     assert [c.punctuations_out for c in query.counters] == [1, 1, 1, 2]
@@ -119,11 +119,11 @@ def test_an_output_ends_once_and_nothing_is_retained_behind_it() -> None:
     """An inner join is over with the first of its inputs of which no tuple waits; the other may go on."""
     y = Schema.parse("y INT")
     inputs: list[list[tuple[int, int]]] = [[(0, 0)], [(0, 1)]]
-    query = Pipeline([Join(X, y, [("x", "y")])], inputs, [None])
+    query = Pipeline([Join(X, y, [("x", "y")])], inputs, [[]])
     query.push(1, Slice(y.frame([(1,), (2,)])))
     over = Punctuation.everything(query.operators[0].schema)
     assert query.push(0, Slice(X.empty(), [Punctuation.everything(X)])).punctuations == [over]
-    again = Pipeline([Join(X, y, [("x", "y")])], inputs, [None])
+    again = Pipeline([Join(X, y, [("x", "y")])], inputs, [[]])
     again.restore(query.snapshot())
     for pipeline_ in (query, again):
         (operator,) = pipeline_.operators
@@ -148,7 +148,7 @@ def fresh_join(kind: str) -> Operator:
 
 def ended_join(kind: str) -> Pipeline:
     """One of which the left input has ended, and so has it."""
-    query = Pipeline([fresh_join(kind)], [[(0, 0)], [(0, 1)]], [None])
+    query = Pipeline([fresh_join(kind)], [[(0, 0)], [(0, 1)]], [[]])
     over = query.push(0, Slice(X.frame([]), [Punctuation.everything(X)])).punctuations
     assert PunctuationBatch.of(over).has_end
     return query

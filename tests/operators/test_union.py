@@ -32,10 +32,10 @@ def test_is_merge_then_dupelim(data: st.DataObject) -> None:
 
     def pipeline() -> Pipeline:
         stages: list[Operator] = [Merge([space.schema] * 2), DupElim(space.schema)]
-        return Pipeline(stages, [[(0, 0)], [(0, 1)]], [(1, 0), None])
+        return Pipeline(stages, [[(0, 0)], [(0, 1)]], [[(1, 0)], []])
 
     two, one = pipeline(), Union([space.schema] * 2)
-    whole = Pipeline([one], [[(0, 0)], [(0, 1)]], [None])
+    whole = Pipeline([one], [[(0, 0)], [(0, 1)]], [[]])
     for port, elements in data.draw(cuts(given)):
         outputs = [p.push(port, slice_of(space.schema, elements)) for p in (two, whole)]
         assert outputs[0].tuples.equals(outputs[1].tuples, null_equal=True)

@@ -115,7 +115,7 @@ class Sharded:
         gathers = [stage.gathers[shard] for stage in self.stages for shard in range(stage.shards)]
         merges: list[Operator] = [gather for by_port in gathers for _, gather in sorted(by_port.items())]
         merges += [] if self.sink is None else [self.sink]
-        return [*self.pipelines, *(Pipeline([merge], [], [None]) for merge in merges)]
+        return [*self.pipelines, *(Pipeline([merge], [], [[]]) for merge in merges)]
 
     @property
     def operators(self) -> list[Operator]:

@@ -139,7 +139,7 @@ class Case:
 
     def guarded(self, shards: int) -> tuple[list[Row], list[Reject]]:
         """What comes out of a plan with guards, and what is rejected by position."""
-        query = with_guards(Query(optimize(self.root), STREAMS, ""))
+        query = with_guards(Query.of(optimize(self.root), STREAMS))
         running = Guarded(engine(query.root, NAMES, shards), query.streams)
         seen = watch(running, query.streams, self.feeds, self.rng, query.root.schema, [])
         return seen.tuples, sorted((r for r in running.rejects if r.byte is not None), key=Reject.place)

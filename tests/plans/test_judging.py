@@ -152,7 +152,7 @@ class Case:
         for d in self.documents:
             (folder / f"{d.stream.name}.xml").write_text(d.text)
         best = numbered(optimize(everywhere(root, placed)))
-        self.query = Query(best, tuple(streams.values()), "")
+        self.query = Query.of(best, streams.values())
 
     def elements(self, stream: Stream) -> list[Element | object]:
         """A feed, without the end, which the document says."""

@@ -136,7 +136,7 @@ def of_relations(seed: int) -> Stopped:
     given = [(n, e) for n, e in case.feed if not (isinstance(e, Punctuation) and e.is_everything)]
     slices: Sequence[tuple[int, list[Element]]] = [(planned.names.index(n), [e]) for n, e in given]
     inputs = {name: case.inputs[name].schema for name in planned.names}
-    query = Query(planned.root, tuple(scan.stream for scan in planned.root.find(Scan)), planned.sql)
+    query = Query.of(planned.root, (scan.stream for scan in planned.root.find(Scan)), planned.sql)
     return Stopped(query, inputs, slices[: rng.randint(0, len(slices))], seed)
 
 

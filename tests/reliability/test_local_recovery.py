@@ -24,7 +24,8 @@ from tests.reliability.support import LONG, MOST_SECONDS
 from xmlpunct.engine.checkpoint import checkpoint as checkpoints
 from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.local import ledger
-from xmlpunct.engine.local.running import LocalRun, Portion
+from xmlpunct.engine.local.portion import Portion
+from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, StrictError, UsageError, XmlPunctError

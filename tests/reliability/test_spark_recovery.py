@@ -61,7 +61,7 @@ class Trial:
 
     def check(self) -> None:
         """Nothing that was committed has changed, and all of it is there."""
-        length = committed(self.log).length
+        length = committed(self.log).outputs[0].length
         found = self.output.read_bytes()[:length]
         assert len(found) == length
         assert found.startswith(self.committed)

@@ -45,17 +45,17 @@ class Warehouse:
 
     def hottest(self) -> Query:
         """SELECT MAX(currtmp) AS maxtemp, hour FROM (... UNION ...) GROUP BY hour."""
-        return Query(numbered(self._hottest()), self.streams, "")
+        return Query.of(numbered(self._hottest()), self.streams)
 
     def coldest_of_hottest(self) -> Query:
         """The least of the above, which takes a fragment of its own."""
         least = GroupBy(self._hottest(), (), (Aggregate("MIN", "maxtemp", False, "least"),))
-        return Query(numbered(least), self.streams, "")
+        return Query.of(numbered(least), self.streams)
 
     def hours_by_heat(self) -> Query:
         """How many hours reached each temperature: two fragments, partitioned differently."""
         counted = GroupBy(self._hottest(), ("maxtemp",), (Aggregate("COUNT", "hour", False, "hours"),))
-        return Query(numbered(counted), self.streams, "")
+        return Query.of(numbered(counted), self.streams)
 
     def _hottest(self) -> Node:
         scans = tuple(
@@ -71,13 +71,13 @@ def hot(path: Path) -> Query:
     """SELECT * FROM the stream in ``path`` WHERE currtmp > 60: a query without state."""
     (stream,) = (query := everything(path, SCHEMA)).streams
     condition = call(">", Column(INT, True, "currtmp"), literal(INT, 60))
-    return Query(numbered(Select(query.root, condition)), (stream,), "")
+    return Query.of(numbered(Select(query.root, condition)), [stream])
 
 
 def everything(path: Path, schema: Schema) -> Query:
     """SELECT * FROM the stream of ``tempdata`` in ``path``."""
     stream = Stream("sensor1", schema, "tempdata", str(path))
-    return Query(numbered(Scan(stream, schema.names, schema.names)), (stream,), "")
+    return Query.of(numbered(Scan(stream, schema.names, schema.names)), [stream])
 
 
 def on_spark(session: Any, query: Query, output: Path | str, **options: Any) -> RunStats:

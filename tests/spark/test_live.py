@@ -115,7 +115,7 @@ def test_what_is_said_outlives_a_kill(tmp_path: Path) -> None:
         subprocess.run([*XMLPUNCT, "say", "b", wait["punctuation"], "--http", url], check=True)
         until(lambda: results(tmp_path))
         assert run.poll() is None
-    before = (tmp_path / "out.jsonl").read_bytes()[: committed(tmp_path / "cp" / "log").length]
+    before = (tmp_path / "out.jsonl").read_bytes()[: committed(tmp_path / "cp" / "log").outputs[0].length]
     assert results(tmp_path) == [{"hour": 1, "top": 7}]
 
     for name, more in (("a", t(2, 9)), ("b", t(1, 999) + t(2, 3))):

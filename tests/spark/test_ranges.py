@@ -34,7 +34,7 @@ def job_of(query: Query, folder: Path, shards: int = 2, slice_bytes: int | None 
     inputs, spools = find_inputs(query, folder / "spool")
     for spool in spools:
         spool.run()
-    fragments = cut(query.root, [s.name for s in query.streams])
+    fragments = cut(query.roots, [s.name for s in query.streams])
     return Job(query, fragments, tuple(inputs), shards, slice_bytes, NAMESPACE)
 
 
@@ -171,7 +171,7 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
     path = tmp_path / "in.xml"
     path.write_text(text)
     query = warehouse.hottest()
-    query = Query(query.root, query.streams, "")
+    query = Query.of(query.root, query.streams)
     job = job_of(query, tmp_path)
     given = replace(job.inputs[0], parts=(Part(str(path), str(path), len(text)),))
     job = replace(job, inputs=(given, job.inputs[1]))

@@ -131,7 +131,7 @@ def test_rejects_behind_the_end_of_the_output(spark: Any, warehouse: Warehouse, 
     source, out = tmp_path / "in.xml", tmp_path / "out.xml"
     source.write_text(text.replace("<hour>11</hour><min>", "<hour>3</hour><min>"))  # late by eight hours
     query, stats = hot(source), RunStats("local")
-    query = Query(numbered(Limit(query.root, 2)), query.streams, "")
+    query = Query.of(numbered(Limit(query.root, 2)), query.streams)
     on_file = {"slice_bytes": 8000, "rejects": str(tmp_path / "rejects")}
     local.run(query, RunOptions(str(tmp_path / "local.xml"), **on_file), stats)
     expected = (tmp_path / "rejects").read_text()
@@ -245,5 +245,5 @@ def test_an_input_that_is_replaced_in_mid_run(spark: Any, warehouse: Warehouse, 
     commit = committed(folder / "log")
     assert commit.batch >= 0
     assert not commit.over
-    assert len(out.read_bytes()) == commit.length
+    assert len(out.read_bytes()) == commit.outputs[0].length
     assert not out.read_text().endswith("</stream>\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -14,15 +14,16 @@ from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import job_of
 from xmlpunct.codec import pack, pieces
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
-from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.checkpoint.commit import Commit, Written
 from xmlpunct.engine.files import Appender, FileOutlet
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.spark.answers import OutletTarget
 from xmlpunct.engine.spark.edge import rejects_to_bytes
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, OPERATORS, RESULT, Job, Row, task_seq
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.sink import OutletTarget, Sink
+from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.stats import InputStats, RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
@@ -49,9 +50,13 @@ class Bench:
             self.job,
             keeping(self.folder / "log"),
             commit,
-            Output(self.schema, writer),
-            OutletTarget(FileOutlet(str(self.out), commit.length)),
-            FileOutlet(str(self.rejects), commit.rejects_length),
+            [
+                (
+                    Output(self.schema, writer),
+                    OutletTarget(FileOutlet(str(self.out), commit.outputs[0].length)),
+                )
+            ],
+            FileOutlet(str(self.rejects), commit.rejects.length),
             RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats, commit.held),
             strict,
         )
@@ -91,13 +96,11 @@ def test_micro_batches_are_written_once(tmp_path: Path) -> None:
 
 
 def test_the_record_survives(tmp_path: Path) -> None:
-    record = Commit(3, 10, 20, False, ["s", "why", 1, 2], {"slices": 4}, output={"a": SCHEMA.empty()})
+    record = Commit(3, [Written(10, 2, {"a": 1}, True), Written()], Written(20), False, ["s", "why", 1, 2])
+    record.stats, record.output = {"slices": 4}, {"0/a": SCHEMA.empty()}
     back = Commit.from_record(pieces(pack(record.to_record())))
-    assert (back.stats, back.failure, back.output["a"].columns) == (
-        record.stats,
-        record.failure,
-        [*SCHEMA.names],
-    )
+    assert back.output.pop("0/a").columns == [*SCHEMA.names]
+    assert back == replace(record, output={})
     assert committed(tmp_path / "nothing") == Commit()
 
 

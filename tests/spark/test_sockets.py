@@ -61,7 +61,7 @@ def from_elsewhere(query: Query, **sources: str) -> Query:
             return replace(node, stream=moved(node.stream))
         return node.over([over(child) for child in node.inputs])
 
-    return replace(query, root=over(query.root), streams=tuple(map(moved, query.streams)))
+    return replace(query.over([over(query.root)]), streams=tuple(map(moved, query.streams)))
 
 
 @pytest.mark.parametrize("known", [0, 10, len(DOCUMENT)])

@@ -94,7 +94,7 @@ def test_no_two_boxes_lie_on_each_other() -> None:
     query = plan("""CREATE STREAM s (x INT, y INT) WITH (source = 's.xml');
         SELECT a.x, COUNT(*) AS n FROM s a JOIN s b ON a.x = b.x JOIN (SELECT DISTINCT x FROM s) c ON a.x = c.x
         GROUP BY a.x EXCEPT SELECT x, y FROM s""")
-    boxes = plan_of(query)
+    boxes = plan_of(query).boxes
     found = places(boxes)
     assert len({(p.x, p.y) for p in found.values()}) == len(boxes)
     assert all(found[below].x < found[box.id].x for box in boxes for below in box.inputs)

@@ -36,9 +36,10 @@ class Live:
         """What is said to the run, if that is allowed."""
         return Sayings() if self.allow_say else None
 
-    def check(self, options: RunOptions) -> None:
+    def check(self, query: Query, options: RunOptions) -> None:
         """Raises `UsageError` for what does not go together."""
-        if self.watch and options.output is None and sys.stdout.isatty():
+        outputs = [options.to(answer.destination).output for answer in query.answers]
+        if self.watch and None in outputs and sys.stdout.isatty():
             raise UsageError("--watch needs the terminal for itself: write the results to a file, with -o")
         if self.allow_say and self.http is None:
             raise UsageError("--allow-say lets the live view take what is said: add --http HOST:PORT")

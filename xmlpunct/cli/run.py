@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from xmlpunct.cli.live import Live
 from xmlpunct.cli.options import (
@@ -23,13 +24,12 @@ from xmlpunct.cli.options import (
     sql_option,
 )
 from xmlpunct.cli.terminal import PLACE, TEXT, say
-from xmlpunct.engine.options import RunOptions, XmlForm, parse_size, parse_time
+from xmlpunct.engine.options import OUTPUT_FORMATS, RunOptions, XmlForm, parse_size, parse_time
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import SourceError, StrictError, UsageError
-from xmlpunct.firehose.outline import read_namespaces
 
 
 @click.command("run")
@@ -68,7 +68,7 @@ from xmlpunct.firehose.outline import read_namespaces
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["xml", "jsonl", "csv", "parquet", "arrow"]),
+    type=click.Choice(OUTPUT_FORMATS),
     default="xml",
     show_default=True,
     help="parquet and arrow (and csv) take a directory.",
@@ -177,6 +177,8 @@ def run_command(
         from xmlpunct.engine.verdicts import refuse_unsafe
 
         refuse_unsafe(planned)
+    if all(answer.name for answer in planned.answers):
+        refuse_idle("-o, --format, --partition-by, --root, --row, --namespaces, --pretty")
     if strict and max_rejects is not None:
         raise UsageError("--strict stops at the first reject: leave out --max-rejects, or --strict")
     if threads is not None and engine == "spark":
@@ -190,7 +192,7 @@ def run_command(
         stats=stats,
         strict=strict,
         max_rejects=None if max_rejects is None else RejectLimit.parse(max_rejects),
-        form=xml_form(root, row, namespaces, pretty),
+        form=XmlForm.of(root, row, namespaces, pretty),
         master=master,
         punct_namespace=punct_namespace,
         query_file=query,
@@ -200,7 +202,7 @@ def run_command(
     )
     refuse_overlaps(planned, options)
     live = Live(watch, http, allow_say)
-    live.check(options)
+    live.check(planned, options)
     counted, stop, told = RunStats(engine, watched=live.wanted or partial is not None), Stop(), True
     with asked_by_signals(stop), live.shown(planned, options, counted) as show:
         try:
@@ -230,12 +232,15 @@ def run_command(
     report(counted, rejects)
 
 
-def xml_form(root: str | None, row: str | None, namespaces: str | None, pretty: bool) -> XmlForm | None:
-    """How XML is to be written; None if nothing was said of that. Raises `UsageError`."""
-    if not (root or row or namespaces or pretty):
-        return None
-    usual = XmlForm()
-    return XmlForm(root or usual.root, row or usual.element, read_namespaces(namespaces or ""), pretty)
+def refuse_idle(options: str) -> None:
+    """Refuse the options of where a SELECT's results go, of which there is none. Raises `UsageError`."""
+    for option in options.split(", "):
+        name = {"-o": "output", "--format": "format_"}.get(option, option.strip("-").replace("-", "_"))
+        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"{option} is about a SELECT beside the sinks, and there is none: leave it out, or say the same in "
+                "the WITH (...) of a CREATE SINK"
+            )
 
 
 def read_sources(given: tuple[str, ...]) -> dict[str, str]:

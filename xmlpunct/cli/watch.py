@@ -12,7 +12,7 @@ from rich.text import Text
 
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, does
-from xmlpunct.engine.view.moment import InputMoment, Moment, waiting
+from xmlpunct.engine.view.moment import Box, InputMoment, Moment, OutputMoment, waiting
 from xmlpunct.engine.view.view import View
 
 _COLOURS = {WAITS: "red", FLOWS: "green", STILL: "dim"}
@@ -50,7 +50,7 @@ class Watch:
 def frame(moment: Moment) -> Group:
     """What the terminal shows of a moment: its operators as a tree, its inputs, and who waits for whom."""
     waits = [Text(line, "red") for line in waiting(moment)]
-    return Group(_title(moment), _operators(moment), _inputs(moment.inputs), *waits)
+    return Group(_title(moment), _operators(moment), _inputs(moment.inputs), *_sinks(moment.outputs), *waits)
 
 
 def _title(moment: Moment) -> Text:
@@ -64,15 +64,20 @@ def _title(moment: Moment) -> Text:
 
 def _operators(moment: Moment) -> Table:
     table = _table("operator", "in", "out", "out/s", "retained", "held", "waits for")
-    by_number, root = {b.id: b for b in moment.boxes}, moment.boxes[-1]
-    below = [(root, 0)]
+    by_number = {b.id: b for b in moment.boxes}
+    below = [(by_number[output.root], 0) for output in reversed(moment.outputs)]
+    shown = set[int]()
     while below:
         b, depth = below.pop()
+        if b.id in shown:
+            table.add_row(Text(f"{'  ' * depth}#{b.id} {b.name}: as above"))
+            continue
+        shown.add(b.id)
         doing = [does(moment, b, port) for port in range(len(b.inputs))]
         colour = _COLOURS[WAITS if WAITS in doing else FLOWS if b.rate > 0 else STILL]
         waits = ", ".join(f"#{i}: {n:,}" for i, n in zip(b.inputs, b.waits, strict=False) if n)
         table.add_row(
-            Text(f"{'  ' * depth}#{b.id} {b.name} {b.what}".rstrip()),
+            Text(f"{'  ' * depth}#{b.id} {b.name} {b.what}{_serves(b)}".rstrip()),
             f"{b.tuples_in:,}",
             f"{b.tuples_out:,}",
             Text(f"{b.rate:,.0f}", colour),
@@ -82,6 +87,23 @@ def _operators(moment: Moment) -> Table:
         )
         below += [(by_number[i], depth + 1) for i in reversed(b.inputs)]
     return table
+
+
+def _serves(b: Box) -> str:
+    return f" -> {', '.join(b.sinks)}" if b.sinks else ""
+
+
+def _sinks(outputs: tuple[OutputMoment, ...]) -> list[Table]:
+    """What was written of each answer, where there are several."""
+    if len(outputs) < 2:
+        return []
+    table = _table("sink", "results", "results/s", "punctuations", "bytes", "late")
+    for o in outputs:
+        name = f"{o.name} (complete)" if o.complete else o.name
+        counts = (o.tuples, o.punctuations, o.bytes, o.late)
+        tuples, *others = (f"{count:,}" for count in counts)
+        table.add_row(name, tuples, f"{o.rate:,.0f}", *others)
+    return [table]
 
 
 def _inputs(inputs: tuple[InputMoment, ...]) -> Table:

@@ -55,4 +55,6 @@ def told(wait: dict[str, Any]) -> str:
         text for e in element.iter() for text in (*e.attrib.values(), *([] if len(e) else [e.text or ""]))
     ]
     what = f"{wait['input']}: <{', '.join(patterns)}>"
-    return f"waits for {what}, since {wait['since']:,.0f} s ({wait['operator']})"
+    return (
+        f"{wait.get('sink', '')} waits for {what}, since {wait['since']:,.0f} s ({wait['operator']})".lstrip()
+    )

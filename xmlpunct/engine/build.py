@@ -10,21 +10,26 @@ from xmlpunct.operators.driver import Edge
 from xmlpunct.punctuations.ownership import ONE_SHARD
 
 
-def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeline:
-    """The operators of a plan, wired.
+def build(roots: Node | Sequence[Node], inputs: Sequence[str] = (), alone: bool = False) -> Pipeline:
+    """The operators of a plan, wired; or of several plans, of which each gives an output of the pipeline.
 
-    A leaf that scans the stream ``inputs[i]`` reads input i, a `Receive` leaf the input of its port; where
-    several leaves read one input, each gets all of it. ``alone`` says that a fragment runs on one shard.
+    A node that plans share, by its number, is one operator. A leaf that scans the stream ``inputs[i]`` reads input i,
+    a `Receive` leaf the input of its port; where several leaves read one input, each gets all of it. ``alone`` says
+    that a fragment runs on one shard.
     """
+    plans = [roots] if isinstance(roots, Node) else roots
     ports = {name: i for i, name in enumerate(inputs)}
     operators: list[Operator] = []
-    targets: list[Edge | None] = []
+    targets: list[list[Edge]] = []
+    built: dict[int, int] = {}
     feeds: dict[int, list[Edge]] = {i: [] for i in range(len(inputs))}
 
     def add(node: Node, sifted: bool) -> int | None:
         """Build a subtree; the place of its top operator, or None if it is a bare `Receive`."""
         if isinstance(node, Receive):
             return None
+        if node.number in built:
+            return built[node.number]
         below = [add(child, sifted or node.sifts) for child in node.inputs]
         place = len(operators)
         operator = node.operator()
@@ -35,7 +40,9 @@ def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeli
         if ways or sifted:
             operator.spread(ways or ONE_SHARD)
         operators.append(operator)
-        targets.append(None)
+        targets.append([])
+        if len(plans) > 1:
+            built[node.number] = place
         if isinstance(node, Scan):
             feeds[ports[node.stream.name]].append((place, 0))
         for port, (child, source) in enumerate(zip(node.inputs, below, strict=True)):
@@ -43,8 +50,9 @@ def build(root: Node, inputs: Sequence[str] = (), alone: bool = False) -> Pipeli
                 assert isinstance(child, Receive)
                 feeds.setdefault(child.port, []).append((place, port))
             else:
-                targets[source] = (place, port)
+                targets[source].append((place, port))
         return place
 
-    add(root, root.sifted)
-    return Pipeline(operators, [feeds[i] for i in sorted(feeds)], targets)
+    outputs = [add(root, root.sifted) for root in plans]
+    places = [place for place in outputs if place is not None]
+    return Pipeline(operators, [feeds[i] for i in sorted(feeds)], targets, places)

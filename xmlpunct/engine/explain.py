@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from xmlpunct.engine.partition.fragments import Fragments, cut
-from xmlpunct.engine.plan import Node, PartialDupElim, PartialGroupBy, Query, Receive
+from xmlpunct.engine.plan import Node, PartialDupElim, PartialGroupBy, Project, Query, Receive
 from xmlpunct.engine.rule_options import DROP_DUPELIMS, EDGE_AGGREGATION, EDGE_DUPELIM, RULE_OPTIONS, Rules
 from xmlpunct.engine.rules.drop_ignored import ignored
 from xmlpunct.engine.verdicts import mending, verdicts
@@ -40,9 +40,10 @@ def explain(query: Query) -> str:
     rules that can be switched
       edge-aggregation is on, for edge 1: --rule edge-aggregation=off
     """
-    waits = list(unblocking(query.root)) or ["nothing waits: every tuple goes through at once"]
+    waits = list(unblocking(query.walk())) or ["nothing waits: every tuple goes through at once"]
+    shown = set[int]()
     sections = {
-        "plan": list(tree(query.root)),
+        **{f"plan of {a}" if a.name else "plan": list(tree(a.root, shown)) for a in query.answers},
         "fragments": list(parts(query)),
         "what unblocks what": waits,
         "will it unblock, will it stay bounded": [
@@ -54,28 +55,37 @@ def explain(query: Query) -> str:
     return "\n\n".join("\n".join([title, *_indent(lines)]) for title, lines in sections.items() if lines)
 
 
-def tree(node: Node) -> Iterator[str]:
-    """A line for each node: number, operator, parameters, output. Inputs stand below, indented."""
+def tree(node: Node, shown: set[int]) -> Iterator[str]:
+    """A line for each node: number, operator, parameters, output. Inputs stand below, indented.
+
+    Nodes that are ``shown`` already, for another plan, are named alone.
+    """
+    if node.number in shown:
+        yield f"#{node.number} {node.name}: as above"
+        return
     yield f"#{node.number} {node.describe()}  ({', '.join(map(_attribute, node.schema))})"
     for below in node.inputs:
-        yield from _indent(tree(below))
+        yield from _indent(tree(below, shown))
+    shown.add(node.number)
 
 
 def parts(query: Query) -> Iterator[str]:
     """Where the plan's nodes run: edges inside the reader, fragments on shards, by what tuples go to them."""
     cut = _cut(query, query.rules)
-    targets = {
-        (feed.from_edge, feed.source): f"fragment {i}{', by ' * bool(feed.keys)}{', '.join(feed.keys)}"
-        for i, fragment in enumerate(cut.fragments, 1)
-        for feed in fragment.feeds
-    }
+    targets: dict[tuple[bool, int], list[str]] = {}
+    for i, fragment in enumerate(cut.fragments, 1):
+        for feed in fragment.feeds:
+            to = f"fragment {i}{', by ' * bool(feed.keys)}{', '.join(feed.keys)}"
+            targets.setdefault((feed.from_edge, feed.source), []).append(to)
+    for answer, feed in zip(query.answers, cut.answers, strict=True):
+        targets.setdefault((feed.from_edge, feed.source), []).append(str(answer))
     for i, edge in enumerate(cut.edges):
         name = query.streams[edge.stream].name
-        there = targets.get((True, i), "the result")
+        there = "; ".join(targets[True, i])
         yield f"edge {i + 1}, reading {name}: {_numbers(edge.root, query)} -> {there}"
     for i, fragment in enumerate(cut.fragments):
         where = "one shard" if fragment.single else "all shards"
-        there = targets.get((False, i), "the result")
+        there = "; ".join(targets[False, i])
         yield f"fragment {i + 1}, on {where}: {_numbers(fragment.root, query)} -> {there}"
 
 
@@ -86,15 +96,19 @@ def _numbers(root: Node, query: Query) -> str:
         if isinstance(node, Receive):
             continue
         what = node.ahead
-        if not what and node.number > query.root.number:
+        if not what and node.number > query.last:
             lost = [n for below in node.inputs for n in below.schema.names if n not in node.schema]
-            what = f"joins over {', '.join(lost)}"
+            what = (
+                f"joins over {', '.join(lost)}"
+                if isinstance(node, Project) and lost
+                else f"{node.name} again"
+            )
         numbers.append(f"#{node.number} ({what})" if what else f"#{node.number}")
     return " ".join(numbers)
 
 
 def _cut(query: Query, rules: Rules) -> Fragments:
-    return cut(query.root, [stream.name for stream in query.streams], rules)
+    return cut(query.roots, [stream.name for stream in query.streams], rules)
 
 
 def rule_options(query: Query) -> Iterator[str]:
@@ -104,7 +118,7 @@ def rule_options(query: Query) -> Iterator[str]:
     def at_edges(kind: type[Node]) -> list[str]:
         return [f"edge {i}" for i, edge in edges if isinstance(edge.root, kind)]
 
-    needless = ", ".join(f"#{node.number} {node.name}" for node in ignored(query.root))
+    needless = ", ".join(f"#{node.number} {node.name}" for node in needless_in(query))
     if DROP_DUPELIMS in query.rules:
         yield f"{DROP_DUPELIMS} is on: --rule {DROP_DUPELIMS}=off"
     elif needless:
@@ -115,9 +129,15 @@ def rule_options(query: Query) -> Iterator[str]:
             yield f"{rule} is {now}, for {', '.join(places)}: --rule {rule}={other}"
 
 
-def unblocking(root: Node) -> Iterator[str]:
+def needless_in(query: Query) -> list[Node]:
+    """The duplicate eliminations that are of no use, each once."""
+    found = {node.number: node for root in query.roots for node in ignored(root)}
+    return list(found.values())
+
+
+def unblocking(nodes: Iterable[Node]) -> Iterator[str]:
     """For each node that waits or remembers: which punctuations release its results or its state."""
-    for node in root.walk():
+    for node in nodes:
         if text := node.unblocked_by:
             yield f"#{node.number} {node.name}: {text}"
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.firehose.connectors import scheme_of
-from xmlpunct.firehose.outline import Namespaces
+from xmlpunct.firehose.outline import Namespaces, read_namespaces
+
+OUTPUT_FORMATS = ("xml", "jsonl", "csv", "parquet", "arrow")
+"""The forms that results can be written in; parquet and arrow are of directories."""
 
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -23,6 +26,12 @@ NO_COPY = (
 )
 
 
+ONE_ANSWER = (
+    "provisional answers (--partial) are those of one SELECT, and this query has several answers: "
+    "run the SELECT without CREATE SINK"
+)
+
+
 @dataclass(frozen=True)
 class XmlForm:
     """How XML is written: the names of the root and of a tuple's element, prefixes, and whether for people to read."""
@@ -31,6 +40,24 @@ class XmlForm:
     element: str = "result"
     namespaces: Namespaces = field(default_factory=dict)
     pretty: bool = False
+
+    @classmethod
+    def of(cls, root: str | None, row: str | None, namespaces: str | None, pretty: bool) -> XmlForm | None:
+        """How XML is to be written; None if nothing was said of that. Raises `UsageError`."""
+        if not (root or row or namespaces or pretty):
+            return None
+        usual = cls()
+        return cls(root or usual.root, row or usual.element, read_namespaces(namespaces or ""), pretty)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where results go, and how they are written: as the options of a run of these names say it."""
+
+    output: str
+    format: str = "xml"
+    form: XmlForm | None = None
+    partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,7 +70,7 @@ class RunOptions:
     XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
     ``partition_by`` are the columns whose values name directories of a dataset. ``partial`` is the time in seconds
     from one provisional answer to the next, if any is wanted. ``threads`` are those of the local engine; None: as many
-    as there are cores.
+    as there are cores. ``is_sink``: a CREATE SINK says the destination.
     """
 
     output: str | None = None
@@ -61,6 +88,20 @@ class RunOptions:
     partial: float | None = None
     partition_by: tuple[str, ...] = ()
     threads: int | None = None
+    is_sink: bool = False
+
+    def to(self, destination: Destination | None) -> RunOptions:
+        """The same options with another destination of the results, if one is given."""
+        if destination is None:
+            return self
+        output = None if destination.output == "-" else destination.output
+        return replace(self, **{**vars(destination), "output": output}, is_sink=True)
+
+    def spelled(self, option: str) -> str:
+        """An option of the destination, as who gave it writes it: ``--format``, or ``format`` of a CREATE SINK."""
+        if not self.is_sink:
+            return "-o" if option == "output" else f"--{option}"
+        return option.replace("-", "_")
 
     @property
     def guarded(self) -> bool:

@@ -73,6 +73,16 @@ class Output:
         return self.writer.body(ready) if ready else b""
 
     @property
+    def counts(self) -> dict[str, int]:
+        """What went through it, as `xmlpunct.engine.stats.OutputStats` names it."""
+        return {
+            "tuples": self.tuples,
+            "punctuations": self.punctuations,
+            "late": self.late,
+            "forgotten": self.forgotten,
+        }
+
+    @property
     def forgotten(self) -> int:
         """How many written punctuations were forgotten, so that tuples they match would pass unseen."""
         return self._written.forgotten

@@ -79,15 +79,21 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
     if options.query_file is not None:
         read.append(Place("the query", options.query_file))
     files, datasets, databases = list[Place](), list[Place](), list[Place]()
-    for role, out in (("-o", options.output), ("--rejects", options.rejects)):
+    outputs = [
+        (f"sink {answer.name}:" if answer.name else "-o", options.to(answer.destination).output)
+        for answer in query.answers
+    ]
+    written = [*outputs, ("--rejects", options.rejects)]
+    for role, out in written:
         if is_url(out):
             _refuse_read_url(role, str(out), query.reads)
             databases += [Place(role, path) for path in connector_of(str(out)).written(str(out))]
         elif out is not None and out.endswith("/"):
             datasets.append(Place(role, out))
-        elif out is not None or role == "-o":
+        elif out is not None or role != "--rejects":
             files.append(_output(role, out))
-    _refuse_twice_by_url(options)
+    _refuse_twice_by_url([(role, str(out)) for role, out in written if is_url(out)])
+    _refuse_twice_on_standard_output([role for role, out in outputs if out is None])
     files += [Place("--stats", options.stats)] if options.stats is not None else []
     checkpoint = Place("--checkpoint", options.checkpoint) if options.checkpoint is not None else None
     refuse_read([*files, *databases], read)
@@ -105,13 +111,19 @@ def refuse_overlaps(query: Query, options: RunOptions) -> None:
         _refuse_in_dataset(dataset, [*files, *others, *([checkpoint] if checkpoint else [])], read)
 
 
-def _refuse_twice_by_url(options: RunOptions) -> None:
-    """Refuse results and rejects in one place."""
-    out, rejects = options.output, options.rejects
-    if not (is_url(out) and is_url(rejects) and scheme_of(str(out)) == scheme_of(str(rejects))):
-        return
-    if connector_of(str(out)).place(str(out)) == connector_of(str(rejects)).place(str(rejects)):
-        raise UsageError(f"--rejects {rejects} is the same place as -o {out}: name another place")
+def _refuse_twice_by_url(written: Sequence[tuple[str, str]]) -> None:
+    """Refuse two results, or results and rejects, in one place."""
+    for number, (role, url) in enumerate(written):
+        for other, of in written[:number]:
+            if scheme_of(url) == scheme_of(of) and connector_of(url).place(url) == connector_of(of).place(of):
+                raise UsageError(f"{role} {url} is the same place as {other} {of}: name another place")
+
+
+def _refuse_twice_on_standard_output(roles: Sequence[str]) -> None:
+    """Refuse two results mixed on standard output, be it a terminal or a pipe."""
+    if len(roles) > 1:
+        told = " and ".join(role.rstrip(":").replace("-o", "the SELECT beside them") for role in roles)
+        raise UsageError(f"{told} write to standard output: name another place for all but one")
 
 
 def _refuse_read_url(role_of_output: str, output: str, reads: Iterable[tuple[str, str]]) -> None:

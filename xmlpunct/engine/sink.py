@@ -1,27 +1,27 @@
-"""Where the local engine's output goes: a file, standard output or what a connector writes to, and the rejects."""
+"""Where results go: files, standard output or what connectors write to; and the rejects."""
 
 from __future__ import annotations
 
 import json
 import logging
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
 
-from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.channel import Channel, ResultChannel
+from xmlpunct.engine.checkpoint.commit import Commit, Frames, Written
 from xmlpunct.engine.datasets import FORMATS, Dataset
 from xmlpunct.engine.files import FileOutlet
 from xmlpunct.engine.options import RunOptions, XmlForm, is_url
 from xmlpunct.engine.output import Output
-from xmlpunct.engine.plan import Query
+from xmlpunct.engine.plan import Answer, Query
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, UsageError
 from xmlpunct.firehose import writer_for
-from xmlpunct.firehose.connectors import Form, Outlet, Results, connector_of, expand
+from xmlpunct.firehose.connectors import Form, Outlet, connector_of, expand
 from xmlpunct.firehose.writer import JsonlWriter
+from xmlpunct.frames import grouped
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 from xmlpunct.types import INT, STRING
@@ -33,121 +33,64 @@ REJECTS = Schema.of(Attribute(f.name, INT if f.name in ("line", "byte") else STR
 """Rejects as results."""
 
 
-class Channel:
-    """One place to write to: what is put out is held back until `flush` makes it visible, as a group."""
-
-    def __init__(self, outlet: Outlet, length: int, groups: int) -> None:
-        self._outlet, self.length, self.groups = outlet, length, groups
-        """``length``: the bytes that were made visible; ``groups``: how many groups were."""
-        self._data, self._slices = bytearray(), list[Slice]()
-        self._closes = False
-
-    def put(self, data: bytes, slice_: Slice | None = None) -> None:
-        """Put out the bytes of a slice, or what stands around all slices."""
-        self._data += data
-        if slice_:
-            self._slices.append(slice_)
-
-    def end(self, data: bytes = b"") -> None:
-        """Put out the end: what is complete then is said with the next group."""
-        self._data += data
-        self._closes = True
-
-    @property
-    def pending(self) -> bool:
-        """Whether anything is held back."""
-        return bool(self._data or self._slices or self._closes)
-
-    def checksum(self, before: int = 0) -> int:
-        """A checksum of what is held back."""
-        return zlib.crc32(self._data, before)
-
-    @property
-    def reach(self) -> int:
-        """How many bytes will be visible."""
-        return self.length + len(self._data)
-
-    def flush(self, *, more: bool = False) -> None:
-        """Make visible what was held back. With ``more`` it was, before the run went on, and so was what follows."""
-        if not self.pending:
-            return
-        results = Results(self.groups, tuple(self._slices), bytes(self._data), self.length, self._closes)
-        self._outlet.write(results, again=more)
-        self.groups += 1
-        self.length = self.reach
-        self._data, self._slices, self._closes = bytearray(), [], False
-
-    def finish(self) -> None:
-        """Let who reads it know that nothing follows."""
-        self._outlet.finish()
-
-    def break_off(self) -> None:
-        """No group follows, though nothing is complete."""
-        self._outlet.break_off()
-
-    def commit(self) -> Any:
-        """Come back when all that is visible is durable; the position."""
-        return self._outlet.commit()
-
-
 class Sink:
-    """Turns results into output, and rejects into lines of their file, or rows of what else takes them.
+    """Turns results into outputs, one for each answer, and rejects into lines of their file, or rows of what else
+    takes them.
 
-    They are held back until `flush` makes them visible. It goes on behind what ``commit`` says was written.
+    They are held back until `flush` makes them visible.
     """
 
-    def __init__(
-        self, out: Outlet, rejects: Outlet | None, output: Output, stats: RunStats, commit: Commit
-    ) -> None:
-        self.output, self.stats = output, stats
-        self._out = Channel(out, commit.length, commit.groups)
-        self._rejects = None
-        if rejects is not None:
-            self._rejects = Channel(rejects, commit.rejects_length, commit.rejects_groups)
-        self._ended = commit.closed
-        if commit.output:
-            output.restore(commit.output)
+    def __init__(self, results: Sequence[ResultChannel], rejects: Channel | None, stats: RunStats) -> None:
+        self.results, self.stats = results, stats
+        self._rejects = rejects
 
     def start(self) -> None:
         """Put out what comes before everything."""
-        self._out.put(self.output.writer.start())
+        for channel in self.results:
+            channel.start()
 
-    def write(self, given: Slice) -> None:
-        """Put out a result slice."""
-        before = self.output.tuples, self.output.punctuations
-        ready = self.output.prepare(given) if given else given
-        if ready:
-            self._out.put(self.output.writer.body(ready), ready)
-        self.stats.result(self.output.tuples - before[0], self.output.punctuations - before[1])
-        self.stats.late, self.stats.forgotten = self.output.late, self.output.forgotten
+    def fitting(self, given: Sequence[Slice]) -> tuple[list[Slice], list[Reject]]:
+        """What of a slice of each answer its form can hold, and the rejects that the other tuples are."""
+        pairs = [c.output.fitting(slice_) for c, slice_ in zip(self.results, given, strict=True)]
+        return [fits for fits, _ in pairs], [reject for _, unfit in pairs for reject in unfit]
+
+    def write(self, given: Sequence[Slice]) -> None:
+        """Put out a slice of each answer."""
+        for channel, slice_ in zip(self.results, given, strict=True):
+            channel.write(slice_)
 
     def rejects(self, rejects: Sequence[Reject]) -> None:
         """Put out rejects, a JSON object per line."""
         if self._rejects is not None and rejects:
             self._rejects.put(*rejected(rejects))
 
+    def close(self, closed: Iterable[bool]) -> None:
+        """Put out the ends of the outputs that are closed."""
+        for channel, is_closed in zip(self.results, closed, strict=True):
+            if is_closed:
+                channel.close()
+
     def end(self) -> None:
-        """Put out the end, once."""
-        if not self._ended:
-            self._out.end(self.output.writer.end())
-        self._ended = True
+        """Put out the ends of all outputs."""
+        self.close([True] * len(self.results))
 
     def over(self) -> None:
         """Put out that the run is over: no reject follows, and no result, whether or not there was an end."""
         if self._rejects is not None:
             self._rejects.end()
             self._rejects.flush()
-        if not self._ended:
-            self._out.break_off()
+        for channel in self.results:
+            if not channel.closed:
+                channel.break_off()
 
     @property
     def ended(self) -> bool:
-        """Whether the end was put out."""
-        return self._ended
+        """Whether the end of all outputs was put out."""
+        return all(channel.closed for channel in self.results)
 
     @property
     def _channels(self) -> list[Channel]:
-        return [self._out] if self._rejects is None else [self._out, self._rejects]
+        return [*([] if self._rejects is None else [self._rejects]), *self.results]
 
     @property
     def pending(self) -> bool:
@@ -156,32 +99,38 @@ class Sink:
 
     @property
     def mark(self) -> list[int]:
-        """What tells one output from another: how long it and the rejects will be, and a checksum of what is new."""
+        """What tells one output from another: how long all will be, and a checksum of what is new."""
         checksum = 0
         for channel in self._channels:
             checksum = channel.checksum(checksum)
-        return [self._out.reach, 0 if self._rejects is None else self._rejects.reach, checksum]
+        return [*(channel.reach for channel in self._channels), checksum]
 
     def flush(self, *, more: bool = False) -> None:
         """Make visible what was held back. With ``more`` it was, before the run went on, and so was what follows."""
-        if self._rejects is not None:
-            self._rejects.flush(more=more)
-        if self._out.pending:
-            self._out.flush(more=more)
-            self.stats.bytes_out = self._out.length
+        for channel in self._channels:
+            channel.flush(more=more)
 
     def finish(self) -> None:
-        """Let who reads the output know that nothing follows."""
-        self._out.finish()
+        """Let who reads an output that is complete know that nothing follows."""
+        for channel in self.results:
+            channel.finish()
+
+    def snapshot(self) -> Frames:
+        """The state of the outputs, for a checkpoint."""
+        return snapshot_of_outputs(channel.output for channel in self.results)
 
     def commit(self, commit: Commit) -> None:
         """Come back when all that is visible is durable; put into ``commit`` how far that is."""
-        commit.closed = self.ended
         if self._rejects is not None:
-            commit.rejects_length, commit.rejects_groups = self._rejects.length, self._rejects.groups
-            commit.rejects_position = self._rejects.commit()
-        commit.length, commit.groups = self._out.length, self._out.groups
-        commit.position = self._out.commit()
+            commit.rejects = self._rejects.commit()
+        commit.outputs = [channel.commit() for channel in self.results]
+
+
+def snapshot_of_outputs(outputs: Iterable[Output]) -> Frames:
+    """The state of several outputs, by their places."""
+    return {
+        f"{i}/{name}": frame for i, output in enumerate(outputs) for name, frame in output.snapshot().items()
+    }
 
 
 def rejected(rejects: Sequence[Reject]) -> tuple[bytes, Slice]:
@@ -204,19 +153,41 @@ def tell_complete() -> None:
 
 @contextmanager
 def open_sink(
-    options: RunOptions, output: Output, stats: RunStats, commit: Commit, run: str
+    query: Query, options: RunOptions, outputs: Sequence[Output], stats: RunStats, commit: Commit, run: str
 ) -> Iterator[Sink]:
-    """The sink that the options ask for. Raises `UsageError` for what cannot be written."""
+    """The sink that the options and the CREATE SINK statements ask for. Raises `UsageError` for what cannot be
+    written."""
+    states, channels = grouped(commit.output), list[ResultChannel]()
     with ExitStack() as opened:
-        out = open_outlet(options, output, commit, run, opened)
-        yield Sink(out, open_rejects(options, commit, run, opened), output, stats, commit)
+        for number, (answer, output) in enumerate(zip(query.answers, outputs, strict=True)):
+            own, written = options.to(answer.destination), commit.outputs[number]
+            with told_of(answer):
+                outlet = open_outlet(own, output, written, run_of(run, number), opened)
+            state = states.get(str(number), {})
+            channels.append(ResultChannel(answer.name, outlet, output, stats, written, state))
+        rejects = open_rejects(options, commit, run, opened)
+        yield Sink(channels, None if rejects is None else Channel(rejects, commit.rejects), stats)
 
 
-def open_outlet(options: RunOptions, output: Output, commit: Commit, run: str, opened: ExitStack) -> Outlet:
-    """Where results go, from where a ``commit`` left off; ``opened`` closes it. Raises `UsageError`."""
-    outlet = outlet_at(options.output, options) or FileOutlet(options.output, commit.length)
+def run_of(run: str, number: int) -> str:
+    """The name of a run as the place knows it to which its answer of that number goes: each has one of its own."""
+    return f"{run}-{number}" if number else run
+
+
+@contextmanager
+def told_of(answer: Answer) -> Iterator[None]:
+    """Say in a `UsageError` which sink it is about, if that has a name."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{answer}: {error}") from None if answer.name else error
+
+
+def open_outlet(options: RunOptions, output: Output, written: Written, run: str, opened: ExitStack) -> Outlet:
+    """Where results go, behind what was ``written``; ``opened`` closes it. Raises `UsageError`."""
+    outlet = outlet_at(options.output, options) or FileOutlet(options.output, written.length)
     opened.callback(outlet.close)
-    outlet.open(Form(run, output.schema, output.writer, options.format), commit.position)
+    outlet.open(Form(run, output.schema, output.writer, options.format), written.position)
     return outlet
 
 
@@ -225,9 +196,10 @@ def open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitStac
     if not options.rejects:
         return None
     outlet = outlet_at(options.rejects, replace(options, format="parquet", partition_by=()))
-    outlet = outlet or FileOutlet(options.rejects, commit.rejects_length)
+    outlet = outlet or FileOutlet(options.rejects, commit.rejects.length)
     opened.callback(outlet.close)
-    outlet.open(Form(run, REJECTS, JsonlWriter(REJECTS), "jsonl"), commit.rejects_position)
+    form = Form(f"{run}-rejects", REJECTS, JsonlWriter(REJECTS), "jsonl")
+    outlet.open(form, commit.rejects.position)
     return outlet
 
 
@@ -241,8 +213,13 @@ def outlet_at(place: str | None, options: RunOptions) -> Outlet | None:
     return None
 
 
-def warn_if_gone(options: RunOptions, length: int) -> None:
-    """Warn where a complete run finds that its file does not hold the ``length`` bytes written to it any more."""
+def warn_if_gone(query: Query, options: RunOptions, commit: Commit) -> None:
+    """Warn where a complete run finds that a file does not hold the bytes that were written to it any more."""
+    for answer, written in zip(query.answers, commit.outputs, strict=True):
+        _warn_if_gone(options.to(answer.destination), written.length)
+
+
+def _warn_if_gone(options: RunOptions, length: int) -> None:
     if options.output in (None, "-") or options.is_url or options.dataset:
         return
     out = Path(str(options.output))
@@ -254,13 +231,21 @@ def warn_if_gone(options: RunOptions, length: int) -> None:
         )
 
 
-def make_output(options: RunOptions, query: Query) -> Output:
-    """What turns the query's results into bytes. Raises `UsageError` for options or names that do not go."""
-    schema = query.root.schema
+def make_outputs(query: Query, options: RunOptions) -> list[Output]:
+    """What turns the results of each answer into bytes. Raises `UsageError` for options or names that do not go."""
+    found = []
+    for answer in query.answers:
+        with told_of(answer):
+            found.append(make_output(options.to(answer.destination), answer))
+    return found
+
+
+def make_output(options: RunOptions, answer: Answer) -> Output:
+    """What turns the results of an answer into bytes, with its own options."""
+    schema, ordered, say = answer.root.schema, answer.ordered, options.spelled
     if options.form is not None and options.format != "xml":
-        raise UsageError(
-            f"--root, --row, --namespaces and --pretty say how XML is written, not {options.format}: leave them out"
-        )
+        xml = f"{say('root')}, {say('row')}, {say('namespaces')} and {say('pretty')}"
+        raise UsageError(f"{xml} say how XML is written, not {options.format}: leave them out")
     outlet = outlet_at(options.output, options)
     if outlet is not None:
         outlet.check(schema)
@@ -268,16 +253,19 @@ def make_output(options: RunOptions, query: Query) -> Output:
         _refuse_format(options)
     if outlet is not None and outlet.takes_columns:
         if options.form is not None or (options.is_url and options.format != "xml"):
-            raise UsageError(f"{options.output} takes columns: leave out --format and the form of XML")
-        return Output(schema, JsonlWriter(schema), query.ordered, outlet.unfit)
+            raise UsageError(f"{options.output} takes columns: leave out {say('format')} and the form of XML")
+        return Output(schema, JsonlWriter(schema), ordered, outlet.unfit)
     form, namespace = options.form or XmlForm(), options.punct_namespace
     writer = writer_for(options.format, schema, punct_namespace=namespace, **vars(form))
-    return Output(schema, writer, query.ordered)
+    return Output(schema, writer, ordered)
 
 
 def _refuse_format(options: RunOptions) -> None:
     """Refuse what takes a directory of files in columns, which the output is not."""
+    said = options.spelled
+    folder = "output = 'DIR/'" if options.is_sink else "-o DIR/"
     if options.partition_by:
-        raise UsageError("--partition-by takes a directory of files: -o DIR/ --format parquet, arrow or csv")
+        kinds = f"{folder}, format =" if options.is_sink else f"{folder} --format"
+        raise UsageError(f"{said('partition-by')} takes a directory of files: {kinds} parquet, arrow or csv")
     if options.format in FORMATS and options.format != "csv":
-        raise UsageError(f"--format {options.format} is for a directory of files: -o DIR/")
+        raise UsageError(f"{said('format')} {options.format} is for a directory of files: {folder}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ from xmlpunct.overlooked import COUNTS, Notice, Overlooked, add, end, notices
 from xmlpunct.slice import Slice
 
 _IMPORTED = time.time()
-_TOTALS = ("slices", "tuples_out", "punctuations_out", "bytes_out", "late", "rejected", "forgotten")
+_TOTALS = ("slices", "rejected")
 
 
 def process_start() -> float:
@@ -103,6 +103,22 @@ class Gauges(Protocol):
 
 
 @dataclass
+class OutputStats:
+    """What was written of an answer: tuples, punctuations and bytes.
+
+    ``late`` are tuples that were dropped, since a punctuation written before them matches them; ``forgotten`` how many
+    punctuations the output has forgotten, having written them. ``complete``: nothing will follow.
+    """
+
+    tuples: int = 0
+    punctuations: int = 0
+    bytes: int = 0
+    late: int = 0
+    forgotten: int = 0
+    complete: bool = False
+
+
+@dataclass
 class RunStats:
     """The statistics of a run. Times are in seconds; the first result counts from the start of the process."""
 
@@ -112,19 +128,16 @@ class RunStats:
     first_result_seconds: float | None = None
     slices: int = 0
     inputs: dict[str, InputStats] = field(default_factory=dict)
-    tuples_out: int = 0
-    punctuations_out: int = 0
-    bytes_out: int = 0
-    """How long the output is by now."""
-    late: int = 0
+    outputs: dict[str, OutputStats] = field(default_factory=dict)
+    """By the name of a sink; empty: that of the SELECT beside them."""
     rejected: int = 0
     """All rejects: those that `inputs` counts, and those of operators."""
-    forgotten: int = 0
-    """How many punctuations the output has forgotten, having written them."""
     operators: list[OperatorStats] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
     guards: dict[int, str] = field(default_factory=dict)
     """The numbers of the operators whose rejects are their input's, with its name."""
+    sinks: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """By the number of an operator the names of the sinks it serves, if any has one."""
     elements: dict[str, str] = field(default_factory=dict)
     """The elements of the inputs' tuples."""
     overlooked: dict[str, Overlooked] = field(default_factory=dict)
@@ -142,12 +155,32 @@ class RunStats:
     gauges: Gauges | None = field(default=None, repr=False, compare=False)
     """What can be asked beyond the numbers, once the run has begun."""
 
-    def result(self, tuples: int, punctuations: int) -> None:
-        """Count what was written just now."""
-        self.tuples_out += tuples
-        self.punctuations_out += punctuations
-        if tuples and self.first_result_seconds is None:
+    def wrote(self, name: str, **counts: Any) -> None:
+        """Take what was written by now of the answer of that name: fields of `OutputStats`."""
+        before = self.outputs.get(name, OutputStats())
+        self.outputs[name] = replace(before, **counts)
+        if self.outputs[name].tuples > before.tuples and self.first_result_seconds is None:
             self.first_result_seconds = time.time() - process_start()
+
+    @property
+    def tuples_out(self) -> int:
+        """How many tuples were written."""
+        return sum(o.tuples for o in self.outputs.values())
+
+    @property
+    def punctuations_out(self) -> int:
+        """How many punctuations were written."""
+        return sum(o.punctuations for o in self.outputs.values())
+
+    @property
+    def bytes_out(self) -> int:
+        """How long the outputs are by now."""
+        return sum(o.bytes for o in self.outputs.values())
+
+    @property
+    def late(self) -> int:
+        """How many results were dropped, since a punctuation written before them matches them."""
+        return sum(o.late for o in self.outputs.values())
 
     def observe(self, operators: Iterable[OperatorStats]) -> None:
         """Take the operators' counters after a slice, keeping the peaks over slices of the sums over shards.
@@ -172,13 +205,14 @@ class RunStats:
 
     @property
     def all_forgotten(self) -> int:
-        """How many punctuations were forgotten, by the output and by guards: tuples they match pass unseen."""
-        return self.forgotten + sum(o.forgotten for o in self.operators)
+        """How many punctuations were forgotten, by outputs and by guards: tuples they match pass unseen."""
+        return sum(o.forgotten for o in self.outputs.values()) + sum(o.forgotten for o in self.operators)
 
     def saved(self) -> dict[str, Any]:
         """What a later run that continues this one counts on from, as plain values."""
         return {
             "inputs": {name: asdict(i) for name, i in self.inputs.items()},
+            "outputs": {name: asdict(o) for name, o in self.outputs.items()},
             "operators": [asdict(o) for o in self.operators],
             "overlooked": self.overlooked,
             "judged": self.judged,
@@ -189,6 +223,8 @@ class RunStats:
         """Count on from what `saved` of an earlier run gave, or from nothing; ``inputs`` are known already."""
         for name, values in saved.get("inputs", {}).items():
             self.inputs[name] = InputStats(**values)
+        for name, values in saved.get("outputs", {}).items():
+            self.outputs[name] = OutputStats(**values)
         self.operators = [OperatorStats(**values) for values in saved.get("operators", [])]
         self.overlooked = saved.get("overlooked", {})
         self.judged = saved.get("judged", {})
@@ -219,14 +255,28 @@ class RunStats:
             "first_result_seconds": self.first_result_seconds and round(self.first_result_seconds, 3),
             "slices": self.slices,
             "inputs": {name: asdict(i) | self._shown(name) for name, i in self.inputs.items()},
-            "output": {"tuples": self.tuples_out, "punctuations": self.punctuations_out, "late": self.late},
-            "operators": [o.as_dict() for o in self.operators],
+            "output": _told(self.outputs.get("", OutputStats())),
+            **({"sinks": named} if (named := self._named()) else {}),
+            "operators": [o.as_dict() | self._of_sinks(o.id) for o in self.operators],
             "forgotten": self.all_forgotten,
             "idle": [{**asdict(i), "seconds": round(i.seconds, 1)} for i in self.idle],
         }
+
+    def _named(self) -> dict[str, dict[str, int | bool]]:
+        """What was written of each sink."""
+        return {name: _told(o) for name, o in self.outputs.items() if name}
+
+    def _of_sinks(self, number: int) -> dict[str, list[str]]:
+        """The sinks that an operator serves, if any has a name."""
+        return {"sinks": list(self.sinks[number])} if number in self.sinks else {}
 
     def _shown(self, name: str) -> dict[str, Overlooked]:
         """What was overlooked of an input, if anything."""
         kinds = self.overlooked.get(name, {}).items()
         shown = {kind: names for kind, names in kinds if kind not in COUNTS and names}
         return {"overlooked": shown} if shown else {}
+
+
+def _told(output: OutputStats) -> dict[str, int | bool]:
+    """The counts of an output that are told for each; what was forgotten is told for all together."""
+    return {name: count for name, count in asdict(output).items() if name != "forgotten"}

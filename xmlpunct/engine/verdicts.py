@@ -29,8 +29,8 @@ def verdicts(query: Query) -> Iterator[tuple[Node, str]]:
     >>> [f"{node.name}: {verdict}" for node, verdict in verdicts(query)]
     ['scan: fine', 'group-by: blocks for ever', 'project: fine']
     """
-    found = outlooks(query.root)
-    for node in query.root.walk():
+    found = outlooks(*query.roots)
+    for node in query.walk():
         yield node, verdict(node, found[id(node)])
 
 
@@ -65,8 +65,8 @@ def _attributes(node: Node, outlook: Outlook) -> set[str]:
 
 def faults(query: Query) -> list[str]:
     """The operators that block or grow for ever, in words."""
-    found = outlooks(query.root)
-    bad = [(node, found[id(node)].fate) for node in query.root.walk()]
+    found = outlooks(*query.roots)
+    bad = [(node, found[id(node)].fate) for node in query.walk()]
     return [f"#{node.number} {node.name} {fate}" for node, fate in bad if fate is not None]
 
 
@@ -133,21 +133,22 @@ def mending(query: Query) -> Mending:
     >>> [sorted(promise.scheme) for promise in mending(query).promises]
     [['hour']]
     """
-    root, now = query.root, outlooks(query.root)
-    choices = list(_candidates(root, now))
-    best = outlooks(root, _assumed(choices))
-    hopeless = tuple(node for node in root.walk() if best[id(node)].fate is not None)
-    mended = {id(node) for node in root.walk()} - {id(node) for node in hopeless}
+    nodes, now = list(query.walk()), outlooks(*query.roots)
+    choices = list(_candidates(nodes, now))
+    best = outlooks(*query.roots, assumed=_assumed(choices))
+    hopeless = tuple(node for node in nodes if best[id(node)].fate is not None)
+    mended = {id(node) for node in nodes} - {id(node) for node in hopeless}
 
     def worst(chosen: Sequence[Promise]) -> int:
         """0: all that can be is fine; 1: but for nulls; 2: something is not."""
-        found = outlooks(root, _assumed(chosen))
+        found = outlooks(*query.roots, assumed=_assumed(chosen))
         if any(found[it].fate is not None for it in mended):
             return 2
         return int(any(found[it].nulls - best[it].nulls for it in mended))
 
     at_once = tuple(
         tree.root
+        for root in query.roots
         for tree in join_trees(root)
         if any(now[id(n)].fate is not None for n in tree.joins)
         and tree.is_safe_at_once([now[id(n)] for n in tree.inputs])
@@ -195,11 +196,12 @@ def _assumed(promises: Sequence[Promise]) -> dict[str, Outlook]:
     return {stream: either(said) for stream, said in told.items()}
 
 
-def _candidates(root: Node, found: Mapping[int, Outlook]) -> Iterator[Promise]:
+def _candidates(nodes: Sequence[Node], found: Mapping[int, Outlook]) -> Iterator[Promise]:
     """The promises that could serve some need, each once: sets of the attributes that its columns come from."""
-    streams = {scan.stream.declared: scan.stream for scan in root.find(Scan) if not scan.stream.ends}
+    scans = (node for node in nodes if isinstance(node, Scan))
+    streams = {scan.stream.declared: scan.stream for scan in scans if not scan.stream.ends}
     seen: dict[Promise, None] = {}
-    for node in root.walk():
+    for node in nodes:
         for need in found[id(node)].needs:
             below = node.inputs[need.port]
             traced: dict[str, dict[str, bool]] = {}

@@ -12,6 +12,7 @@ from xmlpunct.frames import Snapshot, grouped, snapshot_of
 from xmlpunct.operators.finished import FINISHED, Finished
 from xmlpunct.operators.iterator import Operator
 from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.ownership import ANYTHING
 from xmlpunct.slice import Slice, concat
 
 
@@ -47,50 +48,82 @@ def run(operator: Operator, port: int, given: Slice) -> Slice:
 
 Edge = tuple[int, int]
 """An operator's place in its pipeline, and one of its ports."""
+Found = dict[int, list[Slice]]
+"""What came out of each operator whose output is the pipeline's, by its place."""
 
 
 @dataclass
 class Pipeline:
-    """Operators wired into a directed acyclic graph with one output.
+    """Operators wired into a directed acyclic graph.
 
-    ``operators`` are in an order in which each comes after those it reads from; the last one's output is the
-    pipeline's. ``inputs[i]`` lists the (operator, port) pairs that the pipeline's own input i feeds, and
-    ``targets[o]`` the one pair that operator o's output feeds (None for the last).
+    ``operators`` are in an order in which each comes after those it reads from. ``inputs[i]`` lists the (operator,
+    port) pairs that the pipeline's own input i feeds, and ``targets[o]`` those that operator o's output feeds.
+    ``outputs`` are the operators whose outputs are the pipeline's: the last one, if nothing is said. `open_all` and
+    `push_all` give a slice for each of them, `open` and `push` that of the only one.
 
     When an operator's output ends, a `Finished` takes its place and its tuples go.
     """
 
     operators: list[Operator]
     inputs: Sequence[Sequence[Edge]]
-    targets: Sequence[Edge | None]
+    targets: Sequence[Sequence[Edge]]
+    outputs: Sequence[int] = ()
     counters: list[Counters] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
+    _stopped: set[int] = field(default_factory=set)
+    """The operators that serve no output any more."""
+    _silent: set[int] = field(default_factory=set)
+    """The outputs that were stopped."""
 
     def __post_init__(self) -> None:
+        self.outputs = self.outputs or [len(self.operators) - 1]
         self.recount()
 
     def open(self) -> Slice:
-        """The output of what the operators know before any input. Call it once, and first."""
-        outputs = []
+        """As `open_all`, of the only output."""
+        (output,) = self.open_all()
+        return output
+
+    def push(self, port: int, given: Slice) -> Slice:
+        """As `push_all`, of the only output. A pipeline without operators gives what it takes."""
+        if not self.operators:
+            return given
+        (output,) = self.push_all(port, given)
+        return output
+
+    def open_all(self) -> list[Slice]:
+        """The outputs of what the operators know before any input. Call it once, and first."""
+        found: Found = {place: [] for place in self.outputs}
         for place, operator in enumerate(self.operators):
             if said := operator.opening():
                 self.counters[place].punctuations_out += len(said)
                 if PunctuationBatch.of(said).has_end:
                     self._end(place)
-                outputs.append(self._climb(self.targets[place], Slice(operator.schema.empty(), said)))
-        return concat(self.operators[-1].schema, outputs)
+                self._onward(place, Slice(operator.schema.empty(), said), found)
+        return self._gathered(found)
 
-    def push(self, port: int, given: Slice) -> Slice:
-        """Give a slice to input ``port``; return what comes out at the end."""
-        output = self.operators[-1].schema if self.operators else None
-        if output is None:
-            return given
-        return concat(output, [self._climb(edge, given) for edge in self.inputs[port]])
+    def push_all(self, port: int, given: Slice) -> list[Slice]:
+        """Give a slice to input ``port``; return what comes out of each output."""
+        found: Found = {place: [] for place in self.outputs}
+        for edge in self.inputs[port]:
+            self._climb(edge, given, found)
+        return self._gathered(found)
 
-    def _climb(self, edge: Edge | None, given: Slice) -> Slice:
-        while edge is not None:
-            place, port = edge
-            operator, counters = self.operators[place], self.counters[place]
+    def _gathered(self, found: Found) -> list[Slice]:
+        return [concat(self.operators[place].schema, found[place]) for place in self.outputs]
+
+    def _onward(self, place: int, given: Slice, found: Found) -> None:
+        """Give an operator's output to whoever reads it."""
+        if place in found:
+            found[place].append(given)
+        for edge in self.targets[place]:
+            self._climb(edge, given, found)
+
+    def _climb(self, edge: Edge, given: Slice, found: Found) -> None:
+        """Give a slice to an operator, and what comes of it to all above; ``found`` takes what comes out."""
+        place, port = edge
+        operator, counters = self.operators[place], self.counters[place]
+        if place not in self._stopped:
             counters.tuples_in += given.tuples.height
             counters.punctuations_in += len(given.punctuations)
             given = run(operator, port, given)
@@ -106,8 +139,26 @@ class Pipeline:
             if operator.rejects:
                 self.rejects += operator.rejects
                 operator.rejects = []
-            edge = self.targets[place]
-        return given
+            self._onward(place, given, found)
+
+    def stop(self, output: int) -> None:
+        """Do no more for an output: operators that serve no other one take nothing, and retain nothing.
+
+        An output stays stopped, and that is not part of the state.
+        """
+        self._silent.add(output)
+        needed = {place for i, place in enumerate(self.outputs) if i not in self._silent}
+        for place in reversed(range(len(self.operators))):
+            if any(above in needed for above, _ in self.targets[place]):
+                needed.add(place)
+        for place in {*range(len(self.operators))} - needed - self._stopped:
+            self.operators[place].ownership = ANYTHING
+            self._end(place)
+            self._stopped.add(place)
+
+    def is_stopped(self, port: int) -> bool:
+        """Whether nothing becomes of what input ``port`` is given."""
+        return all(place in self._stopped for place, _ in self.inputs[port])
 
     def recount(self) -> None:
         """Reset the counters and drop the rejects."""
@@ -121,12 +172,14 @@ class Pipeline:
         """For each input of the pipeline, how much of what is retained waits for it."""
         amounts, each = [0] * len(self.inputs), [operator.waits() for operator in self.operators]
         for i, edges in enumerate(self.inputs):
-            for edge in edges:
-                at: Edge | None = edge
-                while at is not None:
-                    place, port = at
+            waiting, seen = list(edges), set[Edge]()
+            while waiting:
+                edge = waiting.pop()
+                if edge not in seen:
+                    seen.add(edge)
+                    place, port = edge
                     amounts[i] += each[place][port]
-                    at = self.targets[place]
+                    waiting += self.targets[place]
         return amounts
 
     def snapshot(self) -> dict[str, pl.DataFrame]:

@@ -38,7 +38,7 @@ class Plan:
     def __init__(self, inputs: Sequence[Schema]) -> None:
         self.schemas, self.operators = inputs, list[Operator]()
         self.inputs: list[list[Edge]] = [[] for _ in inputs]
-        self.targets: list[Edge | None] = []
+        self.targets: list[list[Edge]] = []
 
     def schema(self, number: int) -> Schema:
         return self.schemas[-1 - number] if number < 0 else self.operators[number].schema
@@ -46,12 +46,12 @@ class Plan:
     def add(self, operator: Operator, *sources: int) -> int:
         place = len(self.operators)
         self.operators.append(operator)
-        self.targets.append(None)
+        self.targets.append([])
         for port, source in enumerate(sources):
             if source < 0:
                 self.inputs[-1 - source].append((place, port))
             else:
-                self.targets[source] = place, port
+                self.targets[source].append((place, port))
         return place
 
     def join(self, a: Node, b: Node, keys: Keys) -> int:

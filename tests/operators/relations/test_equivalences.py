@@ -26,7 +26,7 @@ LENGTHS = st.none() | st.integers(0, 4)
 
 def chain(*operators: Operator) -> Pipeline:
     """Operators, each of which reads the one before it."""
-    targets = [*((i + 1, 0) for i in range(len(operators) - 1)), None]
+    targets = [*([(i + 1, 0)] for i in range(len(operators) - 1)), []]
     return Pipeline(list(operators), [[(0, 0)]], targets)
 
 
@@ -72,7 +72,9 @@ def test_a_relation_is_made_of_what_comes_and_what_goes(data: st.DataObject) -> 
     both = [Window(operator.schema, "at", T, None) for operator in (comes, goes)]
     minus = Pointwise([w.schema for w in both], "except all", T)
     rebuilt = Pipeline(
-        [comes, both[0], goes, both[1], minus], [[(0, 0), (2, 0)]], [(1, 0), (4, 0), (3, 0), (4, 1), None]
+        [comes, both[0], goes, both[1], minus],
+        [[(0, 0), (2, 0)]],
+        [[(1, 0)], [(4, 0)], [(3, 0)], [(4, 1)], []],
     )
     pieces = data.draw(cuts([feed]))
     canonical = output(chain(Pointwise([PAIR], "changes", T)), pieces)
@@ -83,7 +85,7 @@ def test_a_relation_is_made_of_what_comes_and_what_goes(data: st.DataObject) -> 
 def test_an_intersection_is_a_difference_twice(data: st.DataObject) -> None:
     feeds = [data.draw(change_feeds(ELEMENTS[0])) for _ in range(2)]
     pieces = data.draw(cuts(feeds))
-    once = Pipeline([Pointwise([PAIR] * 2, "intersect all", T)], [[(0, 0)], [(0, 1)]], [None])
+    once = Pipeline([Pointwise([PAIR] * 2, "intersect all", T)], [[(0, 0)], [(0, 1)]], [[]])
     inner, outer = (Pointwise([PAIR] * 2, "except all", T) for _ in range(2))
-    twice = Pipeline([inner, outer], [[(0, 0), (1, 0)], [(0, 1)]], [(1, 1), None])
+    twice = Pipeline([inner, outer], [[(0, 0), (1, 0)], [(0, 1)]], [[(1, 1)], []])
     assert bag(output(twice, pieces)) == bag(output(once, pieces))

@@ -7,6 +7,7 @@
     DIR/spool/      what was read from sources that cannot be read twice
     DIR/spark/      Spark's own: offsets and state
     DIR/said        what was said to a run on Spark, in a stream's place
+    DIR/cuts        where large files can be cut, for Spark
     DIR/pacing      which input the sink wants to be read next
     DIR/lock        locked while a run is at it
 """
@@ -37,13 +38,13 @@ from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
-VERSION = 8
+VERSION = 9
 """Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
 """The records of the log beside the commit, each by its one piece."""
 
-_NAMES = ("log", "spool", "spark", "said", "pacing", "lock")
+_NAMES = ("log", "spool", "spark", "said", "cuts", "pacing", "lock")
 OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
 """What a run writes and removes there."""
 
@@ -84,8 +85,8 @@ class Checkpoint:
             make_folder(self.path)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
-        self.spark, self.said, self.pacing, self._spool = (
-            self.path / name for name in ("spark", "said", "pacing", "spool")
+        self.spark, self.said, self.cuts, self.pacing, self._spool = (
+            self.path / name for name in ("spark", "said", "cuts", "pacing", "spool")
         )
         self._log = WriteAheadLog(self.path / "log")
         self._job: bytes = b""
@@ -94,16 +95,18 @@ class Checkpoint:
         self._over = False
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
+        each = [options.to(answer.destination) for answer in query.answers]
         self._asked = {
             "engine": engine,
             "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
             "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
             "query": described(query),
             "choice of rules": sorted(query.rules),
-            "output": _place(options.output),
-            "format": options.format,
-            "choice of columns to partition by": list(options.partition_by),
-            "form of its XML": None if options.form is None else asdict(options.form),
+            "choice of sinks": [answer.name for answer in query.answers],
+            "output": [_place(of.output) for of in each],
+            "format": [of.format for of in each],
+            "choice of columns to partition by": [list(of.partition_by) for of in each],
+            "form of its XML": [None if of.form is None else asdict(of.form) for of in each],
             "slice size": options.slice_bytes,
             "rejects file": _place(options.rejects),
             "punctuation namespace": options.punct_namespace,
@@ -136,7 +139,7 @@ class Checkpoint:
         if (self.path / _OLD).exists():
             raise self._of_another_version()
         if not self._log.path.exists():
-            return Found(*find_inputs(self.query, self._spool), None, Commit(), [])
+            return Found(*find_inputs(self.query, self._spool), None, Commit.begun(self.query), [])
         records = self._log.read()
         if not (records and _JOB in records[0]):
             raise XmlPunctError(f"{self._log.path} is damaged: start again with another --checkpoint")
@@ -150,7 +153,7 @@ class Checkpoint:
         inputs = [_input(values) for values in saved["inputs"]]
         self.run = saved["run"]
         commits = [Commit.from_record(record) for record in records if COMMIT in record]
-        commit = commits[-1] if commits else Commit()
+        commit = commits[-1] if commits else Commit.begun(self.query)
         self._over = commit.over
         spools = [] if commit.over else unfinished(inputs)
         slices = [json.loads(record[_SLICES]) for record in records if _SLICES in record]
@@ -210,11 +213,15 @@ class Checkpoint:
 
 @dataclass
 class Seen:
-    """What somebody else sees of a run: its job as it was saved, whether it is over, and what it holds."""
+    """What somebody else sees of a run: its job as it was saved, whether it is over, and what it holds.
+
+    ``complete`` are the names of the sinks that nothing follows in; empty: of the SELECT beside them.
+    """
 
     job: dict[str, Any]
     over: bool
     held: Frames
+    complete: frozenset[str] = frozenset()
 
 
 def look(path: Path) -> Seen:
@@ -232,7 +239,10 @@ def look(path: Path) -> Seen:
         raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
     for record in records:
         if COMMIT in record:
-            seen.over = Commit.from_record(record).ended
+            commit = Commit.from_record(record)
+            seen.over = commit.ended
+            pairs = zip(seen.job["choice of sinks"], commit.outputs, strict=True)
+            seen.complete = frozenset(name for name, written in pairs if written.closed)
         if COMMIT in record or any(name.startswith(f"{HELD}/") for name in record):
             seen.held = {
                 name.removeprefix(f"{HELD}/"): load(piece)
@@ -267,7 +277,7 @@ def described(query: Query) -> list[Any]:
     streams = [
         (s.name, s.source, s.element, s.where, s.nested, [repr(a) for a in s.schema]) for s in query.streams
     ]
-    return list(json.loads(json.dumps([streams, [_brief(node) for node in query.root.walk()]])))
+    return list(json.loads(json.dumps([streams, [_brief(node) for node in query.walk()]])))
 
 
 def _brief(node: Node) -> str:

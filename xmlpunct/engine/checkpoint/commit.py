@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import polars as pl
 
 from xmlpunct.codec import load
+from xmlpunct.engine.plan import Query
 
 COMMIT = "commit"
 """The piece of its record that holds all but frames."""
@@ -20,21 +21,34 @@ Frames = dict[str, pl.DataFrame]
 
 
 @dataclass
+class Written:
+    """How far an output, or the rejects, is written.
+
+    ``length`` are its bytes and ``groups`` how many groups of results they came in; ``position`` is what
+    `Outlet.commit` gave. ``closed``: it is complete.
+    """
+
+    length: int = 0
+    groups: int = 0
+    position: Any = None
+    closed: bool = False
+
+
+@dataclass
 class Commit:
     """What a run has committed.
 
-    ``batch`` is the last micro-batch written, or record of the log; ``length`` and ``rejects_length`` are the
-    bytes of the output and of the rejects file up to there. ``closed``: the output is complete; ``ended``: and
+    ``batch`` is the last micro-batch written, or record of the log; ``outputs`` tell how far each answer's output is
+    written, and ``rejects`` how far those are. ``ended``: all outputs are complete, and
     no input is left to be judged; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far,
     ``cursors`` where each feed stands, of which Spark keeps account by itself; ``operators`` and ``output`` are
-    the state of those that run beside it, ``held`` is what `xmlpunct.engine.why.holding.Holding` gave.
-    ``groups`` are the groups of results that were written, ``position`` what the output's `Outlet.commit` gave;
-    ``rejects_groups`` and ``rejects_position`` are those of the rejects.
+    the state of those that run beside it, the latter by the answer's place; ``held`` is what
+    `xmlpunct.engine.why.holding.Holding` gave.
     """
 
     batch: int = -1
-    length: int = 0
-    rejects_length: int = 0
+    outputs: list[Written] = field(default_factory=lambda: [Written()])
+    rejects: Written = field(default_factory=Written)
     ended: bool = False
     failure: list[Any] | None = None
     stats: dict[str, Any] = field(default_factory=dict)
@@ -42,11 +56,16 @@ class Commit:
     held: Frames = field(default_factory=dict)
     operators: Frames = field(default_factory=dict)
     output: Frames = field(default_factory=dict)
-    closed: bool = False
-    groups: int = 0
-    position: Any = None
-    rejects_groups: int = 0
-    rejects_position: Any = None
+
+    @classmethod
+    def begun(cls, query: Query) -> Commit:
+        """Nothing is written yet of what a query gives."""
+        return cls(outputs=[Written() for _ in query.answers])
+
+    @property
+    def closed(self) -> bool:
+        """Whether all outputs are complete."""
+        return all(written.closed for written in self.outputs)
 
     @property
     def over(self) -> bool:
@@ -56,7 +75,7 @@ class Commit:
     def to_record(self) -> dict[str, pl.DataFrame | bytes]:
         """The commit as a record of a log."""
         values = {k: v for k, v in vars(self).items() if k not in _FRAMES}
-        record: dict[str, pl.DataFrame | bytes] = {COMMIT: json.dumps(values).encode()}
+        record: dict[str, pl.DataFrame | bytes] = {COMMIT: json.dumps(values, default=asdict).encode()}
         for kind in _FRAMES:
             record |= {f"{kind}/{name}": frame for name, frame in getattr(self, kind).items()}
         return record
@@ -69,7 +88,10 @@ class Commit:
     @classmethod
     def from_record(cls, record: Mapping[str, bytes]) -> Commit:
         """The inverse of `to_record`."""
-        commit = cls(**json.loads(record[COMMIT]))
+        values = json.loads(record[COMMIT])
+        values["outputs"] = [Written(**written) for written in values["outputs"]]
+        values["rejects"] = Written(**values["rejects"])
+        commit = cls(**values)
         for key, piece in record.items():
             kind, _, name = key.partition("/")
             if kind in _FRAMES:

@@ -16,7 +16,8 @@ from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, Found
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.segments import READ_AT_ONCE
-from xmlpunct.engine.local.running import LocalRun, Portion
+from xmlpunct.engine.local.portion import Portion
+from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.sink import Sink, tell_complete
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
@@ -64,7 +65,7 @@ class Ledger:
 
     def take(self, portion: Portion, strict: bool = False) -> None:
         """Process what was read. With ``strict``, raises `StrictError` for a reject and what was overlooked."""
-        result, unfit = self._sink.output.fitting(self._running.process(portion))
+        results, unfit = self._sink.fitting(self._running.process(portion))
         rejects = sorted([*self._running.rejects, *unfit], key=Reject.place)
         self._running.rejects = []
         notices, self._running.notices = self._running.notices, []
@@ -82,9 +83,9 @@ class Ledger:
             raise StrictError(f"--strict: {failing[0]}")
         log_notices(notices)
         self._sink.rejects(rejects)
-        self._sink.write(result)
-        if self._running.ended and self._excess is None:
-            self._sink.end()
+        self._sink.write(results)
+        if self._excess is None:
+            self._sink.close(self._running.closed)
         if self._checkpoint is not None and portion.place is not None:
             self._places.append(portion.place)
 
@@ -128,8 +129,9 @@ class Ledger:
         self._committed = time.monotonic()
         if self._running.reads_on and not self._told:
             self._told = True
-            self._sink.finish()
             tell_complete()
+        if self._running.reads_on or not self._running.ended:
+            self._sink.finish()
 
     def finish(self, failure: SourceError | None = None) -> None:
         """Commit all, for good: nothing is left to do, or, after a ``failure``, can be done."""
@@ -139,7 +141,6 @@ class Ledger:
         self._sink.over()
         if self._checkpoint is not None:
             self._save(over=True, failure=failure)
-            self._checkpoint.clean()
 
     def _save(self, over: bool = False, failure: SourceError | None = None) -> None:
         """Save the state, if it is still of use, and drop what led there."""
@@ -153,7 +154,7 @@ class Ledger:
             commit.failure = None if failure is None else list(failure.__reduce__()[1])
         else:
             commit.cursors, commit.operators = self._running.snapshot()
-            commit.output = sink.output.snapshot()
+            commit.output = sink.snapshot()
         if not commit.ended:
             self._running.look()
             commit.held, self._held = sink.stats.holding.snapshot(), sink.stats.holding.looked
@@ -170,8 +171,8 @@ class Ledger:
         commit, where = found.commit, self._checkpoint.path
         self._sink.stats.resume(commit.stats)
         self._sink.stats.holding.restore(commit.held)
-        self._running.restore(commit.cursors, commit.operators)
-        self._running.ended = commit.closed
+        closed = [written.closed for written in commit.outputs]
+        self._running.restore(commit.cursors, commit.operators, closed)
         self._released = self._running.spooled
         for record in found.slices:
             self._number += 1

@@ -11,7 +11,7 @@ import time
 import polars as pl
 
 from xmlpunct.engine.files import Appender
-from xmlpunct.engine.options import RunOptions, XmlForm
+from xmlpunct.engine.options import ONE_ANSWER, RunOptions, XmlForm
 from xmlpunct.engine.plan import Query
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import writer_for
@@ -30,6 +30,8 @@ class Provisional:
     """
 
     def __init__(self, query: Query, options: RunOptions) -> None:
+        if len(query.answers) > 1 or query.answers[0].name:
+            raise UsageError(ONE_ANSWER)
         if options.format == "csv":
             raise UsageError("--partial marks tuples as provisional, which csv cannot: write xml or jsonl")
         if options.checkpoint is not None and options.output is None:
@@ -37,7 +39,7 @@ class Provisional:
                 "--partial writes to standard output, of which --checkpoint keeps account: add -o FILE"
             )
         assert options.partial is not None
-        self._every, self._ordered, self._out = options.partial, query.ordered, Appender(None, 0)
+        self._every, self._ordered, self._out = options.partial, query.root.ordered, Appender(None, 0)
         self._next = time.monotonic() + self._every
         self._is_xml = options.format == "xml"
         names = {} if options.form is None else options.form.namespaces

@@ -18,7 +18,7 @@ from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_output, open_sink, warn_if_gone
+from xmlpunct.engine.sink import make_outputs, open_sink, told_of, warn_if_gone
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import Reject, SourceError, UsageError
@@ -69,18 +69,22 @@ def run(
     ``stop``, after the slice at hand. ``sayings`` are what is said to it while it runs.
     """
     query = with_guards(query) if options.guarded else query
-    if options.dataset and options.format not in FORMATS:
-        raise UsageError(
-            f"{options.output} is a dataset directory: --format parquet, arrow or csv; xml takes --engine spark"
-        )
-    output, stop = make_output(options, query), stop or Stop()
+    for answer in query.answers:
+        own = options.to(answer.destination)
+        if own.dataset and own.format not in FORMATS:
+            with told_of(answer):
+                raise UsageError(
+                    f"{own.output} is a dataset directory: {own.spelled('format')} parquet, arrow or csv; "
+                    "xml takes --engine spark"
+                )
+    outputs, stop = make_outputs(query, options), stop or Stop()
     provisional = None
     if options.partial is not None:
         from xmlpunct.engine.local.provisional import Provisional
 
         provisional = Provisional(query, options)
     with ExitStack() as opened:
-        checkpoint, found, commit, name = None, None, Commit(), run_name()
+        checkpoint, found, commit, name = None, None, Commit.begun(query), run_name()
         sources: Mapping[str, Source | Input | Table]
         spools: list[Spool] = []
         if options.checkpoint is None:
@@ -89,13 +93,13 @@ def run(
             folder = Path(options.checkpoint)
             checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
             found = checkpoint.find()
+            opened.callback(checkpoint.clean_if_over)  # once nobody reads what is spooled
             commit, spools = found.commit, found.spools
             stats.resume(commit.stats)
             if commit.over:
-                checkpoint.clean()
                 if found.failure is not None:
                     raise found.failure
-                warn_if_gone(options, commit.length)
+                warn_if_gone(query, options, commit)
                 return
             checkpoint.settle(found, 1)
             name = checkpoint.run
@@ -107,7 +111,7 @@ def run(
             spool.bell = running.bell
             spool.start()
             opened.callback(spool.stop)
-        sink = opened.enter_context(open_sink(options, output, stats, commit, name))
+        sink = opened.enter_context(open_sink(query, options, outputs, stats, commit, name))
         ledger = Ledger(running, sink, checkpoint, found, options.max_rejects)
         try:
             ledger.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -18,11 +18,13 @@ from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.said import Plain, Sayings, punctuation_of
 from xmlpunct.engine.inputs.tables import Table
+from xmlpunct.engine.local.portion import Feed, Portion, Rows
+from xmlpunct.engine.options import ONE_ANSWER
 from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.reject_limit import RejectLimit, in_order, marked
 from xmlpunct.engine.stats import IDLE_SECONDS, Idle, InputStats, OperatorStats, RunStats
 from xmlpunct.engine.why.holding import Holding
-from xmlpunct.errors import Reject, SourceError, XmlPunctError
+from xmlpunct.errors import Reject, SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose import Parsed, Source
 from xmlpunct.operators import Counters, Pipeline
 from xmlpunct.operators.outline import outline
@@ -35,52 +37,6 @@ LOOK_SHARE = 0.05
 
 SPREAD = 2
 """With so many threads for each source, parsing is spread over threads rather than cutting made cheap."""
-
-
-class Feed:
-    """A source, the streams it carries, and where it stands. An `Input` is one that can be read again."""
-
-    def __init__(self, number: int, streams: list[tuple[int, Stream]], reader: AheadReader) -> None:
-        self.number, self.streams, self.reader = number, streams, reader
-        self.done = False
-        self.turn = 0
-        """When it was read last, in slices of the run."""
-
-    @property
-    def name(self) -> str:
-        """What people know it by."""
-        return ", ".join(stream.name for _, stream in self.streams)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some rows of a table, as tuples of the stream of that ``number``, and those that are none; or its end."""
-
-    number: int
-    stream: Stream
-    tuples: Slice
-    rejects: list[Reject]
-
-
-@dataclass(frozen=True)
-class Portion:
-    """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come.
-
-    Or it is what was ``said`` in a stream's place, where the feed stands. Or it is some of a table's ``rows``.
-    """
-
-    feed: Feed | None = None
-    parsed: Parsed | None = None
-    said: Plain | None = None
-    rows: Rows | None = None
-
-    @property
-    def place(self) -> list[Any] | None:
-        """Up to where the feed has been read with it, as plain values; None if nothing has."""
-        if self.feed is None:
-            return None
-        where = [self.feed.number, self.feed.reader.cursor.to_json()]
-        return where if self.said is None else [*where, self.said]
 
 
 class LocalRun:
@@ -103,9 +59,9 @@ class LocalRun:
         sayings: Sayings | None = None,
         threads: int | None = None,
     ) -> None:
-        self.schema = query.root.schema
+        self._schemas = [root.schema for root in query.roots]
         self.stats, self.rejects, self.notices = stats, list[Reject](), list[Notice]()
-        stats.guards, stats.gauges = query.guards, self
+        stats.guards, stats.sinks, stats.gauges = query.guards, query.sinks, self
         self._query = query
         self._pipeline: Pipeline = self._build()
 
@@ -132,7 +88,7 @@ class LocalRun:
         for number, (key, streams) in enumerate(by_source.items()):
             given, specs = (
                 distinct[key],
-                [stream.spec(columns_read([query.root], stream)) for _, stream in streams],
+                [stream.spec(columns_read(query.roots, stream)) for _, stream in streams],
             )
             reader = AheadReader(given, specs, namespace, self.bell, alone, self._helpers, spread)
             self._feeds.append(Feed(number, streams, reader))
@@ -141,14 +97,25 @@ class LocalRun:
         self._look_cost = 0.0
         self._opened = False
         self._judges = any(stream.guarded for stream in query.streams)
-        self.ended = False
-        """Whether the output has. What is still read then is read for the rejects in it."""
+        self.closed = [False] * len(query.answers)
+        """Of each answer, whether it is complete."""
         self._more = False
 
+    @property
+    def ended(self) -> bool:
+        """Whether all answers are complete. What is still read then is read for the rejects in it."""
+        return all(self.closed)
+
     def advance(self) -> Slice | None:
-        """Read and process one slice; None when all sources have ended. Raises as `read` does."""
+        """Read and process one slice of a query with one answer; None when all sources have ended.
+
+        Raises as `read` does.
+        """
         portion = self.read()
-        return None if portion is None else self.process(portion)
+        if portion is None:
+            return None
+        (result,) = self.process(portion)
+        return result
 
     def read(self) -> Portion | None:
         """Read what makes a slice, or nothing, where there is nothing to be read for a while.
@@ -186,8 +153,8 @@ class LocalRun:
             return Portion()  # half an element, say
         return Portion(feed, parsed)
 
-    def process(self, portion: Portion) -> Slice:
-        """What the query makes of a portion."""
+    def process(self, portion: Portion) -> list[Slice]:
+        """What the query makes of a portion: a slice for each answer."""
         feed, rows = portion.feed, portion.rows
         if rows is not None:
             counts = self.stats.inputs[rows.stream.declared]
@@ -196,7 +163,7 @@ class LocalRun:
             self.rejects += rows.rejects
             return self._push([(rows.number, rows.stream)], [rows.tuples])
         if feed is None:
-            return Slice(self.schema.empty())
+            return [Slice(schema.empty()) for schema in self._schemas]
         feed.turn = 1 + max(f.turn for f in self._feeds)
         if portion.said is not None:
             return self._push(
@@ -272,12 +239,15 @@ class LocalRun:
             places.append([reader.cursor.to_json(), reader.bytes_read, error, feed.done, feed.turn])
         return places, self._pipeline.snapshot()
 
-    def restore(self, places: list[Any], state: Frames) -> None:
-        """Take what `snapshot` gave, and from the statistics the counters."""
+    def restore(self, places: list[Any], state: Frames, closed: Sequence[bool]) -> None:
+        """Take what `snapshot` gave, and from the statistics the counters; some answers were ``closed`` then."""
         for feed, (cursor, count, error, done, turn) in zip(self._feeds, places, strict=True):
             failed = None if error is None else SourceError(*error)
             feed.reader.restore(Cursor.from_json(cursor), count, failed)
             feed.done, feed.turn = done, turn
+        for number, is_closed in enumerate(closed):
+            if is_closed:
+                self._close(number)
         self._pipeline.restore(state)
         saved = {o.id: asdict(o) for o in self.stats.operators}
         for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True):
@@ -287,11 +257,13 @@ class LocalRun:
 
     def partial(self) -> pl.DataFrame:
         """What the query would still answer if all its inputs ended now: exact, by a copy of the state."""
+        if len(self._schemas) > 1:
+            raise UsageError(ONE_ANSWER)
         copy, ended = self._build(), [] if self.ended else list(enumerate(self._query.streams))
         given = [] if self._opened else [copy.open()]
         copy.restore(self._pipeline.snapshot())
         given += [copy.push(i, self._end(stream)) for i, stream in ended]
-        return concat(self.schema, given).tuples
+        return concat(self._schemas[0], given).tuples
 
     def waits(self) -> dict[int, Sequence[int]]:
         """By operator, for each of its inputs, how much of what it retains waits for that input."""
@@ -318,7 +290,7 @@ class LocalRun:
             feed.reader.close()
 
     def _build(self) -> Pipeline:
-        return build(self._query.root, [stream.name for stream in self._query.streams])
+        return build(self._query.roots, [stream.name for stream in self._query.streams])
 
     def _read_ahead(self, candidates: list[Feed]) -> None:
         """Begin to read what is likely to be wanted next: of those feeds whose last turn was longest ago."""
@@ -366,14 +338,14 @@ class LocalRun:
         waits = self._waits() if silent else {}
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
 
-    def _push(self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice]) -> Slice:
-        results = [] if self._opened else [self._pipeline.open()]
+    def _push(self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice]) -> list[Slice]:
+        results = [] if self._opened else [self._pipeline.open_all()]
         self._opened = True
         for (i, stream), given in zip(streams, slices, strict=True):
             if given:
                 if given.punctuations:
                     self.stats.holding.say(stream.name, given.punctuations)
-                results.append(self._pipeline.push(i, stream.taken(given)))
+                results.append(self._pipeline.push_all(i, stream.taken(given)))
         self.rejects += self._pipeline.rejects
         self._pipeline.rejects.clear()
         self.stats.slices += 1
@@ -381,15 +353,31 @@ class LocalRun:
             OperatorStats(**counters.counts(), id=operator.number, operator=operator.name)
             for operator, counters in zip(self._pipeline.operators, self._pipeline.counters, strict=True)
         )
-        if self.ended:
-            return Slice(self.schema.empty())
-        result = concat(self.schema, results)
-        self.ended = result.punctuations.has_end
-        if self.ended and not self._judges:
-            # Nothing will follow, whatever is still to be read: LIMIT has its rows, say.
-            for feed in self._feeds:
-                feed.done = True
+        return [
+            self._result(number, [each[number] for each in results]) for number in range(len(self.closed))
+        ]
+
+    def _result(self, number: int, parts: Sequence[Slice]) -> Slice:
+        """What a slice adds to an answer: nothing, once that is complete."""
+        if self.closed[number]:
+            return Slice(self._schemas[number].empty())
+        result = concat(self._schemas[number], parts)
+        if result.punctuations.has_end:
+            self._close(number)
         return result
+
+    def _close(self, number: int) -> None:
+        """Take note that an answer is complete: nothing will follow, whatever is still to be read.
+
+        LIMIT has its rows, say. What is there for no other answer stops, unless its rejects are asked for.
+        """
+        self.closed[number] = True
+        if self._judges:
+            return
+        self._pipeline.stop(number)
+        for feed in self._feeds:
+            if all(self._pipeline.is_stopped(i) for i, _ in feed.streams):
+                feed.done = True
 
     def _rows_of(self, tables: Sequence[tuple[int, Stream, Table]]) -> Iterator[Rows]:
         """The rows of all tables, and the end of each."""

@@ -7,9 +7,10 @@ or fragment and the next fragment lies an *exchange*. The last fragment's shards
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import TypeVar
 
 from xmlpunct.engine.partition.carry_domains import carry_domains
 from xmlpunct.engine.partition.partial_aggregation import with_partial_aggregation
@@ -25,6 +26,7 @@ from xmlpunct.engine.plan import (
     Receive,
     Scan,
     plain,
+    walk,
 )
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.punctuations.ownership import ONE_SHARD, Ways
@@ -81,29 +83,45 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Fragments:
-    """A plan in parts. ``fragments`` are in the order data flows; the last one's output is the query's.
-
-    Without a stateful operator there is none, and the one edge's output is the query's.
+    """Plans in parts. ``fragments`` are in the order data flows; ``answers`` are the parts whose output is that of a
+    plan, an edge where there is no stateful operator.
     """
 
     edges: tuple[Edge, ...]
     fragments: tuple[Fragment, ...]
-    schema: Schema
+    answers: tuple[Feed, ...]
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the only answer."""
+        (answer,) = self.answers
+        return answer.schema
 
 
-def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
-    """Cut a plan over the streams of these names into edges and fragments.
+P = TypeVar("P", Edge, Fragment)
 
-    ``on`` are the optional rules that are on.
+
+def cut(roots: Node | Sequence[Node], streams: Sequence[str], on: Rules = USUAL) -> Fragments:
+    """Cut a plan, or several, over the streams of these names into edges and fragments.
+
+    ``on`` are the optional rules that are on. An edge or a fragment that several plans have in common is one. A node
+    that they share otherwise is in several parts: the first one reports what it rejects.
     """
+    plans = [roots] if isinstance(roots, Node) else roots
     edges: list[Edge] = []
     fragments: list[Fragment] = []
-    numbers = count(1 + max(node.number for node in root.walk()))
+    numbers = count(1 + max(node.number for node in walk(plans)))
+
+    def place_of(part: P, parts: list[P]) -> int:
+        """The place of a part among those there are, to which it is added if it is new."""
+        if len(plans) > 1 and part in parts:
+            return parts.index(part)
+        parts.append(part)
+        return len(parts) - 1
 
     def edge(node: Node) -> int:
         (scan,) = node.find(Scan)
-        edges.append(Edge(_forgetful(node), streams.index(scan.stream.name)))
-        return len(edges) - 1
+        return place_of(Edge(_forgetful(node), streams.index(scan.stream.name)), edges)
 
     def fragment(top: Node) -> int:
         feeds: list[Feed] = []
@@ -142,12 +160,34 @@ def cut(root: Node, streams: Sequence[str], on: Rules = USUAL) -> Fragments:
         keys = [feed.keys for feed in feeds]
         whole = adds_up(new, keys)
         heard = tuple(replace(feed, whole=whole) for feed in feeds)
-        fragments.append(Fragment(new, heard, single, with_ways(new, keys).ways))
-        return len(fragments) - 1
+        return place_of(Fragment(new, heard, single, with_ways(new, keys).ways), fragments)
 
-    planned = _place(with_partial_aggregation(root, numbers, on))
-    (edge if _available(planned) is None else fragment)(planned)
-    return Fragments(tuple(edges), _heard(fragments), root.schema)
+    answers = []
+    for root in with_partial_aggregation(plans, numbers, on):
+        planned = _place(root)
+        from_edge = _available(planned) is None
+        answers.append(Feed(from_edge, (edge if from_edge else fragment)(planned), root.schema, ()))
+    seen = set[int]()
+    if len(plans) > 1:
+        edges = [replace(edge, root=_told_once(edge.root, seen, numbers)) for edge in edges]
+        fragments = [replace(part, root=_told_once(part.root, seen, numbers)) for part in fragments]
+    return Fragments(tuple(edges), _heard(fragments), tuple(answers))
+
+
+def _told_once(root: Node, seen: set[int], numbers: Iterator[int]) -> Node:
+    """A part whose nodes that are in an earlier one have new numbers, and drop what they reject."""
+    own = set[int]()
+
+    def tell(node: Node) -> Node:
+        told = node.over([tell(below) for below in node.inputs])
+        if not node.number:
+            return told
+        own.add(node.number)
+        return replace(told, number=next(numbers), hushed=True) if node.number in seen else told
+
+    told = tell(root)
+    seen |= own
+    return told
 
 
 def _forgetful(node: Node) -> Node:

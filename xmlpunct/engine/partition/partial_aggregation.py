@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from xmlpunct.engine.plan import GroupBy, Merge, Node, PartialDupElim, PartialGroupBy, Project, plain
@@ -11,16 +11,24 @@ from xmlpunct.operators import Aggregate
 from xmlpunct.operators.finality import asked
 
 
-def with_partial_aggregation(root: Node, numbers: Iterator[int], on: Rules) -> Node:
-    """The plan with partial operators on top of its edges where they are of use.
+def with_partial_aggregation(roots: Sequence[Node], numbers: Iterator[int], on: Rules) -> list[Node]:
+    """The plans with partial operators on top of its edges where they are of use.
 
     GroupBy(edge) -> GroupBy(PartialGroupBy(edge)), also through a merge and the upper halves of split projects. An edge
     gets a PartialDupElim where duplicates make no difference behind it. Partial operators keep nothing from slice to
-    slice, and pass all punctuations that are of use behind the exchange, so no result comes later.
+    slice, and pass all punctuations that are of use behind the exchange, so no result comes later. What plans
+    share stays shared.
     """
+    done: dict[tuple[int, bool], Node] = {}
 
     def work(node: Node, free: bool) -> Node:
         """``free``: whether duplicates in the node's output make no difference."""
+        found = done.get((id(node), free)) or work_anew(node, free)
+        if len(roots) > 1:
+            done[id(node), free] = found
+        return found
+
+    def work_anew(node: Node, free: bool) -> Node:
         if EDGE_AGGREGATION in on and isinstance(node, GroupBy) and (sides := _sides(node)):
             return _aggregated(node, sides, numbers)
         inputs = []
@@ -34,7 +42,7 @@ def with_partial_aggregation(root: Node, numbers: Iterator[int], on: Rules) -> N
                 inputs.append(below)
         return node.over(inputs)
 
-    return root if root.stateless else work(root, False)
+    return [root if root.stateless else work(root, False) for root in roots]
 
 
 def _sides(node: GroupBy) -> tuple[Node, ...]:

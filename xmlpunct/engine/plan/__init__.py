@@ -29,9 +29,12 @@ from xmlpunct.engine.plan.node import is_changing as is_changing
 from xmlpunct.engine.plan.node import plain as plain
 from xmlpunct.engine.plan.node import timing as timing
 from xmlpunct.engine.plan.over import Over as Over
+from xmlpunct.engine.plan.query import Answer as Answer
 from xmlpunct.engine.plan.query import Opened as Opened
 from xmlpunct.engine.plan.query import Query as Query
 from xmlpunct.engine.plan.query import numbered as numbered
+from xmlpunct.engine.plan.query import numbered_together as numbered_together
+from xmlpunct.engine.plan.query import walk as walk
 from xmlpunct.engine.plan.relations import Again as Again
 from xmlpunct.engine.plan.relations import ChangeGroupBy as ChangeGroupBy
 from xmlpunct.engine.plan.relations import ChangeJoin as ChangeJoin

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from xmlpunct.engine.plan.node import Node
+from xmlpunct.engine.plan.query import walk
 from xmlpunct.engine.plan.schemes import Outlook, either, reduced, smallest
 from xmlpunct.engine.plan.streams import Scan
 
@@ -13,10 +14,10 @@ Assumed = Mapping[str, Outlook]
 """What streams promise beside what they declare, by their declared names."""
 
 
-def outlooks(root: Node, assumed: Assumed | None = None) -> dict[int, Outlook]:
-    """The outlook of each node of a plan, by its id."""
+def outlooks(*roots: Node, assumed: Assumed | None = None) -> dict[int, Outlook]:
+    """The outlook of each node of some plans, by its id."""
     found: dict[int, Outlook] = {}
-    for node in root.walk():
+    for node in walk(roots):
         found[id(node)] = outlook_of(node, [found[id(below)] for below in node.inputs], assumed)
     return found
 

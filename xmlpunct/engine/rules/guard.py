@@ -19,9 +19,10 @@ def with_guards(query: Query) -> Query:
     A key stands below the guard, which so hears what it says. A Punctuate stands right above the guard, so that it too
     can tell where a rejected tuple stood; selects and projects between the two hand that on. Of several guards over one
     stream the first one reports. Applied once and last, for other rules would prune the columns that punctuations
-    constrain.
+    constrain. What plans share stays shared.
     """
-    numbers, heard = count(1 + max(node.number for node in query.root.walk())), set[str]()
+    numbers, heard = count(1 + query.last), set[str]()
+    done: dict[tuple[int, bool], Node] = {}
 
     def judged(node: Node) -> Guard:
         """The guard of a scan, with the stream's key below it if there is one: its promises are judged too."""
@@ -37,6 +38,12 @@ def with_guards(query: Query) -> Query:
 
     def guarded(node: Node, placed: bool = False) -> Node:
         """``placed``: the tuples that come out, of a part above one scan, say where they stood."""
+        found = done.get((id(node), placed)) or judging(node, placed)
+        if len(query.answers) > 1:
+            done[id(node), placed] = found
+        return found
+
+    def judging(node: Node, placed: bool) -> Node:
         match node:
             case (Scan() as scan) | Key(Scan() as scan):
                 below: Node = judged(node)
@@ -63,7 +70,7 @@ def with_guards(query: Query) -> Query:
         return Project(below, columns, number=next(numbers))
 
     streams = tuple(replace(stream, guarded=True) for stream in query.streams)
-    return replace(query, root=guarded(query.root), streams=streams)
+    return replace(query.over(map(guarded, query.roots)), streams=streams)
 
 
 def _places(node: Node, schema: Schema) -> tuple[tuple[str, Expression], ...]:

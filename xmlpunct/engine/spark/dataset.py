@@ -18,7 +18,6 @@ from typing import Any
 import polars as pl
 from pyspark.sql import SparkSession
 
-from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import make_folder, sync_tree, writing
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
@@ -39,7 +38,8 @@ def check_dataset(options: RunOptions, schema: Schema) -> None:
         raise UsageError(f"a dataset such as {options.output} is written as xml, parquet, arrow or csv")
     if options.form is not None:
         raise UsageError(
-            f"a dataset such as {options.output} takes no --root, --row, --namespaces or --pretty: write a file"
+            f"a dataset such as {options.output} takes no {options.spelled('root')}, {options.spelled('row')}, "
+            f"{options.spelled('namespaces')} or {options.spelled('pretty')}: write a file"
         )
     for a in schema:
         if not a.type.comparable:
@@ -56,18 +56,18 @@ def check_dataset(options: RunOptions, schema: Schema) -> None:
 
 
 class DatasetTarget:
-    """The dataset in directory ``path``; slices that no commit knows of are removed."""
+    """The dataset in directory ``path``; slices behind micro-batch ``committed`` are removed."""
 
     position: Any = None
 
-    def __init__(self, path: str, committed: Commit, punct_namespace: str) -> None:
+    def __init__(self, path: str, committed: int, punct_namespace: str) -> None:
         self.path = Path(path).absolute()
         self.session: SparkSession | None = None
         self._namespace = punct_namespace
         try:
             make_folder(self.path)
             for folder in self.path.glob("slice-*"):
-                if int(folder.name.removeprefix("slice-")) > committed.batch:
+                if int(folder.name.removeprefix("slice-")) > committed:
                     shutil.rmtree(folder)
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the dataset {path}: {error}") from None
@@ -78,7 +78,7 @@ class DatasetTarget:
     def finish(self) -> None:
         """Nobody waits at a directory."""
 
-    def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
+    def write(self, output: Output, given: Slice, batch: int, length: int, first: bool, closes: bool) -> int:
         ready = output.prepare(given)
         folder = self.path / f"slice-{batch:012d}"
         if ready.tuples.height:
@@ -93,7 +93,7 @@ class DatasetTarget:
         if folder.exists():
             with writing(folder):
                 sync_tree(folder)  # Spark's writer does not
-        return committed.length
+        return length
 
     def _write(self, texts: pl.DataFrame, folder: Path, tag: str) -> None:
         assert self.session is not None

@@ -134,8 +134,8 @@ class Onward:
             self.rejects += pipeline.rejects
             told = operators_to_bytes(pipeline)
             self.reported.append(Row(keys[0], job.sink, EDGE_OPERATORS, self.seq, told))
-            if not job.fragments.fragments:
-                yield from job.results(keys[0], self.seq, output)
+            for answer in job.answers_of(True, edge_number):
+                yield from job.results(answer, keys[0], self.seq, output)
             for stage, fragment in enumerate(job.fragments.fragments):
                 for port, feed in enumerate(fragment.feeds):
                     if feed.from_edge and feed.source == edge_number and output:

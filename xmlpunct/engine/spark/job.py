@@ -22,9 +22,10 @@ RESULT = 0
 (
     COUNTS, EDGE_OPERATORS, EDGE_REJECTS, OPERATORS, REJECTS, WAITS, FAILURE, PLACES, SAID, RETAINED, PROMISES,
 ) = range(-1, -12, -1)  # fmt: skip
-"""Ports of the sink: results, then what is to be told of them. `FAILURE` is a port of every stage.
+"""Ports of the sink: `RESULT` is that of the first answer, 1 that of the second, and so on; then those of what is to be
+told. `FAILURE` is a port of every stage.
 
-`PROMISES` are punctuations of the result that come apart from its tuples: see `Job.merges`.
+`PROMISES` are punctuations of the only answer that come apart from its tuples: see `Job.merges`.
 """
 
 ANOTHER_JOB = (
@@ -56,9 +57,9 @@ def task_seq(number: int, ordinal: int) -> int:
 @dataclass(frozen=True)
 class Job:
     """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader.
-    ``said`` is the `SaidLog`.
+    ``said`` is the `SaidLog`, ``cuts`` the file of `xmlpunct.engine.inputs.uncut`, if there is one.
     ``shares``: the reader tells where all tuples stood, so that the share of rejects among them can be judged.
-    ``merges``: the punctuations of the result travel apart from its tuples, to one shard, which merges them.
+    ``merges``: the punctuations of the only answer travel apart from its tuples, to one shard, which merges them.
     ``fingerprint`` tells the job from others where nothing else does: it goes into offsets and states.
     """
 
@@ -73,6 +74,7 @@ class Job:
     said: str = ""
     merges: bool = False
     fingerprint: str = ""
+    cuts: str = ""
 
     @property
     def sink(self) -> int:
@@ -110,14 +112,19 @@ class Job:
         """The elements of an input that must not be cut."""
         return elements_of(self.specs(number), self.punct_namespace)
 
-    def results(self, shard: int, seq: int, output: Slice) -> Iterator[Row]:
-        """The rows of a part of the result that the shard of that key has, if it has any."""
+    def answers_of(self, from_edge: bool, source: int) -> list[int]:
+        """The places of the answers that an edge or fragment gives."""
+        parts = ((answer.from_edge, answer.source) for answer in self.fragments.answers)
+        return [place for place, part in enumerate(parts) if part == (from_edge, source)]
+
+    def results(self, answer: int, shard: int, seq: int, output: Slice) -> Iterator[Row]:
+        """The rows of a part of an answer that the shard of that key has, if it has any."""
         if self.merges and output.punctuations:
             said = Slice(output.tuples.clear(), output.punctuations)
             yield Row(shard_keys(self.shards)[0], self.sink, PROMISES, seq, said.to_bytes())
             output = Slice(output.tuples)
         if output:
-            yield Row(shard, self.sink, RESULT, seq, output.to_bytes())
+            yield Row(shard, self.sink, answer, seq, output.to_bytes())
 
     def to_text(self) -> str:
         """The job as the value of an option."""

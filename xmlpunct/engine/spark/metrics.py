@@ -52,7 +52,7 @@ class RunMetrics:
         self.notices: list[Notice] = []
         stats.inputs = {stream.declared: InputStats() for stream in query.streams}
         stats.elements = {stream.declared: stream.element for stream in query.streams}
-        stats.guards, stats.gauges = query.guards, self
+        stats.guards, stats.sinks, stats.gauges = query.guards, query.sinks, self
         stats.holding = Holding({stream.name: stream.sent for stream in query.streams})
         stats.holding.restore(held)
         stats.resume(saved)

@@ -94,8 +94,8 @@ class Shard:
         keys, fragments = shard_keys(self.job.shards), self.job.fragments.fragments
         if not result:
             return
-        if self.stage == len(fragments) - 1:
-            yield from self.job.results(keys[self.shard], self.shard, result)
+        for answer in self.job.answers_of(False, self.stage):
+            yield from self.job.results(answer, keys[self.shard], self.shard, result)
         for stage, fragment in enumerate(fragments):
             for port, feed in enumerate(fragment.feeds):
                 if not feed.from_edge and feed.source == self.stage:

@@ -20,14 +20,16 @@ from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_output, open_outlet, open_rejects, warn_if_gone
+from xmlpunct.engine.sink import make_outputs, open_outlet, open_rejects, run_of, told_of, warn_if_gone
+from xmlpunct.engine.spark.answers import OutletTarget, Target
+from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import FragmentProcessor
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import STREAMING, SparkFailure, active, gist, spark_session
-from xmlpunct.engine.spark.sink import OutletTarget, Sink
+from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.spark.source import NAME, QuerySource
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.stats import RunStats
@@ -56,9 +58,12 @@ class Runner:
         query = with_guards(query) if options.guarded else query
         self.query, self.options, self.stats, self.on_progress = query, options, stats, on_progress
         check_namespace((stream.element for stream in query.streams), options.punct_namespace)
-        self._output = make_output(options, query)
-        if self._by_slices:
-            check_dataset(options, query.root.schema)
+        self._outputs = make_outputs(query, options)
+        for answer in query.answers:
+            own = options.to(answer.destination)
+            if _by_slices(own):
+                with told_of(answer):
+                    check_dataset(own, answer.root.schema)
 
     def run(self, session: SparkSession | None = None) -> None:
         """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
@@ -66,30 +71,33 @@ class Runner:
             found = checkpoint.find()
             commit = found.commit
             metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
+            opened.callback(checkpoint.clean_if_over)
             if commit.over:
-                checkpoint.clean()
                 if found.failure is not None:
                     raise found.failure
-                warn_if_gone(self.options, commit.length)
+                warn_if_gone(self.query, self.options, commit)
                 return
-            opened.callback(checkpoint.clean_if_over)
             rejects = open_rejects(self.options, commit, checkpoint.run, opened)
-            target = self._target(commit, checkpoint.run, opened)
+            targets = self._targets(commit, checkpoint.run, opened)
 
             def work(shared: SparkSession) -> None:
                 own = shared.newSession()  # so that our settings are nobody else's
-                if isinstance(target, DatasetTarget):
-                    target.session = own
+                for target in targets:
+                    if isinstance(target, DatasetTarget):
+                        target.session = own
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
-                if commit.position is None and target.position is not None:
-                    commit.position = target.position  # kept before anything is written behind it
-                    checkpoint.commit(commit)
+                if commit.batch < 0:
+                    cut_large_files(own.sparkContext, job)
+                begun = [written.position for written in commit.outputs]
+                for written, target in zip(commit.outputs, targets, strict=True):
+                    written.position = written.position or target.position
+                if begun != [written.position for written in commit.outputs]:
+                    checkpoint.commit(commit)  # before anything is written behind it
                 sink = Sink(
                     job,
                     checkpoint.commit,
                     commit,
-                    self._output,
-                    target,
+                    list(zip(self._outputs, targets, strict=True)),
                     rejects,
                     metrics,
                     self.options.strict,
@@ -106,16 +114,22 @@ class Runner:
                     work(made)
             warn_of_growth(found.inputs)
 
-    @property
-    def _by_slices(self) -> bool:
-        """Whether the output is a directory in which Spark writes each slice as XML."""
-        return self.options.dataset and self.options.format not in FORMATS
+    def _targets(self, commit: Commit, run: str, opened: ExitStack) -> list[Target]:
+        """Where each answer goes."""
+        found: list[Target] = []
+        for number, (answer, output) in enumerate(zip(self.query.answers, self._outputs, strict=True)):
+            own, written = self.options.to(answer.destination), commit.outputs[number]
+            with told_of(answer):
+                if _by_slices(own):
+                    found.append(DatasetTarget(str(own.output), commit.batch, own.punct_namespace))
+                else:
+                    found.append(OutletTarget(open_outlet(own, output, written, run_of(run, number), opened)))
+        return found
 
-    def _target(self, commit: Commit, run: str, opened: ExitStack) -> OutletTarget | DatasetTarget:
-        options = self.options
-        if self._by_slices:
-            return DatasetTarget(str(options.output), commit, options.punct_namespace)
-        return OutletTarget(open_outlet(options, self._output, commit, run, opened))
+
+def _by_slices(options: RunOptions) -> bool:
+    """Whether the output is a directory in which Spark writes each slice as XML."""
+    return options.dataset and options.format not in FORMATS
 
 
 def _stream(
@@ -196,11 +210,20 @@ def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
     """The job of a run, with ``shards`` shards if it is a new one."""
     query, options = checkpoint.query, checkpoint.options
     shards = checkpoint.settle(found, shards)
-    fragments = cut(query.root, [s.name for s in query.streams], query.rules)
+    fragments = cut(query.roots, [s.name for s in query.streams], query.rules)
     size, pacing, said = options.slice_bytes, str(checkpoint.pacing), str(checkpoint.said)
     shares = options.max_rejects is not None and options.max_rejects.percent is not None
     return Job(
-        query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing, shares, said
+        query,
+        fragments,
+        tuple(found.inputs),
+        shards,
+        size,
+        options.punct_namespace,
+        pacing,
+        shares,
+        said,
+        cuts=str(checkpoint.cuts),
     )
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
 from xmlpunct.codec import unpack
-from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.checkpoint.commit import Commit, Written
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.reject_limit import RejectLimit, marked
-from xmlpunct.engine.sink import rejected, tell_complete
-from xmlpunct.engine.spark.edge import counts, edge_pipeline, rejects_from_bytes, voided
+from xmlpunct.engine.sink import rejected, snapshot_of_outputs, tell_complete
+from xmlpunct.engine.spark.answers import AnswerSink, Target
+from xmlpunct.engine.spark.edge import counts, rejects_from_bytes, voided
 from xmlpunct.engine.spark.job import (
     COUNTS,
     EDGE_OPERATORS,
@@ -23,63 +24,18 @@ from xmlpunct.engine.spark.job import (
     FAILURE,
     PLACES,
     REJECTS,
-    RESULT,
     SAID,
     Job,
     Row,
 )
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.firehose.connectors import Outlet, Results
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.firehose.steady import ChangedError
-from xmlpunct.operators import run
-from xmlpunct.slice import Slice, concat
-
-
-class Target(Protocol):
-    """Where results go. ``position`` is what `Outlet.commit` gave last."""
-
-    position: Any
-
-    def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
-        """Write a micro-batch, the last one if it ``closes`` the output; how long the target then is.
-
-        May be done over.
-        """
-
-    def break_off(self) -> None:
-        """Nothing follows, though the results are not complete."""
-
-    def finish(self) -> None:
-        """Let who reads the output know that nothing follows."""
-
-
-class OutletTarget:
-    """What an `Outlet` writes to: one file, or stream, in the writer's format, or what a connector knows."""
-
-    def __init__(self, outlet: Outlet) -> None:
-        self._outlet = outlet
-        self.position: Any = outlet.commit()
-
-    def write(self, output: Output, given: Slice, batch: int, committed: Commit, closes: bool) -> int:
-        data = output.writer.start() if committed.batch < 0 else b""
-        ready = output.prepare(given) if given else given
-        data += output.writer.body(ready) if ready else b""
-        data += output.writer.end() if closes else b""
-        slices = (ready,) if ready else ()
-        self._outlet.write(Results(batch, slices, data, committed.length, closes))
-        self.position = self._outlet.commit()
-        return committed.length + len(data)
-
-    def break_off(self) -> None:
-        self._outlet.break_off()
-        self.position = self._outlet.commit()
-
-    def finish(self) -> None:
-        self._outlet.finish()
+from xmlpunct.frames import grouped
+from xmlpunct.slice import Slice
 
 
 class Sink:
@@ -95,28 +51,27 @@ class Sink:
         job: Job,
         keep: Callable[[Commit], None],
         commit: Commit,
-        output: Output,
-        target: Target,
+        answers: Sequence[tuple[Output, Target]],
         rejects: Outlet | None,
         metrics: RunMetrics,
         strict: bool = False,
         on_progress: Callable[[RunStats], None] | None = None,
         limit: RejectLimit | None = None,
     ) -> None:
-        self.job, self.output, self.strict, self._limit = job, output, strict, limit
+        self.job, self.strict, self._limit = job, strict, limit
         self.done = threading.Event()
         self.failure: BaseException | None = None
         self._busy = threading.Lock()
         self._keep, self._commit, self._on_progress = keep, commit, on_progress
-        self._target, self._rejects, self._metrics = target, rejects, metrics
+        self._rejects, self._metrics = rejects, metrics
         self._judges = any(stream.guarded for stream in job.query.streams)
-        self._gather = gather_of(job, job.sink - 1) if job.sink else None
+        self._answers = [AnswerSink(job, place, *of) for place, of in enumerate(answers)]
         if commit.batch >= 0:
-            output.restore(commit.output)
-            if self._gather is not None:
-                self._gather.state.restore(commit.operators)
-        if commit.closed and not commit.over:
-            self._go_on()
+            states, operators = grouped(commit.output), grouped(commit.operators)
+            for place, (answer, written) in enumerate(zip(self._answers, commit.outputs, strict=True)):
+                answer.begin(written, states[str(place)], operators.get(str(place), {}))
+        if not commit.over:
+            self._go_on(was_closed=[False] * len(self._answers))
 
     def take(self, rows: Iterable[Row], batch: int) -> None:
         """Take a micro-batch, if it is new. Raises what keeps it from being written, and keeps that."""
@@ -166,8 +121,8 @@ class Sink:
         failures = sorted((row for row in rows if row.port == FAILURE), key=lambda row: row.seq)
         void = voided(failures)
         rows = [row for row in rows if not self._from_reader(row) or counts(row, void)]
-        given = self._gathered(sorted((row for row in rows if row.port == RESULT), key=lambda row: row.seq))
-        given, rejects = self.output.fitting(given)
+        taken = [answer.take(rows, self._commit.batch < 0) for answer in self._answers]
+        rejects = [reject for _, unfit in taken for reject in unfit]
         rejects += rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
         rejects.sort(key=Reject.place)
         if self.strict and rejects:
@@ -182,13 +137,17 @@ class Sink:
         if self.strict and (failing := [notice for notice in notices if notice.fails]):
             raise StrictError(f"--strict: {failing[0]}")
         log_notices(notices)
-        closed = self._commit.closed or self._metrics.ended or given.punctuations.has_end
+        before = [answer.written.closed for answer in self._answers]
+        closed = [
+            was or self._metrics.ended or given.punctuations.has_end
+            for was, (given, _) in zip(before, taken, strict=True)
+        ]
         # The output may be complete before the place where an input fails: then nobody asks for what lies behind.
-        matters = bool(failures) and (self._judges or not closed)
+        matters = bool(failures) and (self._judges or not all(closed))
         failure = json.loads(failures[0].payload) if matters else None
         if excess is not None and failure is None:
-            closed, failure = self._commit.closed, list(excess.__reduce__()[1])
-        self._write(batch, given, rejects, closed, failure)
+            closed, failure = before, list(excess.__reduce__()[1])
+        self._write(batch, [given for given, _ in taken], rejects, closed, failure)
         if failure is not None:
             self.failure = SourceError(*failure)
 
@@ -212,59 +171,57 @@ class Sink:
 
     def _from_reader(self, row: Row) -> bool:
         return row.port in (COUNTS, EDGE_OPERATORS, EDGE_REJECTS, PLACES, SAID) or (
-            row.port == RESULT and not self.job.sink
+            row.port >= 0 and self._answers[row.port].from_reader
         )
 
-    def _gathered(self, rows: list[Row]) -> Slice:
-        """What the shards said, as one; nothing once the output has ended."""
-        schema = self.job.fragments.schema
-        if self._commit.closed:
-            return Slice(schema.empty())
-        numbered = [(row.seq, Slice.from_bytes(schema, row.payload)) for row in rows]
-        if self._gather is not None:
-            numbered = [(shard, run(self._gather, shard, part)) for shard, part in numbered]
-        elif self._commit.batch < 0:
-            numbered.insert(0, (0, edge_pipeline(self.job, 0).open()))
-        return concat(schema, [part for _, part in numbered])
-
     def _write(
-        self, batch: int, given: Slice, rejects: list[Reject], closed: bool, failure: list[Any] | None
+        self,
+        batch: int,
+        given: Sequence[Slice],
+        rejects: list[Reject],
+        closed: Sequence[bool],
+        failure: list[Any] | None,
     ) -> None:
-        old, output, stats = self._commit, self.output, self._metrics.stats
-        before = output.tuples, output.punctuations
-        length = self._target.write(output, given, batch, old, closed and not old.closed)
-        ended = closed and (self._metrics.ended or not self._judges)
-        if failure is not None and not closed:
-            self._target.break_off()
-        rejects_length = self._put_rejects(batch, rejects, old, ended or failure is not None)
-        stats.result(output.tuples - before[0], output.punctuations - before[1])
-        stats.late, stats.forgotten, stats.bytes_out = output.late, output.forgotten, length
+        old, stats = self._commit, self._metrics.stats
+        new = Commit(batch, failure=failure)
+        new.outputs = [
+            answer.write(slice_, batch, closes, failure is not None, stats)
+            for answer, slice_, closes in zip(self._answers, given, closed, strict=True)
+        ]
+        new.ended = new.closed and (self._metrics.ended or not self._judges)
+        new.rejects = self._put_rejects(batch, rejects, old, new.over)
         stats.slices += 1
         stats.rejected += len(rejects)
-        new = Commit(batch, length, rejects_length, ended, failure, self._metrics.as_dict(), closed=closed)
-        new.position = self._target.position
-        new.rejects_position = None if self._rejects is None else self._rejects.commit()
-        new.output, new.held = output.snapshot(), stats.holding.snapshot()
-        new.operators = dict(self._gather.state.snapshot()) if self._gather is not None else {}
+        new.stats, new.held = self._metrics.as_dict(), stats.holding.snapshot()
+        new.output = snapshot_of_outputs(answer.output for answer in self._answers)
+        for place, answer in enumerate(self._answers):
+            new.operators |= {f"{place}/{name}": frame for name, frame in answer.snapshot().items()}
         self._keep(new)
         self._commit = new
-        if closed and not (old.closed or new.over):
-            self._go_on()
+        was_closed = [answer.written.closed for answer in self._answers]
+        for answer, written in zip(self._answers, new.outputs, strict=True):
+            answer.written = written
+        if not new.over:
+            self._go_on(was_closed)
         if self.job.pacing:
             Path(self.job.pacing).write_text(json.dumps(self._metrics.starved))
 
-    def _put_rejects(self, batch: int, rejects: list[Reject], old: Commit, last: bool) -> int:
-        """Write the rejects of a micro-batch; how many bytes were written with them."""
+    def _put_rejects(self, batch: int, rejects: list[Reject], old: Commit, last: bool) -> Written:
+        """Write the rejects of a micro-batch; how far they are written then."""
         if self._rejects is None:
-            return old.rejects_length
+            return old.rejects
         data, slice_ = rejected(rejects)
-        self._rejects.write(Results(batch, (slice_,) if rejects else (), data, old.rejects_length, last))
-        return old.rejects_length + len(data)
+        length = old.rejects.length
+        self._rejects.write(Results(batch, (slice_,) if rejects else (), data, length, last))
+        return Written(length + len(data), position=self._rejects.commit())
 
-    def _go_on(self) -> None:
-        """The output is complete, and that is not all."""
-        self._target.finish()
-        tell_complete()
+    def _go_on(self, was_closed: Sequence[bool]) -> None:
+        """The run is not over: outputs that are complete since then are finished."""
+        fresh = [a for a, was in zip(self._answers, was_closed, strict=True) if a.written.closed and not was]
+        for answer in fresh:
+            answer.finish()
+        if fresh and self._commit.closed:
+            tell_complete()
 
 
 def _told(row: Row) -> tuple[int, bool]:

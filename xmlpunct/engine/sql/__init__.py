@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
 from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.inputs.tables import Table
-from xmlpunct.engine.plan import Node, Query, Scan, numbered
+from xmlpunct.engine.plan import Answer, Node, Query, Scan, numbered_together
 from xmlpunct.engine.rule_options import USUAL, Rules
 from xmlpunct.engine.rules import optimize
-from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, named
+from xmlpunct.engine.sql.catalog import ORIGIN_NAMES, declared, files_named
 from xmlpunct.engine.sql.dialect import about, parse_statements, refuse
 from xmlpunct.engine.sql.files import Files
 from xmlpunct.engine.sql.parameters import bound
 from xmlpunct.engine.sql.queries import Context, plan_outermost, with_views
 from xmlpunct.engine.sql.relations import instants_read
 from xmlpunct.engine.sql.scope import Relation
-from xmlpunct.engine.sql.stream_syntax import View
+from xmlpunct.engine.sql.sinks import destination, refuse_twice
+from xmlpunct.engine.sql.stream_syntax import SinkOf, View
 from xmlpunct.errors import SqlError
 from xmlpunct.firehose.outline import is_column_path
 
@@ -38,12 +40,11 @@ def plan(
 ) -> Query:
     """Plan a query.
 
-    ``sql`` has CREATE statements and exactly one query. ``sources`` maps names of streams to sources that
-    replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the columns
-    that nobody declared. ``tables`` are streams of their names, declared or not. ``parameters`` are the literals that
-    stand for each ``:name``.
-    Raises `SqlError`, with the place, for
-    what cannot be read or cannot run, and `UsageError` for a source of an undeclared stream.
+    ``sql`` has CREATE statements and one SELECT, or none where there are sinks. ``sources`` maps names of streams to
+    sources that replace the declared ones. ``rules`` are the optional rules that are on. ``inference`` finds the
+    columns that nobody declared. ``tables`` are streams of their names, declared or not. ``parameters`` are the
+    literals that stand for each ``:name``. Raises `SqlError`, with the place, for what cannot be read or cannot run,
+    and `UsageError` for a source of an undeclared stream.
 
     >>> query = plan("CREATE STREAM s (a INT, b INT) WITH (source = 's.xml'); SELECT b FROM s WHERE b > 0")
     >>> query.root.schema.names, query.streams[0].source
@@ -62,24 +63,39 @@ def _plan(
 ) -> Query:
     statements = parse_statements(sql)
     views = [s for s in statements if isinstance(s, View)]
+    sinks = [s for s in statements if isinstance(s, SinkOf)]
     queries = [s for s in statements if not isinstance(s, exp.Create | View)]
     placed = any(c.name in ORIGIN_NAMES for query in (*views, *queries) for c in query.find_all(exp.Column))
     creates = [s for s in statements if isinstance(s, exp.Create)]
     streams = declared(creates, sources, inference, placed, tables)
-    if len(queries) != 1:
-        if queries:
-            refuse("more than one query: a second one begins here", queries[1])
+    refuse_twice(sinks)
+    if len(queries) - len(sinks) > 1:
+        second = [query for query in queries if not isinstance(query, SinkOf)][1]
+        refuse(
+            "more than one query: a second one begins here. Give it a place of its own: "
+            "CREATE SINK name WITH (output = '...') AS SELECT ...",
+            second,
+        )
+    if not queries:
         raise SqlError("there is no query: SELECT ... is missing")
-    files = Files(inference)
-    instants = instants_read([*views, *queries], streams)
-    context = with_views(views, Context(streams, {}, files=files, instants=instants))
-    relation = plan_outermost(queries[0], context)
-    _check_output(relation)
-    root = numbered(optimize(relation.node, rules))
-    _check_depth(root)
-    used = dict.fromkeys(scan.stream for scan in root.find(Scan))
-    reads = tuple(named(statements, streams | files.streams))
-    return Query(root, tuple(used), sql, rules, reads, inference.records, inference.opened)
+    files, roots, answers = Files(inference), list[Node](), list[Answer]()
+    for query in queries:
+        context = Context(streams, {}, files=files, instants=instants_read([*views, query], streams))
+        asked = query.expression if isinstance(query, SinkOf) else query
+        relation = plan_outermost(asked, with_views(views, context))
+        _check_output(relation)
+        roots.append(optimize(relation.node, rules))
+        named = (query.this.name, destination(query)) if isinstance(query, SinkOf) else ()
+        answers.append(Answer(roots[-1], *named))
+    planned = Query(tuple(answers), (), sql, rules, (), inference.records, inference.opened).over(
+        numbered_together(roots)
+    )
+    for root in planned.roots:
+        _check_depth(root)
+    used = dict.fromkeys(node.stream for node in planned.walk() if isinstance(node, Scan))
+    return replace(
+        planned, streams=tuple(used), reads=tuple(files_named(statements, streams | files.streams))
+    )
 
 
 def _check_depth(root: Node) -> None:

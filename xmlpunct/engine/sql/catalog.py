@@ -46,14 +46,14 @@ def declared(
             refuse(f"two streams or relations are named {name}", statement.this.this)
         if "#" in name:
             refuse(f"{name} cannot name a stream: # tells the senders of one apart", statement.this.this)
-        options = _options(statement)
+        options = options_of(statement)
         namespaces = namespaces_of(statement.this.expressions)
-        with at(_option(statement, "element") or statement.this.this):
+        with at(option_of(statement, "element") or statement.this.this):
             element = "/".join(read_element(options.get("element", name), namespaces))
-        condition = _option(statement, "where")
+        condition = option_of(statement, "where")
         with at(condition or statement):
             where = read_condition(options["where"], namespaces) if condition else None
-        nested = _flag(options, "nested", statement)
+        nested = flag(options, "nested", statement)
         table = tables.get(name)
         source = _source(options, sources.get(name, name if table else None), statement)
         guessed = not any(isinstance(c, exp.ColumnDef) for c in statement.this.expressions)
@@ -73,7 +73,8 @@ def declared(
             _check_file_names(source, schema, statement)
         elif (said := next(filter(options.__contains__, ("where", "xsd")), None)) is not None:
             refuse(
-                f"{said} is about XML elements, and {name} is a table", _option(statement, said) or statement
+                f"{said} is about XML elements, and {name} is a table",
+                option_of(statement, said) or statement,
             )
         order = access_order(statement, schema)
         timestamp, change = _time(statement, options, schema)
@@ -108,7 +109,7 @@ def declared(
     return streams | {name: Stream(name, table.schema, name, name) for name, table in undeclared.items()}
 
 
-def named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:
+def files_named(statements: Iterable[exp.Expr], streams: Mapping[str, Stream]) -> Iterator[tuple[str, str]]:
     """The sources and lists of senders that statements and options name: pairs of what it is, and its name."""
     for stream in streams.values():
         if stream.source is not None:
@@ -146,18 +147,18 @@ def _source(options: Mapping[str, str], given: str | None, statement: exp.Expr) 
             Address.parse(source)
         except UsageError as error:
             refuse(str(error), statement)
-    if _flag(options, "follow", statement):
+    if flag(options, "follow", statement):
         if source is None or source == "-" or not paths_of(source):
             refuse("follow = true goes with a source that is the path of a file", statement)
         source = FOLLOW + source.removeprefix(FOLLOW)
     return source if given is None or "source" not in options else given
 
 
-def _flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
+def flag(options: Mapping[str, str], name: str, statement: exp.Expr) -> bool:
     """An option that is true or false."""
     said = options.get(name, "false").lower()
     if said not in ("true", "false"):
-        refuse(f"{name} is true or false", _option(statement, name) or statement)
+        refuse(f"{name} is true or false", option_of(statement, name) or statement)
     return said == "true"
 
 
@@ -167,7 +168,7 @@ def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tu
     for name, types in (("timestamp", TIMES), ("change", (INT, STRING))):
         column = options.get(name)
         if column is not None:
-            option = _option(statement, name) or statement
+            option = option_of(statement, name) or statement
             if column not in schema:
                 refuse(f"no column {column} here: there are {', '.join(schema.names)}", option)
             attribute = schema[column]
@@ -180,26 +181,26 @@ def _time(statement: exp.Expr, options: Mapping[str, str], schema: Schema) -> tu
     timestamp, change = found
     is_relation = statement.args["kind"] == "RELATION"
     if change is not None and not is_relation:
-        refuse("a stream has no changes: say CREATE RELATION", _option(statement, "change") or statement)
+        refuse("a stream has no changes: say CREATE RELATION", option_of(statement, "change") or statement)
     if is_relation and (timestamp is None) != (change is None):
         given = "timestamp" if change is None else "change"
         refuse(
             "a relation that changes has both timestamp and change, a constant one neither",
-            _option(statement, given) or statement,
+            option_of(statement, given) or statement,
         )
     if timestamp is not None and timestamp == change:
-        refuse("timestamp and change are two columns", _option(statement, "change") or statement)
+        refuse("timestamp and change are two columns", option_of(statement, "change") or statement)
     if is_relation and len(schema) == (change is not None) * 2:
         refuse("a relation has a column beside timestamp and change", statement.this.this)
     return timestamp, change
 
 
-def _option(statement: exp.Expr, name: str) -> exp.Expr | None:
+def option_of(statement: exp.Expr, name: str) -> exp.Expr | None:
     """The option of that name in WITH (...), if there is one."""
     return next((o for o in statement.args["properties"].expressions if o.name == name), None)
 
 
-def _options(statement: exp.Expr) -> dict[str, str]:
+def options_of(statement: exp.Expr) -> dict[str, str]:
     options: dict[str, str] = {}
     for option in statement.args["properties"].expressions:
         if option.name in options:

@@ -2,11 +2,13 @@
 
 ``CREATE STREAM name (column list) WITH (key = value, ...)`` becomes an ``exp.Create`` of kind STREAM whose
 ``this`` is an ``exp.Schema`` of ``exp.ColumnDef`` and whose options stand in ``properties``; CREATE RELATION one of
-kind RELATION. ``CREATE VIEW name [(columns)] AS query`` becomes a `View`.
+kind RELATION. ``CREATE VIEW name [(columns)] AS query`` becomes a `View`, and
+``CREATE SINK name WITH (key = value, ...) AS query`` a `SinkOf`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from sqlglot import exp
@@ -16,7 +18,9 @@ from xmlpunct.engine.sql.promise_syntax import PromiseParser
 
 OPTIONS = ("source", "element", "where", "nested", "xsd", "connections", "follow", "timestamp", "change")
 """The keys that WITH (...) of a CREATE STREAM or CREATE RELATION knows."""
-UNQUOTED = ("nested", "connections", "follow")
+SINK_OPTIONS = ("output", "format", "partition_by", "root", "row", "namespaces", "pretty")
+"""The keys that WITH (...) of a CREATE SINK knows."""
+UNQUOTED = ("nested", "connections", "follow", "pretty")
 """Those whose values may stand without quotes: a number, true or false."""
 
 
@@ -26,15 +30,23 @@ class View(exp.Expression):
     arg_types: ClassVar = {"this": True, "columns": False, "expression": True}
 
 
+class SinkOf(exp.Expression):
+    """CREATE SINK ``this`` WITH (``properties``) AS ``expression``."""
+
+    arg_types: ClassVar = {"this": True, "properties": True, "expression": True}
+
+
 class StreamParser(PromiseParser):
     """Reads them."""
 
-    def _parse_create(self) -> exp.Create | View:  # type: ignore[override]
+    def _parse_create(self) -> exp.Create | View | SinkOf:  # type: ignore[override]
         start = self._prev
+        if self._match_text_seq("SINK"):
+            return self._parse_sink()
         if self._match_text_seq("VIEW"):
             return self._parse_view()
         if not (self._match_text_seq("STREAM") or self._match_text_seq("RELATION")):
-            self._fail("only CREATE STREAM, CREATE RELATION and CREATE VIEW are known here")
+            self._fail("only CREATE STREAM, CREATE RELATION, CREATE VIEW and CREATE SINK are known here")
         kind = self._prev.text.upper()
         name = self._parse_id_var() or self._fail(f"a {kind.lower()} needs a name")
         columns: list[exp.Expr] = []  # none: they are to be inferred
@@ -47,7 +59,7 @@ class StreamParser(PromiseParser):
         schema = exp.Schema(this=exp.Table(this=name), expressions=columns)
         options = []
         if self._match_text_seq("WITH"):
-            options = self._parse_wrapped_csv(self._parse_stream_option)
+            options = self._parse_options("STREAM", OPTIONS)
         create = exp.Create(this=schema, kind=kind, properties=exp.Properties(expressions=options))
         self._parse_promises(create)
         if self._curr and self._curr.token_type != TokenType.SEMICOLON:
@@ -64,14 +76,35 @@ class StreamParser(PromiseParser):
         columns = self._parse_names() if has_columns else []
         if not self._match(TokenType.ALIAS):
             self._fail("CREATE VIEW name AS SELECT ...")
-        query = self._parse_set_operations(self._parse_select(nested=True, parse_subquery_alias=False))
-        return View(this=name, columns=columns, expression=query or self._fail("a view is of a query"))
+        query = self._parse_named_query() or self._fail("a view is of a query")
+        return View(this=name, columns=columns, expression=query)
 
-    def _parse_stream_option(self) -> exp.Expr:
+    def _parse_sink(self) -> SinkOf:
+        name = self._parse_id_var() or self._fail("a sink needs a name")
+        if not self._match_text_seq("WITH"):
+            self._fail("CREATE SINK name WITH (output = '...') AS SELECT ...")
+        options = exp.Properties(expressions=self._parse_options("SINK", SINK_OPTIONS))
+        if not self._match(TokenType.ALIAS):
+            self._fail("CREATE SINK name WITH (...) goes on with AS SELECT ...")
+        query = self._parse_named_query() or self._fail("a sink is of a query")
+        return SinkOf(this=name, properties=options, expression=query)
+
+    def _parse_named_query(self) -> exp.Expr | None:
+        query: exp.Expr | None = self._parse_set_operations(
+            self._parse_select(nested=True, parse_subquery_alias=False)
+        )
+        return query
+
+    def _parse_options(self, kind: str, known: Sequence[str]) -> list[exp.Expr]:
+        """WITH (key = value, ...), of which these keys are ``known``."""
+        options: list[exp.Expr] = self._parse_wrapped_csv(lambda: self._parse_option(kind, known))
+        return options
+
+    def _parse_option(self, kind: str, known: Sequence[str]) -> exp.Expr:
         token = self._curr
         key = self._parse_var(any_token=True)
-        if not key or key.name.lower() not in OPTIONS:
-            self._fail(f"an option of CREATE STREAM is one of {', '.join(OPTIONS)}", token)
+        if not key or key.name.lower() not in known:
+            self._fail(f"an option of CREATE {kind} is one of {', '.join(known)}", token)
         if not self._match(TokenType.EQ):
             self._fail("key = value")
         value = self._parse_string()

@@ -108,9 +108,17 @@ def _box(picture: etree._Element, box: Box, place: Place) -> None:
     group = _add(
         picture, "g", class_="box", id=f"box-{box.id}", transform=f"translate({place.x:g} {place.y:g})"
     )
-    _add(group, "title", f"#{box.id} {box.name} {box.what}".rstrip() + f"\n{counts}")
+    serves = f"\nfor {', '.join(box.sinks)}" if box.sinks else ""
+    _add(group, "title", f"#{box.id} {box.name} {box.what}".rstrip() + f"\n{counts}{serves}")
     _add(group, "rect", width=str(WIDTH), height=str(HEIGHT), rx="6")
     lines = {"name": f"#{box.id} {box.name}", "what": box.what, "counts": counts}
     for number, (kind, line) in enumerate(lines.items()):
-        shown = line if len(line) <= _LETTERS else f"{line[: _LETTERS - 1]}…"
-        _add(group, "text", shown, class_=kind, x="10", y=str(19 + 17 * number))
+        _add(group, "text", _cut(line, _LETTERS), class_=kind, x="10", y=str(19 + 17 * number))
+    if box.sinks:
+        shown = _cut(", ".join(box.sinks), _LETTERS - len(lines["name"]) - 2)
+        _add(group, "text", shown, class_="what", x=str(WIDTH - 10), y="19", text_anchor="end")
+
+
+def _cut(line: str, letters: int) -> str:
+    """As much of a line as there is room for."""
+    return line if len(line) <= letters else f"{line[: letters - 1]}…"

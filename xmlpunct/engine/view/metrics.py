@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from xmlpunct.engine.view.moment import Box, InputMoment, Moment
+from xmlpunct.engine.view.moment import Box, InputMoment, Moment, OutputMoment
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -27,6 +27,12 @@ _BOX_COUNTS = {
 _BOX_GAUGES = {
     "state_rows": "Tuples or groups that the operator retains.",
     "held_punctuations": "Punctuations that it retains.",
+}
+_SINK_COUNTS = {
+    "tuples": "Results written there.",
+    "punctuations": "Punctuations written there.",
+    "bytes": "Bytes written there.",
+    "late": "Results dropped there because a punctuation had excluded them.",
 }
 _OUTPUT_COUNTS = {
     "slices": "Slices processed.",
@@ -64,6 +70,7 @@ class _Moment(Collector):
         moment = self._moment
         yield from _inputs(moment.inputs)
         yield from _boxes(moment.boxes)
+        yield from _outputs(moment.outputs)
         for name, text in _OUTPUT_COUNTS.items():
             yield CounterMetricFamily(f"xmlpunct_{name}", text, value=getattr(moment, name))
         yield CounterMetricFamily("xmlpunct_output_bytes", "Bytes written.", value=moment.bytes_out)
@@ -88,6 +95,15 @@ class _Moment(Collector):
             silent.add_metric([idle.input], idle.seconds)
             held_up.add_metric([idle.input], idle.holds_up)
         yield from (silent, held_up)
+
+
+def _outputs(outputs: tuple[OutputMoment, ...]) -> Iterator[Metric]:
+    """The numbers of each answer, where there are several."""
+    for name, text in _SINK_COUNTS.items() if len(outputs) > 1 else ():
+        counter = CounterMetricFamily(f"xmlpunct_sink_{name}", text, labels=["sink"])
+        for output in outputs:
+            counter.add_metric([output.name], getattr(output, name))
+        yield counter
 
 
 def _inputs(inputs: tuple[InputMoment, ...]) -> Iterator[Metric]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from xmlpunct.engine.plan import Query, Scan
 from xmlpunct.engine.rates import Rates
-from xmlpunct.engine.stats import Idle, OperatorStats, RunStats
+from xmlpunct.engine.stats import Idle, OperatorStats, OutputStats, RunStats
+
+SELECT = "SELECT"
+"""What the SELECT beside the sinks is called."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,22 @@ class Box:
     state_rows: int = 0
     held_punctuations: int = 0
     waits: tuple[int, ...] = ()
+    rate: float = 0.0
+    sinks: tuple[str, ...] = ()
+    """The sinks that it serves, where there are any; `SELECT` is what stands beside them."""
+
+
+@dataclass(frozen=True)
+class OutputMoment:
+    """What was written of an answer, in all and a second. ``root`` is the number of the operator that gives it."""
+
+    name: str
+    root: int
+    tuples: int = 0
+    punctuations: int = 0
+    bytes: int = 0
+    late: int = 0
+    complete: bool = False
     rate: float = 0.0
 
 
@@ -73,6 +92,7 @@ class Moment:
     rejected: int = 0
     forgotten: int = 0
     first_result_seconds: float | None = None
+    outputs: tuple[OutputMoment, ...] = ()
 
     @property
     def state_rows(self) -> int:
@@ -84,17 +104,27 @@ class Moment:
         return asdict(self)
 
 
-def plan_of(query: Query) -> tuple[Box, ...]:
-    """The operators of a query before anything happened, each behind those it reads from."""
-    boxes = []
-    for node in query.root.walk():
+@dataclass(frozen=True)
+class Drawn:
+    """A query before anything happened: its operators, each behind those it reads from, and its answers."""
+
+    boxes: tuple[Box, ...]
+    outputs: tuple[OutputMoment, ...]
+
+
+def plan_of(query: Query) -> Drawn:
+    """A query before anything happened."""
+    boxes, sinks = [], query.sinks
+    for node in query.walk():
         stream = node.stream.declared if isinstance(node, Scan) else None
         below = tuple(other.number for other in node.inputs)
-        boxes.append(Box(node.number, node.name, node.parameters, below, stream, node.waiting))
-    return tuple(boxes)
+        serves = tuple(name or SELECT for name in sinks.get(node.number, ()))
+        boxes.append(Box(node.number, node.name, node.parameters, below, stream, node.waiting, sinks=serves))
+    outputs = tuple(OutputMoment(answer.name or SELECT, answer.root.number) for answer in query.answers)
+    return Drawn(tuple(boxes), outputs)
 
 
-def moment_of(plan: tuple[Box, ...], stats: RunStats, state: str, rates: Rates) -> Moment:
+def moment_of(plan: Drawn, stats: RunStats, state: str, rates: Rates) -> Moment:
     """A run as it stands. To be asked in the thread that runs it."""
     now, gauges = time.time(), stats.gauges
     rates.take(now, _counts(stats))
@@ -107,7 +137,7 @@ def moment_of(plan: tuple[Box, ...], stats: RunStats, state: str, rates: Rates) 
         state,
         stats.engine,
         round(now - stats.started, 3),
-        tuple(_box(box, counters.get(box.id, idle), _waits(box, stats, waits), rates) for box in plan),
+        tuple(_box(box, counters.get(box.id, idle), _waits(box, stats, waits), rates) for box in plan.boxes),
         tuple(
             InputMoment(
                 name,
@@ -132,12 +162,21 @@ def moment_of(plan: tuple[Box, ...], stats: RunStats, state: str, rates: Rates) 
         stats.rejected,
         stats.all_forgotten,
         stats.first_result_seconds,
+        tuple(_output(plain, stats, rates) for plain in plan.outputs),
     )
+
+
+def _output(plain: OutputMoment, stats: RunStats, rates: Rates) -> OutputMoment:
+    name = "" if plain.name == SELECT else plain.name
+    counted = asdict(stats.outputs.get(name, OutputStats()))
+    del counted["forgotten"]  # told for all together
+    return replace(plain, **counted, rate=rates["sink", name])
 
 
 def _counts(stats: RunStats) -> dict[object, int]:
     counts: dict[object, int] = {"output": stats.tuples_out}
     counts.update((("input", name), i.tuples) for name, i in stats.inputs.items())
+    counts.update((("sink", name), o.tuples) for name, o in stats.outputs.items())
     counts.update((o.id, o.tuples_out) for o in stats.operators)
     return counts
 
@@ -150,21 +189,16 @@ def _waits(box: Box, stats: RunStats, waits: Mapping[int, Sequence[int]]) -> tup
 
 
 def _box(plain: Box, counted: OperatorStats, waits: tuple[int, ...], rates: Rates) -> Box:
-    return Box(
-        plain.id,
-        plain.name,
-        plain.what,
-        plain.inputs,
-        plain.stream,
-        plain.part,
-        counted.tuples_in,
-        counted.tuples_out,
-        counted.punctuations_in,
-        counted.punctuations_out,
-        counted.state_rows,
-        counted.held_punctuations,
-        waits,
-        rates[plain.id],
+    return replace(
+        plain,
+        tuples_in=counted.tuples_in,
+        tuples_out=counted.tuples_out,
+        punctuations_in=counted.punctuations_in,
+        punctuations_out=counted.punctuations_out,
+        state_rows=counted.state_rows,
+        held_punctuations=counted.held_punctuations,
+        waits=waits,
+        rate=rates[plain.id],
     )
 
 

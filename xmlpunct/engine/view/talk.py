@@ -31,7 +31,8 @@ class Talk:
         """What the results wait for that match patterns, by column. Raises `UsageError`."""
         if self.stats.gauges is None:
             raise UsageError("the run has not begun")
-        found = why(self.query, self.stats.holding.still(), wanted, self.punct_namespace)
+        complete = {name for name, output in self.stats.outputs.items() if output.complete}
+        found = why(self.query, self.stats.holding.still(), wanted, self.punct_namespace, complete=complete)
         return [wait.as_dict() for wait in found]
 
     def say(self, stream: str, punctuation: str | Mapping[str, str]) -> None:

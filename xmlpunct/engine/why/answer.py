@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from xmlpunct.engine.plan import Query, Stream
+from xmlpunct.engine.plan import Node, Query, Stream
 from xmlpunct.engine.why.holding import LISTED, Holding
 from xmlpunct.engine.why.tracing import Held, Missing, Tracing
 from xmlpunct.errors import PatternError, UsageError
@@ -33,10 +33,12 @@ class Wait:
     operator: str
     seconds: float
     punct_namespace: str = PUNCT_NAMESPACE
+    sink: str = ""
+    """The name of the sink whose result waits; empty: that of the SELECT beside the sinks."""
 
     def __str__(self) -> str:
         what = f"{self.stream.name}: {self.punctuation}"
-        return f"waits for {what}, since {self.seconds:,.0f} s ({self.operator})"
+        return f"{self.sink} waits for {what}, since {self.seconds:,.0f} s ({self.operator})".lstrip()
 
     def as_dict(self) -> dict[str, Any]:
         """The same for programs: the punctuation is XML that can be sent."""
@@ -45,6 +47,7 @@ class Wait:
             "operator": self.operator,
             "since": round(self.seconds, 3),
             "punctuation": punctuation_xml(self.punctuation, self.stream.element, self.punct_namespace),
+            **({"sink": self.sink} if self.sink else {}),
         }
 
 
@@ -54,27 +57,54 @@ def why(
     wanted: Mapping[str, str],
     punct_namespace: str = PUNCT_NAMESPACE,
     now: float | None = None,
+    complete: Container[str] = (),
 ) -> list[Wait]:
     """What the results of a running or stopped query that match these patterns wait for; nothing if none is held.
 
-    ``wanted`` maps columns of the result to patterns. Where no result is held, a punctuation of the result may be:
-    some streams have said their part of it. Raises `UsageError` for an unknown column or a wrong pattern.
+    ``wanted`` maps columns of the result to patterns; of several answers, those are meant that have these columns.
+    Where no result is held, a punctuation of the result may be: some streams have said their part of it. Sinks that
+    are ``complete`` wait for nothing. Raises `UsageError` for an unknown column or a wrong pattern.
     """
-    asked = _asked(query.root.schema, wanted)
+    now = time.time() if now is None else now
+    meant = [answer for answer in query.answers if all(name in answer.root.schema for name in wanted)]
+    if not meant:
+        raise UsageError(_unknown(query, wanted))
+    return [
+        replace(wait, sink=answer.name)
+        for answer in meant
+        if answer.name not in complete
+        for wait in _waits_of(answer.root, holding, _asked(answer.root.schema, wanted), punct_namespace, now)
+    ]
+
+
+def _waits_of(
+    root: Node, holding: Holding, asked: Punctuation, punct_namespace: str, now: float
+) -> list[Wait]:
+    """What the results of one answer wait for."""
     tracing = Tracing(holding)
-    missing = tracing.release(query.root, asked)
+    missing = tracing.release(root, asked)
     covering = _covered(missing)
     for _ in range(PASSES):  # of a stream one punctuation covers all that is missing
-        missing = Tracing(holding, covering).release(query.root, asked)
+        missing = Tracing(holding, covering).release(root, asked)
         before, covering = covering, _covered(missing)
         if covering == before:
             break
     if not missing:
-        missing = tracing.promise(query.root, asked, Held(_top(query), 0))
+        missing = tracing.promise(root, asked, Held(_top(root), 0))
         said = [holding.told.get(m.stream.name, holding.started) for m in missing if m.punctuation is None]
-        held = Held(_top(query), min(said, default=0.0))
+        held = Held(_top(root), min(said, default=0.0))
         missing = [Missing(m.stream, m.punctuation, held) for m in missing if said]
-    return _by_stream(missing, time.time() if now is None else now, punct_namespace)
+    return _by_stream(missing, now, punct_namespace)
+
+
+def _unknown(query: Query, wanted: Iterable[str]) -> str:
+    """That no answer has the columns that are asked for, in words."""
+    if len(query.answers) > 1:
+        has = "; ".join(f"{answer} has {', '.join(answer.root.schema.names)}" for answer in query.answers)
+        return f"no result has the columns {', '.join(wanted)}: {has}"
+    schema = query.root.schema
+    name = next(name for name in wanted if name not in schema)
+    return f"the result has no column {name}: it has {', '.join(schema.names)}"
 
 
 def _by_stream(missing: list[Missing], now: float, punct_namespace: str) -> list[Wait]:
@@ -114,8 +144,6 @@ def _covering(type_: Type, patterns: list[Pattern]) -> Pattern:
 def _asked(schema: Schema, wanted: Mapping[str, str]) -> Punctuation:
     patterns: list[Pattern] = [WILDCARD] * len(schema)
     for name, text in wanted.items():
-        if name not in schema:
-            raise UsageError(f"the result has no column {name}: it has {', '.join(schema.names)}")
         try:
             patterns[schema.index(name)] = parse_pattern(schema[name].type, text, name)
         except PatternError as error:
@@ -123,9 +151,8 @@ def _asked(schema: Schema, wanted: Mapping[str, str]) -> Punctuation:
     return Punctuation(schema, patterns)
 
 
-def _top(query: Query) -> str:
+def _top(node: Node) -> str:
     """The operator that the result comes from: the last one that retains anything."""
-    node = query.root
     while node.partition_choices() is None and node.inputs:
         node = node.inputs[0]
     return f"{node.name} #{node.number}"

@@ -26,7 +26,7 @@ def why_stopped(path: Path, wanted: Mapping[str, str]) -> list[Wait]:
     query, namespace = _planned(seen.job), seen.job["punctuation namespace"]
     holding = Holding({stream.name: stream.sent for stream in query.streams})
     holding.restore(seen.held)
-    waits = why(query, holding, wanted, namespace)
+    waits = why(query, holding, wanted, namespace, complete=seen.complete)
     return [] if seen.over else waits
 
 

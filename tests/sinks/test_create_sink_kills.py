@@ -1,0 +1,99 @@
+"""A run with sinks of three kinds, killed at random: each result is there once, wherever it goes."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.reliability.support import LONG, MOST_SECONDS
+from xmlpunct.firehose import generate
+
+QUERY = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
+  WITH (source = '{folder}/sensor1.xml', element = 'tempdata');
+CREATE STREAM sensor2 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
+  WITH (source = '{folder}/sensor2.xml', element = 'tempdata');
+CREATE VIEW reports AS
+  SELECT sid, hour, min, currtmp FROM sensor1 UNION ALL SELECT sid, hour, min, currtmp FROM sensor2;
+CREATE SINK hours WITH (output = '{out}/hours/', format = 'parquet', partition_by = 'hour') AS
+  SELECT * FROM reports;
+CREATE SINK minutes WITH (output = 'sqlite:///{out}/minutes.db?table=minutes') AS
+  SELECT hour, min, COUNT(*) AS n, SUM(currtmp) AS heat FROM reports GROUP BY hour, min;
+CREATE SINK first WITH (output = '{out}/first.xml') AS SELECT hour, min, currtmp FROM reports LIMIT 100;
+SELECT hour, MAX(currtmp) AS most FROM reports GROUP BY hour"""
+
+
+def command(folder: Path, out: Path, *options: str) -> list[str]:
+    sql = QUERY.format(folder=folder, out=out)
+    words = [
+        "run",
+        "-q",
+        sql,
+        "-o",
+        f"{out}/most.jsonl",
+        "--format",
+        "jsonl",
+        "--checkpoint",
+        f"{out}/checkpoint",
+    ]
+    return [sys.executable, "-m", "xmlpunct", *words, *options]
+
+
+def results(out: Path) -> dict[str, Any]:
+    """What each output holds; those of one slice after another come in one order, those of two inputs in any."""
+    with closing(sqlite3.connect(out / "minutes.db")) as database:
+        minutes = database.execute("SELECT * FROM minutes").fetchall()
+    paths = sorted((out / "hours").glob("hour=*/*.parquet"))
+    hours = pl.concat([pl.read_parquet(p, hive_partitioning=True) for p in paths]).rows()
+    return {
+        "minutes": sorted(minutes),
+        "hours": sorted(hours),
+        "first": (out / "first.xml").read_bytes(),
+        "most": (out / "most.jsonl").read_bytes(),
+    }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--engine", "local", "--slice", "8KiB"],
+        pytest.param(["--master", "local[2]", "--slice", "64KiB"], marks=pytest.mark.spark),
+    ],
+    ids=["local", "spark"],
+)
+def test_killed_at_random(tmp_path: Path, options: list[str]) -> None:
+    chance, kills = random.Random(7), 0
+    lines = generate.warehouse(sensors=2, hours=12, readings=3, punctuations=4, seed=3)
+    generate.write(lines, str(tmp_path))
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    for folder in (whole, out):
+        folder.mkdir()
+    subprocess.run(command(tmp_path, whole, *options), check=True, timeout=MOST_SECONDS)
+    expected, size = results(whole), (whole / "most.jsonl").stat().st_size
+    for _ in range(20 if LONG else 2):
+        process = subprocess.Popen(command(tmp_path, out, *options))
+        most, target = out / "most.jsonl", chance.randrange(1, size // 2)
+        target += most.stat().st_size if most.exists() else 0
+        until = time.monotonic() + MOST_SECONDS
+        while process.poll() is None and time.monotonic() < until:
+            if most.exists() and most.stat().st_size >= target:
+                break
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+    subprocess.run(command(tmp_path, out, *options), check=True, timeout=MOST_SECONDS)
+    assert kills
+    found = results(out)
+    for name in expected if "local" in options else ("minutes", "hours"):
+        assert found[name] == expected[name], name
+    assert sorted(found["most"].splitlines()) == sorted(expected["most"].splitlines())
+    assert found["first"].count(b"<result>") == 100

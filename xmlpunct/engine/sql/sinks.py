@@ -1,0 +1,37 @@
+"""Where the CREATE SINK statements of a query write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xmlpunct.engine.options import OUTPUT_FORMATS, Destination, XmlForm
+from xmlpunct.engine.sql.catalog import flag, option_of, options_of
+from xmlpunct.engine.sql.dialect import refuse
+from xmlpunct.engine.sql.stream_syntax import SinkOf
+from xmlpunct.errors import UsageError
+
+
+def destination(statement: SinkOf) -> Destination:
+    """Where a sink writes, and how. Raises `SqlError` for what its WITH (...) lacks, or says wrongly."""
+    options = options_of(statement)
+    if "output" not in options:
+        refuse("a sink says where it writes: WITH (output = '...')", statement.this)
+    format_ = options.get("format", "xml")
+    if format_ not in OUTPUT_FORMATS:
+        refuse(f"format is one of {', '.join(OUTPUT_FORMATS)}", option_of(statement, "format") or statement)
+    pretty = flag(options, "pretty", statement)
+    try:
+        form = XmlForm.of(options.get("root"), options.get("row"), options.get("namespaces"), pretty)
+    except UsageError as error:
+        refuse(str(error).removeprefix("--"), option_of(statement, "namespaces") or statement)
+    columns = tuple(map(str.strip, options["partition_by"].split(","))) if "partition_by" in options else ()
+    return Destination(options["output"], format_, form, columns)
+
+
+def refuse_twice(sinks: Sequence[SinkOf]) -> None:
+    """Raise `SqlError` where two sinks have one name."""
+    names = set[str]()
+    for sink in sinks:
+        if sink.this.name in names:
+            refuse(f"two sinks are named {sink.this.name}", sink.this)
+        names.add(sink.this.name)
