@@ -22,6 +22,7 @@ from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_outputs, open_outlet, open_rejects, run_of, told_of, warn_if_gone
 from xmlpunct.engine.spark.answers import OutletTarget, Target
+from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
@@ -85,6 +86,8 @@ class Runner:
                     if isinstance(target, DatasetTarget):
                         target.session = own
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
+                if commit.batch < 0:
+                    cut_large_files(own.sparkContext, job)
                 begun = [written.position for written in commit.outputs]
                 for written, target in zip(commit.outputs, targets, strict=True):
                     written.position = written.position or target.position
@@ -211,7 +214,16 @@ def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
     size, pacing, said = options.slice_bytes, str(checkpoint.pacing), str(checkpoint.said)
     shares = options.max_rejects is not None and options.max_rejects.percent is not None
     return Job(
-        query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing, shares, said
+        query,
+        fragments,
+        tuple(found.inputs),
+        shards,
+        size,
+        options.punct_namespace,
+        pacing,
+        shares,
+        said,
+        cuts=str(checkpoint.cuts),
     )
 
 
