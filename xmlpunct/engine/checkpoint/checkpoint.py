@@ -150,6 +150,7 @@ class Checkpoint:
         for what, value in self._asked.items():
             if saved[what] != value:
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
+        self._log.take_over()
         inputs = [_input(values) for values in saved["inputs"]]
         self.run = saved["run"]
         commits = [Commit.from_record(record) for record in records if COMMIT in record]
