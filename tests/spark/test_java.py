@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from xmlpunct.engine.spark import java, scratch
+from xmlpunct.engine.spark.home import spark_home
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.session import gist
 from xmlpunct.errors import UsageError
@@ -88,3 +89,14 @@ some.BadError: the reason
     assert gist(Exception(story)) == "BadError: the reason"
     assert gist(Exception("\n first\nsecond")) == "first"
     assert gist(None) == "None"
+
+
+def test_workers_find_the_installed_pyspark(tmp_path: Path) -> None:
+    """Spark would have them compile another copy, each anew."""
+    home = spark_home(tmp_path, {})
+    assert home is not None
+    assert (Path(home) / "bin" / "spark-submit").exists()
+    assert list((Path(home) / "jars").glob("spark-core*.jar"))
+    assert not (Path(home) / "python").exists()
+    assert spark_home(tmp_path, {}) == home
+    assert spark_home(tmp_path, {"SPARK_HOME": "/opt/spark"}) == "/opt/spark"

@@ -21,6 +21,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from xmlpunct.engine.spark.home import spark_home
 from xmlpunct.engine.spark.java import java_home
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.errors import XmlPunctError
@@ -39,6 +40,7 @@ STREAMING = {
     **STATE_STORE,
     "spark.sql.streaming.minBatchesToRetain": "10",  # a restart needs one, and state may be large
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",  # state has it so: workers read and keep
 }
 """What a session must be set to for our queries, whoever made it."""
 
@@ -93,7 +95,7 @@ def start_session(master: str) -> SparkSession:
         return SparkSession.builder.getOrCreate()
     scratch = Scratch()
     atexit.register(scratch.remove)
-    with _environment(master, java_home(scratch.path)):
+    with _environment(master, scratch.path):
         session: SparkSession = SparkSession.builder.master(master).getOrCreate()
     session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     return session
@@ -115,7 +117,7 @@ def spark_session(master: str) -> Iterator[SparkSession]:
     scratch, quiet = Scratch(), ExitStack()
     session = gateway = None
     try:
-        with open(scratch.log, "ab") as log, _environment(master, java_home(scratch.path)):
+        with open(scratch.log, "ab") as log, _environment(master, scratch.path):
             try:
                 conf = _conf(master, scratch)
                 gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
@@ -202,18 +204,20 @@ def _conf(master: str, scratch: Scratch) -> SparkConf:
 
 
 @contextmanager
-def _environment(master: str, home: str | None) -> Iterator[None]:
-    """The environment that the JVM and through it the workers start with.
+def _environment(master: str, scratch: Path) -> Iterator[None]:
+    """The environment that the JVM and through it the workers start with; what that takes is put into ``scratch``.
 
     Workers share the cores, so polars gets one thread in each. The caller's own environment comes back after.
+    Raises `UsageError` if there is no Java.
     """
     wanted: dict[str, str | None] = {
-        "JAVA_HOME": home,
+        "JAVA_HOME": java_home(scratch),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "POLARS_MAX_THREADS": "1",
     }
     if master.startswith("local"):
         wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
+        wanted["SPARK_HOME"] = spark_home(scratch)
     before = {name: os.environ.get(name) for name in wanted}
     _set(wanted)
     try:

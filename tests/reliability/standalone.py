@@ -1,0 +1,79 @@
+"""A standalone cluster of Spark's on loopback: a master, and workers that can be killed and started."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+SPARK_HOME = Path(pyspark.__file__).parent
+_HERE = "127.0.0.1"
+_DEPLOY = "org.apache.spark.deploy"
+_START_SECONDS = 240
+"""What no part of it takes to start, whatever else the machine does."""
+
+
+class Cluster:
+    """A running cluster. What each part says is in a file of its name in ``folder``."""
+
+    url: str
+    """What ``--master`` is to be."""
+    workers: list[subprocess.Popen[bytes]]
+    """All workers that were ever started, of one core each."""
+
+    def __init__(self, folder: Path, ending: ExitStack) -> None:
+        self._folder, self._ending, self.workers = folder, ending, []
+        port = _free_port()
+        self.url = f"spark://{_HERE}:{port}"
+        words = (f"{_DEPLOY}.master.Master", "-h", _HERE, "-p", str(port), "--webui-port", "0")
+        self._start("master", "New state: ALIVE", *words)
+
+    def start_worker(self) -> None:
+        """Start one more worker."""
+        name = f"worker{len(self.workers)}"
+        words = ("-h", _HERE, "-c", "1", "-m", "1g", "--webui-port", "0", "-d", str(self._folder / name))
+        said = "Successfully registered"
+        self.workers.append(self._start(name, said, f"{_DEPLOY}.worker.Worker", *words, self.url))
+
+    def _start(self, name: str, said: str, *words: str) -> subprocess.Popen[bytes]:
+        """Start a part and wait until it has ``said`` something."""
+        log = self._folder / f"{name}.log"
+        environment = os.environ | {"SPARK_LOCAL_IP": _HERE, "PYSPARK_PYTHON": sys.executable}
+        command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
+        with open(log, "wb") as out:
+            process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
+        self._ending.callback(_end, process)
+        until = time.monotonic() + _START_SECONDS
+        while said not in log.read_text():
+            assert process.poll() is None, f"{name} has ended: see {log}"
+            assert time.monotonic() < until, f"{name} did not start: see {log}"
+            time.sleep(0.1)
+        return process
+
+
+@contextmanager
+def standalone(folder: Path, workers: int) -> Iterator[Cluster]:
+    """A cluster with so many workers, which ends with the block."""
+    with ExitStack() as ending:
+        cluster = Cluster(folder, ending)
+        for _ in range(workers):
+            cluster.start_worker()
+        yield cluster
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind((_HERE, 0))
+        return int(found.getsockname()[1])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait(30)
