@@ -239,3 +239,23 @@ def test_nexmark_gives_a_figure_for_a_query(data: Path) -> None:
     figures = said("nexmark", data, "--events", "200", "--queries", "q3")["queries"]
     assert figures["q3"]["events_per_second"] > 0
     assert figures["q3"]["published_on_other_machines"] == {"Flink 1.13": 152_000, "Feldera": 413_000}
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_starting_is_taken_apart(data: Path) -> None:
+    found = said("start", data, "--master", "local[1]")
+    assert found["times"].keys() == {"wall", "cpu"}
+    for of_it in found["contenders"].values():
+        assert 0 < sum(of_it["stages"].values()) <= of_it["wall_seconds"]
+        assert of_it["later_micro_batch"] > 0
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_the_workers_of_a_cluster_are_watched(data: Path) -> None:
+    small = ("--data", str(data), "--files", "20", "--hours", "8", "--readings", "2", "--only", "steady")
+    found = json.loads(printed("cluster", *small))
+    executors = found["runs"]["steady"]["executors"]
+    assert len(executors) == 2
+    assert all(of_it["tasks"] and 0 < of_it["busy"] <= 1 for of_it in executors.values())

@@ -39,8 +39,8 @@ def register(spark: SparkSession) -> None:
     is missing.
     """
     need_spark()
+    from xmlpunct.engine.spark.light import QuerySource
     from xmlpunct.engine.spark.session import active, knows, with_state_store
-    from xmlpunct.engine.spark.source import QuerySource
     from xmlpunct.engine.spark.table.datasource import XmlTable
 
     for name, value in with_state_store(spark).items():

@@ -31,9 +31,9 @@ from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Limit, Query, Sort, Stream
 from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
+from xmlpunct.engine.spark.light import NAME
 from xmlpunct.engine.spark.processor import FragmentProcessor
 from xmlpunct.engine.spark.session import PROVIDER, active, state_store
-from xmlpunct.engine.spark.source import NAME
 from xmlpunct.engine.spark.table.datasource import XmlTable
 from xmlpunct.engine.spark.table.options import Mode
 from xmlpunct.engine.spark.table.parts import listed

@@ -25,12 +25,12 @@ from xmlpunct.engine.spark.answers import OutletTarget, Target
 from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
+from xmlpunct.engine.spark.light import NAME, QuerySource
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import FragmentProcessor
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import STREAMING, SparkFailure, active, gist, spark_session
 from xmlpunct.engine.spark.sink import Sink
-from xmlpunct.engine.spark.source import NAME, QuerySource
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import XmlPunctError

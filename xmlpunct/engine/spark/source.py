@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+from pyspark.sql.datasource import InputPartition
 
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.pacing import Pace
@@ -29,11 +28,10 @@ from xmlpunct.engine.inputs.ranges import (
 from xmlpunct.engine.inputs.said import Plain, SaidLog
 from xmlpunct.engine.inputs.uncut import Tables, Uncut, saved
 from xmlpunct.engine.spark import edge
-from xmlpunct.engine.spark.job import ANOTHER_JOB, ROW_SCHEMA, Job
+from xmlpunct.engine.spark.job import ANOTHER_JOB, Job
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.steady import ChangedError
 
-NAME = "xmlpunct-query"
 FIRST_BYTES = 16 * 2**20
 """What an input's first micro-batch has for each shard. More show the first result later (`benchmarks/spark.py`)."""
 MOST_BYTES, MOST_BYTES_OF_ALL = 128 * 2**20, 256 * 2**20
@@ -50,20 +48,6 @@ SAID, JOB = "said", "job"
 Offset = dict[str, Any]
 
 
-class QuerySource(DataSource):  # type: ignore[misc]
-    """Reads the inputs of the `Job` in option ``job``."""
-
-    @classmethod
-    def name(cls) -> str:
-        return NAME
-
-    def schema(self) -> str:
-        return ROW_SCHEMA
-
-    def streamReader(self, schema: Any) -> QueryReader:  # noqa: N802 - Spark's name
-        return QueryReader(Job.from_text(self.options["job"]))
-
-
 class TaskPartition(InputPartition):  # type: ignore[misc]
     """A task as Spark hands it around."""
 
@@ -72,7 +56,7 @@ class TaskPartition(InputPartition):  # type: ignore[misc]
         self.task = task
 
 
-class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class QueryReader:
     """Plans micro-batches in one process and reads their tasks in others; it opens nothing until asked.
 
     An offset maps the number of each input to its `Cursor`, `SAID` to how much of what was said is in, and `JOB` to
