@@ -106,30 +106,63 @@ def rows(part: Part, ranges: Sequence[Range]) -> tuple[list[object], str | None]
     return [*slice_.tuples.rows(), *map(str, slice_.punctuations)], str(parsed.error or "")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=documents(), span=st.integers(1, 200), piece=st.integers(1, 100), probe=st.integers(1, 60))
-def test_cuts_are_those_of_a_splitter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, span: int, piece: int, probe: int
-) -> None:
-    for name, value in (
-        ("SPAN_BYTES", span),
-        ("PIECE_BYTES", piece),
-        ("_PROBE_BYTES", probe),
-        ("_PASSES", 1000),
-    ):
+def both_ways(part: Part, pieces: list[Piece]) -> tuple[list[Range], Sequence[Range]]:
+    """The ranges of a file by its pieces, and those of whoever cuts all of it."""
+    source, elements = Input("s", (0,), (part,)), elements_of([SPEC])
+    size = (part.size or 0) + 1
+    ranges, cursor = advance(source, elements, Cursor(), size, 1, uncut=Uncut(source, 0, {0: pieces}))
+    while not cursor.done:
+        more, cursor = advance(source, elements, cursor, size, 1, uncut=Uncut(source, 0, {0: pieces}))
+        ranges += more
+    return ranges, advance(source, elements, Cursor(), size, 2**20)[0]
+
+
+SIZES = st.tuples(st.integers(1, 200), st.integers(1, 100), st.integers(1, 60), st.sampled_from([1, 2, 1000]))
+
+
+def set_sizes(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int, int]) -> None:
+    for name, value in zip(("SPAN_BYTES", "PIECE_BYTES", "_PROBE_BYTES", "_PASSES"), sizes, strict=True):
         monkeypatch.setattr(cuts, name, value)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=documents(), sizes=SIZES)
+def test_cuts_are_those_of_a_splitter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, sizes: tuple[int, int, int, int]
+) -> None:
+    set_sizes(monkeypatch, sizes)
     part, pieces = found_in(tmp_path / "in.xml", text)
     check(text.encode(), pieces)
-    assert sum(piece.size for piece in pieces) == len(text.encode())
-    assert pieces[-1].final
     save(tmp_path / "cuts", {(0, 0): pieces})
     assert saved(tmp_path / "cuts") == {(0, 0): pieces}
-    given_ = Input("s", (0,), (part,))
-    ranges, cursor = advance(
-        given_, elements_of([SPEC]), Cursor(), len(text) + 1, 1, uncut=Uncut(given_, 0, {0: pieces})
-    )
-    assert cursor.done
-    assert all(r.uncut for r in ranges)
-    whole, end = advance(given_, elements_of([SPEC]), Cursor(), len(text) + 1, 2**20)
-    assert end.done
+    ranges, whole = both_ways(part, pieces)
+    if sizes[-1] == 1000:
+        assert sum(piece.size for piece in pieces) == len(text.encode())
+        assert pieces[-1].final
+        assert all(r.uncut for r in ranges)
+    assert rows(part, ranges) == rows(part, whole)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=documents(),
+    sizes=SIZES,
+    at=st.integers(0, 2000),
+    wrong=st.sampled_from(["</g>", "<", "\0", "</r>", "<![CDATA[", "<!--", "]]>", "&no;", "<q:t>", None]),
+)
+def test_what_is_wrong_is_found_where_it_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    sizes: tuple[int, int, int, int],
+    at: int,
+    wrong: str | None,
+) -> None:
+    """Whoever reads a malformed document by its pieces finds what whoever reads it at once does."""
+    set_sizes(monkeypatch, sizes)
+    at %= len(text)
+    broken = text[:at] if wrong is None else text[:at] + wrong + text[at:]
+    part, pieces = found_in(tmp_path / "in.xml", broken)
+    check(broken.encode(), pieces)
+    ranges, whole = both_ways(part, pieces)
     assert rows(part, ranges) == rows(part, whole)
