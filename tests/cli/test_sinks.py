@@ -43,7 +43,7 @@ def folder(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("CREATE SINK s WITH (output = 'o') AS SELECT y FROM t", "y", "y"),
         (f"{SINK}; {SINK}", "two sinks are named s", "s"),
         (f"{SINK}; SELECT x FROM t; SELECT hour FROM t", "CREATE SINK name WITH", "hour FROM t"),
-        (f"{SINK}; SELECT x FROM s", "no stream s", "s"),
+        (f"{SINK}; SELECT x FROM s", "s is a sink, which nothing reads", "s"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_underlined(sql: str, says: str, marked: str | None) -> None:

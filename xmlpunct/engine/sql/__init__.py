@@ -78,9 +78,12 @@ def _plan(
         )
     if not queries:
         raise SqlError("there is no query: SELECT ... is missing")
+    names = frozenset(sink.this.name for sink in sinks)
     files, roots, answers = Files(inference), list[Node](), list[Answer]()
     for query in queries:
-        context = Context(streams, {}, files=files, instants=instants_read([*views, query], streams))
+        context = Context(
+            streams, {}, files=files, instants=instants_read([*views, query], streams), sinks=names
+        )
         asked = query.expression if isinstance(query, SinkOf) else query
         relation = plan_outermost(asked, with_views(views, context))
         _check_output(relation)
