@@ -91,6 +91,14 @@ def test_who_takes_results_has_no_sinks() -> None:
         query(f"{STREAM}{SINK}; SELECT x FROM t", t=b"<r/>")
 
 
+def test_a_streaming_data_frame_has_no_sinks() -> None:
+    pytest.importorskip("pyspark")
+    from xmlpunct.engine.spark.dataframe import query_frame
+
+    with pytest.raises(UsageError, match="CREATE SINK s: here"):
+        query_frame(None, f"{STREAM}{SINK}; SELECT x FROM t", {}, None, "PERMISSIVE", None, None)
+
+
 def test_a_file_of_sinks_alone(folder: Path, cli: Cli) -> None:
     other = SINK.replace("SINK s", "SINK other").replace(
         "out.xml'", "o.jsonl', format = 'jsonl', pretty = false"

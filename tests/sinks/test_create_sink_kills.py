@@ -66,7 +66,9 @@ def results(out: Path) -> dict[str, Any]:
     "options",
     [
         ["--engine", "local", "--slice", "8KiB"],
-        pytest.param(["--master", "local[2]", "--slice", "64KiB"], marks=pytest.mark.spark),
+        pytest.param(
+            ["--master", "local[2]", "--slice", "64KiB"], marks=[pytest.mark.spark, pytest.mark.long]
+        ),
     ],
     ids=["local", "spark"],
 )
