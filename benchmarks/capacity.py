@@ -20,7 +20,10 @@ from typing import Any, NamedTuple
 import common
 import planning
 from stages import FEW_SHARDS, SLICE, edges, job_of, local, sink
+from stages import planning as seconds_of_planning
 
+FILES = 2000
+"""How many files are planned."""
 GROWTH = 5
 """How many times as large the larger of two runs is."""
 Lines = Iterable[tuple[str, str]]
@@ -157,6 +160,7 @@ def measure(given: Any) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
         "cp": per_punctuation(constants, fewer),
         "cr": per_punctuation(auctions["ranges"], fewer),
         **memory(given),
+        "t": seconds_of_planning(warehouse.job, FILES, given.rounds),
         **sink(constants.job, constants.result, given.cores, given.rounds),
         **(spark(given) if given.spark else {}),
     }

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from stages import FILE_BYTES
+
 Figures = Mapping[str, float]
 
 CORES_PER_MACHINE = 32
@@ -24,6 +26,7 @@ MACHINE = {
     "cr": ("the same per punctuation of a range", "s"),
     "m": ("resident memory per retained tuple", "B"),
     "M0": ("resident memory that a process has to begin with", "B"),
+    "t": ("seconds of planning per file of 8 MiB, or piece of a larger one", "s"),
     "r": ("seconds of the sink per result and its punctuation", "s"),
     "u": ("seconds of the sink per shard and micro-batch", "s"),
     "g": ("seconds of the sink per punctuation that every shard has to say, of {shards:,} shards", "s"),
@@ -42,7 +45,10 @@ QUERY = {
     "ct": ("core seconds per tuple in the operators of shards", "s"),
     "o": ("tuples retained at a time, at most", ""),
     "y": ("results per tuple", ""),
-    "C": ("bytes a second in which one process finds where tasks begin and end", "B/s"),
+    "C": (
+        "bytes a second in which a core finds where a large file, or what comes from a socket, can be cut",
+        "B/s",
+    ),
 }
 """What is measured of each query."""
 
@@ -60,7 +66,7 @@ def seconds_per_tuple(machine: Figures, query: Figures, read: str) -> dict[str, 
 def limits(machine: Figures, query: Figures, cores: int) -> dict[str, float]:
     """Tuples a second at which what does not grow with the cores of a run is saturated, and the network."""
     return {
-        "cutting": query["C"] / query["x"],
+        "planning": FILE_BYTES / machine["t"] / query["x"],
         "sink": 1 / (query["y"] * machine["r"]),
         "network": cores / CORES_PER_MACHINE * LINK / query["x"],
     }

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 SLICE = 2**20
 """Bytes of a slice and of a task: the least that a task on Spark takes while there is more."""
 FEW_SHARDS = 2
+FILE_BYTES = 8 * 2**20
+"""The files that are planned: as large as the pieces that large ones are cut into (`xmlpunct.engine.inputs.cuts`)."""
 T = TypeVar("T")
 
 
@@ -78,7 +80,7 @@ def job_of(planned: Any, sources: Mapping[str, Path], shards: int) -> Any:
 
 
 def edges(job: Any, rounds: int) -> dict[str, float]:
-    """The reader's work on Spark, task by task: finding the tasks, parsing, edge work and the exchange.
+    """The reader's work on Spark, task by task: cutting, parsing, edge work and the exchange.
 
     The last task of each input is left out: it says that the input has ended, which comes once.
     """
@@ -118,6 +120,31 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
         "d": sent / tuples,
         "a": sum(len(row.payload) for row in rows) / sent,
     }
+
+
+def planning(job: Any, files: int, rounds: int) -> float:
+    """Seconds of the process that plans micro-batches, per file that a task reads whole, or piece of a larger one."""
+    import pickle
+    from dataclasses import replace
+
+    from xmlpunct.engine.spark.source import QueryReader
+
+    inputs = []
+    for given in job.inputs:
+        (part,) = given.parts
+        named = (replace(part, name=f"{number}.xml", size=FILE_BYTES) for number in range(files))
+        inputs.append(replace(given, parts=tuple(named)))
+    many = replace(job, inputs=tuple(inputs))
+
+    def plan() -> None:
+        reader = QueryReader(many)
+        start = reader.initialOffset()
+        while (end := reader.latestOffset(start, None)) != start:
+            for task in reader.partitions(start, end):
+                pickle.dumps(task)
+            start = end
+
+    return least(rounds, plan) / (files * len(inputs))
 
 
 def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:

@@ -183,7 +183,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not setuptools_is_new_enough():
         pytest.skip("building needs setuptools>=77 in this environment")
     copy = tmp_path_factory.mktemp("checkout")
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "pyspark_xmlpunct.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(PACKAGE, copy / "xmlpunct", ignore=ignored)
@@ -303,11 +303,11 @@ def test_other_systems_are_refused(checkout: Path) -> None:
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {n.split("/")[0] for n in names}
-    assert {t for t in tops if not t.endswith(".dist-info")} == {"xmlpunct"}
+    assert {t for t in tops if not t.endswith(".dist-info")} == {"xmlpunct", "pyspark_xmlpunct.py"}
     assert "xmlpunct/py.typed" in names
     assert any(n.endswith("licenses/LICENSE") for n in names)
     modules = {str(p.relative_to(ROOT)) for p in MODULES}
-    assert {n for n in names if n.endswith(".py")} == modules
+    assert {n for n in names if n.endswith(".py")} == modules | {"pyspark_xmlpunct.py"}
     for part in PARTS:
         assert f"xmlpunct/{part}/__init__.py" in names
 
@@ -317,4 +317,4 @@ def test_the_wheel_names_its_command_and_licence(wheel: Path) -> None:
         text = {n.split("/")[1]: archive.read(n).decode() for n in archive.namelist() if ".dist-info/" in n}
     assert "xmlpunct = xmlpunct.cli:main" in text["entry_points.txt"]
     assert "License-Expression: Apache-2.0" in text["METADATA"]
-    assert text["top_level.txt"].split() == ["xmlpunct"]
+    assert text["top_level.txt"].split() == ["pyspark_xmlpunct", "xmlpunct"]

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.harness import SAMPLES, Cli
-from tests.reliability.support import LONG
+from tests.reliability.support import LONG, MOST_SECONDS
 from xmlpunct.connectors import Connector
 from xmlpunct.firehose import generate, parse
 from xmlpunct.firehose.connectors import connector_of
@@ -27,6 +27,7 @@ from xmlpunct.schema import Schema
 
 PAGE = (SAMPLES.parent / "docs" / "connectors.md").read_text()
 HOURS = 40
+LOCAL = ["--engine", "local", "--slice", "2KiB"]
 QUERY = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
   WITH (source = 'unset', element = 'tempdata');
 SELECT hour, COUNT(*) AS n, MAX(currtmp) AS top FROM sensor1 GROUP BY hour"""
@@ -136,8 +137,21 @@ def test_killed_at_random(installed: Path, tmp_path: Path) -> None:
         seed += 1
 
 
-def run(file: Path, checkpoint: Path) -> subprocess.Popen[bytes]:
+@pytest.mark.spark
+def test_it_works_on_spark(installed: Path, tmp_path: Path) -> None:
+    """Where it is found in other processes, too, which have the path of this one."""
+    file, expected = tmp_path / "feed.db", tmp_path / "expected.db"
+    for each in (file, expected):
+        fill(each, elements())
+    assert run(expected, tmp_path / "none").wait(MOST_SECONDS) == 0
+    assert (
+        run(file, tmp_path / "checkpoint", "--master", "local[2]", "--slice", "96KiB").wait(MOST_SECONDS) == 0
+    )
+    assert sorted(told(file)) == sorted(told(expected))
+
+
+def run(file: Path, checkpoint: Path, *engine: str) -> subprocess.Popen[bytes]:
     url = f"messages://{file}?topic="
-    command = ["run", "--engine", "local", "--slice", "2KiB", "-q", QUERY, "--checkpoint", str(checkpoint)]
+    command = ["run", *(engine or LOCAL), "-q", QUERY, "--checkpoint", str(checkpoint)]
     places = ["-s", f"sensor1={url}in", "-o", f"{url}out"]
     return subprocess.Popen([sys.executable, "-m", "xmlpunct", *command, *places])

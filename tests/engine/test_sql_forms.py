@@ -43,7 +43,7 @@ EXPRESSIONS = [
     *("STARTS_WITH(s, 'O')", "ENDS_WITH(s, 'o')", "SUFFIX(s, 'o')", "PREFIX(s, 'o')", "CONTAINS(s, u)"),
     *("CONCAT_WS('-', s, u)", "CONCAT(s, u)", "CONCAT(s, k)", "LEFT(s, 2)", "RIGHT(s, 2)", "LEFT(s, -1)"),
     *("LPAD(s, 8, '*')", "RPAD(s, 8, 'ab')", "REPLACE(s, 'o', '0')", "REVERSE(s)", "REPEAT(s, 2)", "STRPOS(s, u)"),
-    *("POSITION(u IN s)", "INSTR(s, u)", "MD5(s)", "SHA256(s)", "SUBSTR(s, 2)", "LENGTH(s)", "LEN(s)"),
+    *("POSITION(u IN s)", "INSTR(s, u)", "MD5(s)", "SHA256(s)", "SUBSTR(s, 2)", "SUBSTR(s, -1)", "LENGTH(s)", "LEN(s)"),
     *("j->'$.a'", "j->>'$.c'", "j->>'c'", "j->'a'->>'b'", "j->>0", "JSON_EXTRACT(j, '$.a.b')"),
     *("d - INTERVAL '1' DAY", "d + INTERVAL 1 DAY", "d + INTERVAL '1 day'", "DATE_ADD(d, INTERVAL 1 DAY)"),
     *("t + INTERVAL (v) DAY", "DATE_DIFF('day', e, d)", "DATEDIFF('month', e, d)", "DATE_DIFF('hour', t, w)", "d - e"),

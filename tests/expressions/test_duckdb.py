@@ -173,6 +173,11 @@ TEXT = [
     *("LEFT(s, n)", "RIGHT(s, n)", "REPEAT(s, n)", "REPEAT(k, n)", "REVERSE(s)"),
     *("LPAD(s, n, k)", "RPAD(s, n, k)", "LPAD(s, 7, 'xé')", "RPAD(s, 3, u)", "LPAD(s, n, '')"),
     *(
+        "SUBSTRING(s, n)",
+        "SUBSTRING(s, n, 2)",
+        "SUBSTRING(s, n, -2)",
+        "SUBSTR(s, -3, n)",
+        "SUBSTRING(s FROM n FOR 3)",
         "REPLACE(s, k, u)",
         "REPLACE(s, 'a', k)",
         "MD5(s)",

@@ -208,11 +208,10 @@ def _remainder(a: Any, b: Any) -> Any:
 
 
 def _substring(text: str, first: int, length: int | None = None) -> str:
-    if length is None:
-        return text[max(first - 1, 0) :]
-    if length < 0:
-        raise EvaluationError("negative length")
-    return text[max(first - 1, 0) : max(first - 1 + length, 0)]
+    start = first - 1 if first >= 0 else len(text) + first
+    end = max(start, len(text)) if length is None else start + length
+    low, high = sorted(max(place, 0) for place in (start, end))
+    return text[low:high]
 
 
 def _like(text: str, pattern: str, escape: str = "") -> bool:

@@ -11,6 +11,7 @@ from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.stop import Stop
 from xmlpunct.firehose import PUNCT_NAMESPACE
 
 DECLARED = """CREATE STREAM a (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');
@@ -48,10 +49,11 @@ class Bench:
             **{"slice_bytes": 200, "threads": 1, **options},  # so that calls come in the same order each time
         )
 
-    def run(self) -> RunStats:
+    def run(self, stop: Stop | None = None) -> RunStats:
         """Start, or go on."""
         stats = RunStats("local")
-        local.run(plan(self.sql, {n: str(p) for n, p in self.sources.items()}), self.options, stats)
+        planned = plan(self.sql, {n: str(p) for n, p in self.sources.items()})
+        local.run(planned, self.options, stats, stop=stop)
         return stats
 
     def seen(self) -> tuple[bytes, bytes]:

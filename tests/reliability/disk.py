@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import shutil
 import stat
@@ -31,8 +32,18 @@ class Disk:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Watch the block. Nothing is really synced, which takes long and is not for a test to find out."""
-        with self._replacing("open", "mkdir", "replace", "fsync"):
-            yield
+        real = builtins.open
+
+        def call(file: Any, *more: Any, **options: Any) -> Any:
+            named = isinstance(file, str | os.PathLike)
+            return real(file, *more, **({"opener": os.open} | options if named else options))
+
+        with self._replacing("open", "mkdir", "rename", "replace", "fsync"):
+            builtins.open = call
+            try:
+                yield
+            finally:
+                builtins.open = real
 
     def kept(self, path: Path) -> bytes:
         """What it was told to keep at ``path``, whatever becomes of the directories above."""
@@ -100,14 +111,22 @@ class Disk:
 
         return call
 
-    def _replace(self, real: Callable[..., None]) -> Callable[..., None]:
+    def _rename(self, real: Callable[..., None]) -> Callable[..., None]:
         def call(source: Any, target: Any) -> None:
-            before = Path(target).read_bytes() if os.path.exists(target) else None
+            before = Path(target).read_bytes() if os.path.isfile(target) else None
             real(source, target)
-            self._names = [n for n in self._names if n[1] != Path(source).absolute()]
-            self._name(Path(target), before)
+            old, new = Path(source).absolute(), Path(target).absolute()
+
+            def moved(path: Path) -> Path:
+                return new / path.relative_to(old) if path.is_relative_to(old) else path
+
+            self._folders = set(map(moved, self._folders))
+            self._names = [(above, moved(path), held) for above, path, held in self._names if path != old]
+            self._name(new, before)
 
         return call
+
+    _replace = _rename
 
     def _fsync(self, _: Callable[..., None]) -> Callable[..., None]:
         def call(file: int) -> None:

@@ -5,11 +5,27 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 CALLS = ("open", "write", "ftruncate", "fsync", "mkdir", "rename", "replace", "unlink", "rmdir")
 """All by which a durable run changes what is on disk."""
+
+
+Call = Callable[..., Any]
+
+
+@contextmanager
+def watched(watching: Callable[[str, Call], Call]) -> Iterator[None]:
+    """In the block, each call of `CALLS` is what ``watching`` makes of it, by its name."""
+    real = {name: getattr(os, name) for name in CALLS}
+    for name, function in real.items():
+        setattr(os, name, watching(name, function))
+    try:
+        yield
+    finally:
+        for name, function in real.items():
+            setattr(os, name, function)
 
 
 class Killed(BaseException):
@@ -37,18 +53,10 @@ class Death:
     @contextmanager
     def awaited(self) -> Iterator[None]:
         """Lie in wait for the block; comes to nothing if it does not live so long."""
-        real = {name: getattr(os, name) for name in CALLS}
-        for name, function in real.items():
-            setattr(os, name, self._watching(name, function))
-        try:
+        with suppress(Killed), watched(self._watching):
             yield
-        except Killed:
-            pass
-        finally:
-            for name, function in real.items():
-                setattr(os, name, function)
 
-    def _watching(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _watching(self, name: str, function: Call) -> Call:
         def call(*arguments: Any, **options: Any) -> Any:
             if self.came:
                 raise Killed

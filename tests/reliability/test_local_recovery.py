@@ -101,7 +101,7 @@ def test_dying_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         seen, deaths = (b"", b""), 0
         while True:
             monkeypatch.setattr(ledger, "SAVE_SECONDS", chance.choice([0.0, 1e9]))
-            death = Death(chance.randrange(30 + 8 * deaths), chance.random() < 0.5)
+            death = Death(chance.randrange(20 + 6 * deaths), chance.random() < 0.5)
             with death.awaited():
                 found = bench.run()
             for before, now in zip(seen, bench.seen(), strict=True):

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import random
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.reliability.bench import DECLARED, Bench, feed
 from tests.reliability.disk import Disk
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG
+from xmlpunct.engine.datasets import dataset
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs import spool as inputs
 from xmlpunct.engine.inputs.spool import Spool, find_inputs
@@ -76,6 +80,49 @@ def test_every_moment_to_lose_power(
         assert [sorted(part.splitlines()) for part in run.seen()] == expected, death
         number += step
     assert number > 60
+
+
+@pytest.mark.parametrize("by", [("hour",), ()], ids=["by hour", "as files fill"])
+@pytest.mark.parametrize("save", [0.0, 1e9], ids=["saving each slice", "by the log alone"])
+@pytest.mark.parametrize("luck", [0.0, 0.5], ids=["all is lost", "some is lost"])
+def test_every_moment_to_lose_power_for_a_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: float, by: tuple[str, ...], luck: float
+) -> None:
+    """What is there afterwards is whole, and whoever goes on has all of it once."""
+    monkeypatch.setattr(ledger, "SAVE_SECONDS", save)
+    monkeypatch.setattr(dataset, "FILE_BYTES", 200)
+    sql = "SELECT hour, 60 / x AS y FROM a UNION ALL SELECT hour, x FROM b"
+    run, chance = Bench(tmp_path, sql, slice_bytes=300, format="parquet", partition_by=by), random.Random(4)
+    run.options = replace(run.options, output=f"{run.out}/", rejects=f"{run.rejects}/")
+
+    def found() -> dict[str, list[tuple[Any, ...]]]:
+        """The rows of each file that readers see."""
+        seen = [
+            p for out in (run.out, run.rejects) for p in out.rglob("part-*") if "_xmlpunct" not in p.parts
+        ]
+        return {str(p): pl.read_parquet(p, hive_partitioning=False).rows() for p in seen}
+
+    with Disk().watched():
+        run.run()
+    expected = found()
+    assert len(expected) > 2
+    number, came = 0, True
+    while came:
+        for folder in (run.checkpoint, run.out, run.rejects):
+            shutil.rmtree(folder, ignore_errors=True)
+        disk, death = Disk(), Death(number, torn=bool(number % 2))
+        disk.forgets = lambda: chance.random() >= luck
+        with disk.watched(), death.awaited(), suppress(OSError):
+            run.run()
+        came = death.came
+        disk.crash()
+        assert found().items() <= expected.items(), death
+        with disk.watched():
+            run.run()
+        disk.crash()
+        assert found() == expected, death
+        number += 1 if LONG else 37
+    assert number > 100
 
 
 @pytest.mark.parametrize("hours", [0, 1, 4])

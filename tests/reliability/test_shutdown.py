@@ -10,18 +10,22 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.checkpoints import committed
 from tests.cli.harness import WAREHOUSE, Cli
 from tests.reliability.bench import Bench, feed
-from tests.reliability.support import MOST_SECONDS, bag, ends_well, launch, processes_below, start
-from xmlpunct.errors import XmlPunctError
+from tests.reliability.faults import Call, watched
+from tests.reliability.support import LONG, MOST_SECONDS, bag, ends_well, launch, processes_below, start
+from xmlpunct.engine.stop import Stop
+from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose import generate
 
 STREAM = "CREATE STREAM t (x INT, hour INT NOT NULL) WITH (source = 'unset', element = 't');\n"
@@ -120,6 +124,43 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
         assert run.stderr is not None
         assert b"Traceback" not in run.stderr.read()
     os.close(read)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"], ids=["read in place", "spooled"])
+def test_stopped_at_every_moment_of_a_run_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, times: int
+) -> None:
+    """One stop waits for what is at hand, two do not; whoever goes on hears how the run failed."""
+    monkeypatch.setattr("xmlpunct.engine.local.ledger.GROUP_SECONDS", 0.0)
+    bench = Bench(tmp_path, encoding=encoding)
+    cut = bench.sources["a"].read_text(encoding=encoding).replace("</s>", "<t><x>")
+    bench.sources["a"].write_text(cut, encoding=encoding)
+    stop, left, main = Stop(), -1, threading.current_thread()
+
+    def asking(_: str, function: Call) -> Call:
+        def call(*arguments: Any, **options: Any) -> Any:
+            nonlocal left
+            if threading.current_thread() is main:
+                left -= 1
+                if -times <= left < 0:
+                    stop.ask()
+            return function(*arguments, **options)
+
+        return call
+
+    number, asked = 0, True
+    while asked:
+        bench.clear()
+        stop, left = Stop(), number
+        with watched(asking), pytest.raises((KeyboardInterrupt, SourceError)):
+            bench.run(stop)
+        asked = stop.asked
+        with pytest.raises(SourceError, match="the document ends inside <x>"):
+            bench.run()
+        assert not (bench.checkpoint / "spool").exists()
+        number += 1 if LONG else 5
+    assert number > 50
 
 
 def test_nobody_reads_any_more(tmp_path: Path) -> None:

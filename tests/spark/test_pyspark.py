@@ -18,10 +18,12 @@ import pytest
 import xmlpunct
 import xmlpunct.spark
 from tests.cli.harness import SAMPLES
+from tests.spark.test_sockets import sending
 from xmlpunct import Punctuation, UsageError
 
 ROOT = SAMPLES.parent
 PAGE = (ROOT / "docs" / "pyspark.md").read_text()
+SHOWN = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
@@ -60,7 +62,7 @@ def test_the_page_runs(
     monkeypatch.chdir(ROOT)
     names = played(spark, tmp_path)
     shown = capsys.readouterr().out
-    assert re.search(r"\| +17\| +77\|", shown)
+    assert all(text in shown for text in SHOWN)
     assert re.search(r"\| +76\| +22\|", shown)
     readings = names["readings"]
     assert readings.columns == ["currtmp", "hour", "min", "sid"]
@@ -126,6 +128,7 @@ def test_what_no_streaming_frame_can_do_is_refused(spark: Any) -> None:
         ("SELECT n FROM f", {"f": 3}, "f is a int"),
         ("SELECT n FROM f", {"f": frame, "columnNameOfPunctuation": "n"}, "another name"),
         ("SELECT n FROM f", {"f": frame, "mode": "DROPMALFORMED"}, "PERMISSIVE and FAILFAST"),
+        ("SELECT n FROM f", {"f": frame, "maxBytesPerTrigger": "much"}, "'much' is no size"),
         ("CREATE STREAM f (n BOOLEAN); SELECT n FROM f", {"f": frame}, "does not fit BOOLEAN"),
         ("CREATE STREAM f (n INT); SELECT n FROM f", {"f": "-"}, "standard input"),
     ]
@@ -134,6 +137,29 @@ def test_what_no_streaming_frame_can_do_is_refused(spark: Any) -> None:
             xmlpunct.spark.query(spark, sql, **frames)
     with pytest.raises(UsageError, match="a column cannot"):
         xmlpunct.spark.from_xml("x", "a INT", mode="DROPMALFORMED")
+
+
+@pytest.mark.spark
+def test_every_session_knows_the_format(spark: Any, tmp_path: Path) -> None:
+    """Spark looks in the active session, whichever is asked; so it has to be known without `register`, too."""
+    other = spark.newSession()
+    out = str(tmp_path / "out")
+    other.createDataFrame([(1, "a")], "n INT, s STRING").coalesce(1).write.format("xmlpunct").mode(
+        "append"
+    ).save(out)
+    assert other.read.format("xmlpunct").schema("n INT, s STRING").option("rowTag", "ROW").load(
+        out
+    ).collect() == [(1, "a")]
+    assert xmlpunct.spark.start().sparkContext is spark.sparkContext
+
+
+@pytest.mark.spark
+def test_a_query_reads_a_socket(spark: Any, tmp_path: Path) -> None:
+    declared = "CREATE STREAM s (hour INT) WITH (source = '{}', element = 'tempdata'); "
+    sql = declared + "SELECT hour, COUNT(*) AS n FROM s GROUP BY hour"
+    with sending((SAMPLES / "sensor1.xml").read_bytes()) as name:
+        found = written(xmlpunct.spark.query(spark, sql.format(name), shards=2), tmp_path)
+    assert Counter(found) == hours_of(sql.format(SAMPLES / "sensor1.xml"))
 
 
 SCRIPT = """

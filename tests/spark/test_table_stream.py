@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tests.spark.tables import READINGS, Row, feed, hours, of_tasks, table
+from xmlpunct import UsageError
 from xmlpunct.engine.spark.table.stream import TableStreamReader
 from xmlpunct.firehose.steady import ChangedError
 
@@ -118,3 +119,9 @@ def test_a_half_read_file_that_changes_is_noticed(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("<hour>3<", "<hour>4<"))
     with pytest.raises(ChangedError):
         watcher.batch()
+
+
+def test_a_socket_is_refused_with_who_reads_it() -> None:
+    reader = TableStreamReader(table(READINGS, "tcp://127.0.0.1:1"))
+    with pytest.raises(UsageError, match=r"xmlpunct\.spark\.query reads it"):
+        reader.latestOffset(reader.initialOffset(), ReadAllAvailable())

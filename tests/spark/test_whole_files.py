@@ -13,8 +13,10 @@ import pytest
 
 from tests.spark.support import SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import TUPLE, documents, job_of, micro_batches, results
-from xmlpunct.engine.inputs import parse_ranges
+from xmlpunct.engine.inputs import cuts, parse_ranges
 from xmlpunct.engine.inputs.ranges import Cursor, advance
+from xmlpunct.engine.inputs.uncut import Uncut, save
+from xmlpunct.engine.spark import source
 from xmlpunct.engine.spark.job import COUNTS, FAILURE, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.source import Offset, QueryReader
@@ -78,24 +80,54 @@ def test_a_file_goes_whole_where_it_fits_and_in_pieces_where_not(tmp_path: Path)
     texts = [documents(2), documents(2), documents(50), documents(3)]
     job = job_of(everything(directory(tmp_path / "in", *texts), SCHEMA), tmp_path)
     (given,), elements, size = job.inputs, job.elements(0), len(texts[0])
-    ranges, cursor = advance(given, elements, Cursor(), 2 * size, 100, whole=size)
+    small = Uncut(given, size, {})
+    ranges, cursor = advance(given, elements, Cursor(), 2 * size, 100, uncut=small)
     assert [(r.part, r.size, r.uncut, r.final, r.last) for r in ranges] == [
         (0, size, True, True, False),
         (1, size, True, True, False),
     ]
     assert cursor == Cursor(2)
-    ranges, cursor = advance(given, elements, cursor, 2 * size, 100, whole=size)
+    ranges, cursor = advance(given, elements, cursor, 2 * size, 100, uncut=small)
     assert {(r.part, r.uncut) for r in ranges} == {(2, False)}
     assert cursor.part == 2
     assert cursor.trace is not None
-    ranges, cursor = advance(given, elements, Cursor(3), 1, 100, whole=10**6)
+    any_ = Uncut(given, 10**9, {})
+    ranges, cursor = advance(given, elements, Cursor(3), 1, 100, uncut=any_)
     assert [(r.size, r.uncut, r.last) for r in ranges] == [(len(texts[3]), True, True)], "at least one"
     assert cursor.done
-    again, end = advance(given, elements, Cursor(3), 10**9, 100, stop=cursor, whole=10**9)
+    again, end = advance(given, elements, Cursor(3), 10**9, 100, stop=cursor, uncut=small)
     assert ([replace(r, stamp=None) for r in again], end) == (
         [replace(r, stamp=None) for r in ranges],
         cursor,
     )
+
+
+def test_a_large_file_whose_cuts_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read piece by piece, with the cores that there are, and after a restart as before."""
+    monkeypatch.setattr(cuts, "SPAN_BYTES", 300)
+    monkeypatch.setattr(cuts, "PIECE_BYTES", 100)
+    monkeypatch.setattr(source, "LEAST_PIECE", 100)
+    path = tmp_path / "in.xml"
+    path.write_text(documents(20, 60, 0, 3))
+    job = job_of(everything(path, SCHEMA), tmp_path, slice_bytes=700)
+    (pieces,) = cuts.find_cuts(
+        [(job.inputs[0].parts[0], job.elements(0))], lambda spans: [*map(cuts.scan, spans)]
+    )
+    save(tmp_path / "cuts", {(0, 0): pieces})
+    known = replace(job, cuts=str(tmp_path / "cuts"))
+    expected = results(job, micro_batches(job))
+    planned = offsets(known)
+    assert len(planned) > 5
+    assert all(Cursor.from_json(offset["0"]).trace is None for offset in planned)
+    for restarts in (False, True):
+        found = results(known, micro_batches(known, restarts=restarts))
+        assert found.tuples.equals(expected.tuples)
+        assert {*found.punctuations} == {*expected.punctuations}
+    reader = QueryReader(known)
+    tasks = reader.partitions(planned[1], planned[2])
+    path.write_text(path.read_text().replace("<hour>1", "<hour>2"))
+    with pytest.raises(ChangedError, match="an input has changed"):
+        list(reader.read(tasks[0]))
 
 
 @pytest.mark.parametrize("wrong", ["<tempdata><hour>9</hours></tempdata>", "<tempdata><hour>\0", "</s></s>"])
@@ -106,8 +138,8 @@ def test_what_is_wrong_in_the_midst_of_a_directory(tmp_path: Path, wrong: str) -
     job = job_of(everything(files, SCHEMA), tmp_path)
     (rows,) = micro_batches(job)
     (failure,) = [row for row in rows if row.port == FAILURE]
-    source, _, line, byte = json.loads(failure.payload)
-    assert source == str(files / "001.xml")
+    name, _, line, byte = json.loads(failure.payload)
+    assert name == str(files / "001.xml")
     assert line == 4
     assert broken.index(wrong) <= byte < broken.index("</s>", broken.index(wrong) + 5)
     before = [row for row in rows if row.seq <= failure.seq]

@@ -83,15 +83,20 @@ def read_params(given: tuple[str, ...]) -> dict[str, str]:
     """``NAME=VALUE`` arguments as literals of SQL. Raises `UsageError`."""
     from xmlpunct.engine.sql.parameters import of_texts
 
+    return of_texts(_by_name(given, "NAME=VALUE", "--param "))
+
+
+def _by_name(given: tuple[str, ...], form: str, option: str = "") -> dict[str, str]:
+    """Arguments with a ``=`` as a mapping. Raises `UsageError`."""
     texts: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise UsageError(f"--param {text}: write NAME=VALUE, as in hour=17")
+            raise UsageError(f"{option}{text}: write {form}, as in hour=17")
         if name in texts:
-            raise UsageError(f"--param {text}: {name} is given twice")
+            raise UsageError(f"{option}{text}: {name} is given twice")
         texts[name] = value
-    return of_texts(texts)
+    return texts
 
 
 def open_stream(source: str, declared: Schema | None, element: str, namespace: str) -> tuple[Schema, Source]:
@@ -102,12 +107,4 @@ def open_stream(source: str, declared: Schema | None, element: str, namespace: s
 
 def read_patterns(given: tuple[str, ...]) -> dict[str, str]:
     """``COLUMN=PATTERN`` arguments as a mapping. Raises `UsageError`."""
-    patterns: dict[str, str] = {}
-    for text in given:
-        name, equals, pattern = text.partition("=")
-        if not name or not equals:
-            raise UsageError(f"{text}: write COLUMN=PATTERN, as in hour=17")
-        if name in patterns:
-            raise UsageError(f"{text}: {name} is given twice")
-        patterns[name] = pattern
-    return patterns
+    return _by_name(given, "COLUMN=PATTERN")

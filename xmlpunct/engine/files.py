@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import sys
@@ -32,11 +33,15 @@ class Appender:
                 self._file = os.open(self.name, os.O_WRONLY | os.O_CREAT, 0o666)
                 self.is_file = stat.S_ISREG(os.fstat(self._file).st_mode)
             if self.is_file:
+                self._refuse_others()
                 self._size = os.fstat(self._file).st_size
                 if not length:
                     self._cut(0)
-        except OSError as error:
-            raise UsageError(f"cannot write {self.name}: {error.strerror}") from None
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise UsageError(f"cannot write {self.name}: {error.strerror}") from None
+            raise
         if self.is_file and self._size < length:
             self.close()
             raise XmlPunctError(f"{path} is shorter than the {length:,} bytes committed to it")
@@ -84,6 +89,15 @@ class Appender:
             with writing(self.name):
                 os.fsync(self._file)
                 sync_folder(Path(self.name).resolve().parent)  # which holds its name, wherever a link is
+
+    def _refuse_others(self) -> None:
+        """Raise `UsageError` while another run writes the file."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another run is writing {self.name}") from None
+        except OSError:  # a file system without locks
+            return
 
     def _cut(self, length: int) -> None:
         os.ftruncate(self._file, length)
@@ -141,16 +155,23 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 def save(path: Path, data: bytes) -> None:
     """Put ``data`` at ``path``, durably, so that whoever looks finds the old or the new, whole."""
+    os.close(open_saved(path, data))
+
+
+def open_saved(path: Path, data: bytes) -> int:
+    """`save`, and the new file, open to add to it."""
     half = path.with_name(path.name + ".half")
     with writing(path):
-        file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        file = os.open(half, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
         try:
             write_all(file, data)
             os.fsync(file)
-        finally:
+            os.replace(half, path)
+            sync_folder(path.parent)
+        except BaseException:
             os.close(file)
-        os.replace(half, path)
-        sync_folder(path.parent)
+            raise
+    return file
 
 
 def open_durably(path: Path, flags: int) -> int:

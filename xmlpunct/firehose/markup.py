@@ -170,6 +170,22 @@ _LONG_TAG = 1024
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
+def tag_of(raw: str) -> str:
+    """The name of an element as it stands in a start tag."""
+    found = _NAME.match(raw)
+    return found[1] if found else ""
+
+
+def bare(raw: str) -> str:
+    """A start tag that says of names what another one says, and nothing else.
+
+    >>> bare("<p:a b='1' xmlns:p='urn:x'>")
+    '<p:a xmlns:p="urn:x">'
+    """
+    said = (f" xmlns{prefix and ':'}{prefix}={quoteattr(uri)}" for prefix, uri in _declarations(raw))
+    return f"<{tag_of(raw)}{''.join(said)}>"
+
+
 def element(raw: str, parent: Element | None, whole: bool = False) -> Element:
     """The element that a start tag opens inside ``parent``. A long tag is kept ``whole`` or not.
 
@@ -180,14 +196,11 @@ def element(raw: str, parent: Element | None, whole: bool = False) -> Element:
     own = [*_declarations(raw)] if "xmlns" in raw else []
     if own:
         namespaces, declared = namespaces | dict(own), declared + len(own)
-    found = _NAME.match(raw)
-    tag = found[1] if found else ""
-    if len(raw) > _LONG_TAG and not whole:
-        said = (f" xmlns{prefix and ':'}{prefix}={quoteattr(uri)}" for prefix, uri in own)
-        raw = f"<{tag}{''.join(said)}>"
-    prefix, colon, local = tag.partition(":")
+    prefix, colon, local = tag_of(raw).partition(":")
     if not colon:
         prefix, local = "", prefix
+    if len(raw) > _LONG_TAG and not whole:
+        raw = bare(raw)
     uri = namespaces.get(prefix, "")
     return Element(raw, f"{{{uri}}}{local}" if uri else local, namespaces, declared)
 

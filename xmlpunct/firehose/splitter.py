@@ -155,6 +155,10 @@ class Splitter:
             return self._last(most + 1, final=False)
         return self._last(most, final=not self._is_hopeless(len(self._data))) if self._ended else None
 
+    def rest(self) -> Split | None:
+        """What is waiting, as the last split: text, behind which an element begins. None if nothing is."""
+        return self._last(len(self._data), final=False) if self._data else None
+
     def _nothing_after(self) -> bool:
         """Whether the boundary found is a root's end with nothing but (a little) white space behind it."""
         rest = len(self._data) - self._safe

@@ -129,7 +129,7 @@ class Walker:
                 break
             self.trees.append(made)
 
-    def walk(self, split: Split, known: Known | None) -> list[Walked] | None:
+    def walk(self, split: Split, known: Known | None = None) -> list[Walked] | None:
         """What is in a split, by stream, if not all is ``known`` yet; None if it is for libxml2."""
         made = ready(split) if self.trees else None
         if made is None or made.refused is not None or len(split.data) > self.limits.element:

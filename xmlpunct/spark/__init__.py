@@ -3,7 +3,7 @@
 ::
 
     import xmlpunct.spark
-    xmlpunct.spark.register(spark)
+    spark = xmlpunct.spark.start()  # or, with a session of your own, xmlpunct.spark.register(spark)
     orders = spark.read.format("xmlpunct").option("element", "order").load("feeds/*.xml.gz")
 
 It needs ``pip install 'xmlpunct[spark]'``. See docs/pyspark.md.
@@ -11,6 +11,6 @@ It needs ``pip install 'xmlpunct[spark]'``. See docs/pyspark.md.
 
 from xmlpunct.spark.documents import from_xml
 from xmlpunct.spark.queries import punctuated, query
-from xmlpunct.spark.session import register
+from xmlpunct.spark.session import register, start
 
-__all__ = ["from_xml", "punctuated", "query", "register"]
+__all__ = ["from_xml", "punctuated", "query", "register", "start"]

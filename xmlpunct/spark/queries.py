@@ -16,6 +16,7 @@ def query(
     sql: str,
     *,
     columnNameOfPunctuation: str | None = None,  # noqa: N803 - as Spark names its options
+    maxBytesPerTrigger: str | None = None,  # noqa: N803 - as Spark names its options
     mode: str = "PERMISSIVE",
     shards: int | None = None,
     spool: str | None = None,
@@ -35,11 +36,14 @@ def query(
     Where a source fails, the micro-batch with the failure fails, and with it the streaming query; the micro-batches
     before it are written.
 
-    ``shards`` are how many parts the state has: as many as Spark runs tasks, if not given. A checkpoint belongs
-    to a query, its inputs and its shards, and refuses any other. ``spool`` is a directory for what has to be
-    copied before it is read: sockets, compressed files, frames that are not streaming. Without it they go with this
-    process, and a query over a socket cannot go on after a restart. Spark's tasks run elsewhere: paths, and the
-    spool, have to be the same there.
+    ``maxBytesPerTrigger`` is how much of the XML a micro-batch reads, such as ``8MiB``. Without it, micro-batches
+    begin with 32 MiB and adapt.
+
+    ``shards`` are how many parts the state has: as many as Spark runs tasks, if not given. A checkpoint belongs to a
+    query, its inputs and its shards, and refuses any other. ``spool`` is a directory for what has to be copied before
+    it is read: sockets, compressed files, frames that are not streaming. Without it they go with this process, and a
+    query over a socket cannot go on after a restart. Spark's tasks run elsewhere: paths, and the spool, have to be the
+    same there.
 
     Raises `SqlError` and `UsageError` before anything runs, and `SourceError` for a source that cannot be opened.
     """
@@ -47,7 +51,7 @@ def query(
     from xmlpunct.engine.spark.dataframe import query_frame
 
     register(spark)
-    return query_frame(spark, sql, frames, columnNameOfPunctuation, mode, shards, spool)
+    return query_frame(spark, sql, frames, columnNameOfPunctuation, mode, maxBytesPerTrigger, shards, spool)
 
 
 def punctuated(frame: DataFrame, column: str) -> Any:

@@ -7,6 +7,7 @@
     DIR/spool/      what was read from sources that cannot be read twice
     DIR/spark/      Spark's own: offsets and state
     DIR/said        what was said to a run on Spark, in a stream's place
+    DIR/cuts        where large files can be cut, for Spark
     DIR/pacing      which input the sink wants to be read next
     DIR/lock        locked while a run is at it
 """
@@ -43,7 +44,7 @@ _OLD = "job"
 _JOB, _SLICES = "job", "slices"
 """The records of the log beside the commit, each by its one piece."""
 
-_NAMES = ("log", "spool", "spark", "said", "pacing", "lock")
+_NAMES = ("log", "spool", "spark", "said", "cuts", "pacing", "lock")
 OWN_NAMES = frozenset((*_NAMES, *(f"{name}.half" for name in _NAMES)))
 """What a run writes and removes there."""
 
@@ -84,8 +85,8 @@ class Checkpoint:
             make_folder(self.path)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
-        self.spark, self.said, self.pacing, self._spool = (
-            self.path / name for name in ("spark", "said", "pacing", "spool")
+        self.spark, self.said, self.cuts, self.pacing, self._spool = (
+            self.path / name for name in ("spark", "said", "cuts", "pacing", "spool")
         )
         self._log = WriteAheadLog(self.path / "log")
         self._job: bytes = b""
@@ -149,6 +150,7 @@ class Checkpoint:
         for what, value in self._asked.items():
             if saved[what] != value:
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
+        self._log.take_over()
         inputs = [_input(values) for values in saved["inputs"]]
         self.run = saved["run"]
         commits = [Commit.from_record(record) for record in records if COMMIT in record]

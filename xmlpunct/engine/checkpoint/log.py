@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from xmlpunct.codec import pack, pieces
-from xmlpunct.engine.files import open_durably, save, write_all, writing
+from xmlpunct.engine.files import open_durably, open_saved, write_all, writing
 from xmlpunct.errors import XmlPunctError
 
 _HEAD = struct.Struct(">II")
@@ -69,10 +69,11 @@ class WriteAheadLog:
     def replace(self, *records: Record) -> None:
         """Put these in the place of all records, durably: whoever looks sees the old ones or the new."""
         self._refuse_if_gone()
-        self.close()
-        data = b"".join(map(_framed, records))
-        save(self.path, data)
-        self._whole = len(data)
+        self._save(b"".join(map(_framed, records)))
+
+    def take_over(self) -> None:
+        """Be the only one who can add to it: whoever did so before is refused from now on."""
+        self._save(self.path.read_bytes()[: self._whole])
 
     def close(self) -> None:
         """Close the file; another record opens it again."""
@@ -89,11 +90,29 @@ class WriteAheadLog:
         if os.fstat(self._file).st_size > (self._whole or 0):
             os.ftruncate(self._file, self._whole or 0)
 
+    def _save(self, data: bytes) -> None:
+        """Put a new file in the place of the old one, and keep it open: so one knows whether it is still there."""
+        self.close()
+        self._file = open_saved(self.path, data)
+        self._whole = len(data)
+
     def _refuse_if_gone(self) -> None:
-        """Raise `XmlPunctError` if there were records, and the file with them has been removed."""
-        is_there = os.fstat(self._file).st_nlink if self._file >= 0 else self.path.exists()
+        """Raise `XmlPunctError` if there were records, and the file with them has been removed or replaced."""
+        is_there = _is_there(self._file) if self._file >= 0 else self.path.exists()
         if self._whole is not None and not is_there:
+            if self.path.exists():
+                raise XmlPunctError(
+                    f"another run has taken over {self.path.parent}: this one writes nothing more"
+                )
             raise XmlPunctError(f"{self.path} is gone: the checkpoint was removed under this run")
+
+
+def _is_there(file: int) -> bool:
+    """Whether an open file has a name, on the machine that holds it."""
+    try:
+        return os.fstat(file).st_nlink > 0
+    except OSError:  # what a network says of a file that others have replaced
+        return False
 
 
 def _framed(record: Record) -> bytes:

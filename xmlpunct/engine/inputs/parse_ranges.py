@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
@@ -45,16 +46,20 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
     for r in ranges:
         part, label = given.parts[r.part], labels[r.part] if labels else ()
         try:
-            if r.uncut:
+            if r.uncut and r.checksum is not None:
+                data = io.BytesIO(range_bytes(part, r))
+                found += _parse_uncut(part, r, data, parser, label)
+                size += r.size
+            elif r.uncut:
                 with closing(_Summed(part)) as file:
                     for parsed in _parse_uncut(part, r, file, parser, label):
                         found.append(parsed)
                 _check(part, r.stamp)
                 size, checksums[r.part] = size + file.size, file.checksum
             else:
-                data = range_bytes(part, r)
-                found.append(_parse(parser, Split(part.name, r.start, data, r.final), label, r.broken))
-                size += len(data)
+                split = Split(part.name, r.start, range_bytes(part, r), r.final)
+                found.append(_parse(parser, split, label, r.broken))
+                size += r.size
         except ChangedError:
             raise
         except SourceError as error:
@@ -77,11 +82,14 @@ def _parse_uncut(
 ) -> Iterator[Parsed]:
     """What a range holds, split by split, up to what is wrong. Raises `SourceError` where it cannot be read."""
     splitter = Splitter(part.name, parser.elements, r.start, ahead=parser.ahead)
-    for split in splits(splitter, file, Extent(part, r), max(r.size, 1), AT_ONCE_BYTES):
+    extent = Extent(r.start.byte + r.size, r.final)
+    for split in splits(splitter, file, extent, max(r.size, 1), AT_ONCE_BYTES):
         parsed = _parse(parser, split, label, splitter.finished and not split.final)
         yield parsed
         if parsed.error is not None:
             return
+    if not r.final and (rest := splitter.rest()) is not None:
+        yield _parse(parser, rest, label, False)
 
 
 class _Summed:

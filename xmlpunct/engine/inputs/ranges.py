@@ -75,7 +75,7 @@ class Range:
     ``final``: the part ends here, as far as bytes go in an orderly way; ``last``: so does the input; ``broken``: it
     ends here because nothing can follow. With a ``failure`` there are no bytes, and the source is at fault.
 
-    One that is ``uncut`` may be large: who parses it cuts it. Nobody has read it yet, so a ``stamp`` stands in for the
+    One that is ``uncut`` may be large: who parses it cuts it. If nobody has read it yet, a ``stamp`` stands in for the
     checksum, and it may turn out to be broken.
     """
 
@@ -98,20 +98,30 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Extent:
-    """How much of a part there is now, or counts, up to the end of a range; ``complete``: and ever will."""
+class Uncut(Protocol):
+    """What is known of an input without looking at what is in it: see `xmlpunct.engine.inputs.uncut.Uncut`."""
 
-    def __init__(self, part: Part, r: Range | None = None) -> None:
-        if r is not None:
-            self.complete, self.failure, self.size = r.final, None, r.start.byte + r.size
-            return
-        self.complete, self.failure, self.size = True, None, part.size or 0
-        if part.spooled:
-            # The end is looked for first: when it is there, the size is final.
-            end = segments.end_of(part.path)
-            self.complete, self.failure = end is not None, end.failure if end is not None else None
-            # What an offset counts as read must survive a crash.
-            self.size = segments.durable_extent(part.path)
+    def following(self, cursor: Cursor, stop: Cursor | None = None) -> tuple[Range, Cursor] | None: ...
+
+
+@dataclass
+class Extent:
+    """Up to which byte there is something of a part now; ``complete``: and ever will be, but for a ``failure``."""
+
+    size: int
+    complete: bool = True
+    failure: str | None = None
+
+    @classmethod
+    def of(cls, part: Part) -> Extent:
+        """That of a part."""
+        if not part.spooled:
+            return cls(part.size or 0)
+        # The end is looked for first: when it is there, the size is final.
+        end = segments.end_of(part.path)
+        # What an offset counts as read must survive a crash.
+        size = segments.durable_extent(part.path)
+        return cls(size, end is not None, None if end is None else end.failure)
 
 
 def open_at(part: Part, byte: int) -> BinaryIO:
@@ -193,27 +203,27 @@ def advance(
     stop: Cursor | None = None,
     held: Held | None = None,
     keep: bool = False,
-    whole: int = 0,
+    uncut: Uncut | None = None,
 ) -> tuple[list[Range], Cursor]:
     """Read on from ``cursor``, about ``budget`` bytes: the ranges found and how far they reach.
 
-    A range is about ``piece`` bytes; a file of at most ``whole`` bytes is one that is uncut, and is not opened: there
-    are as many as the budget has room for, and at least one. A source that grows gives what is there now, which may be
-    nothing. With ``stop``, read exactly up to there: what was found once is found again. The file being read stays in
-    ``held`` from one call to the next. To ``keep`` is to have the bytes of files in the ranges, too.
+    A range is about ``piece`` bytes; those that are ``uncut`` are as large as they are, as many as the budget has room
+    for, and at least one. A source that grows gives what is there now, which may be nothing. With ``stop``, read
+    exactly up to there: what was found once is found again. The file being read stays in ``held`` from one call to the
+    next. To ``keep`` is to have the bytes of files in the ranges, too.
 
     Raises `ChangedError` for a file that is not the one of which something was read before.
     """
     held = held or Held()
     ranges: list[Range] = []
     while not cursor.done and budget > 0 and cursor != stop:
-        uncut = _whole(given, cursor, whole, stop)
-        if uncut is not None:
-            if ranges and uncut.size > budget:
+        following = None if uncut is None else uncut.following(cursor, stop)
+        if following is not None:
+            if ranges and following[0].size > budget:
                 break
-            ranges.append(uncut)
-            budget -= max(uncut.size, 1)
-            cursor = _behind(given, uncut)
+            ranges.append(following[0])
+            budget -= max(following[0].size, 1)
+            cursor = following[1]
             continue
         try:
             found, further = _advance_part(given, elements, cursor, budget, piece, stop, held, keep)
@@ -231,32 +241,6 @@ def advance(
     return ranges, cursor
 
 
-def _whole(given: Input, cursor: Cursor, most: int, stop: Cursor | None) -> Range | None:
-    """The part that an input comes to, if it is a file that may be one range: of at most so many bytes.
-
-    Of what lies before ``stop``, it is what was one before, or might have been.
-    """
-    number, part = cursor.part, given.parts[cursor.part]
-    size, is_last = part.size or 0, number == len(given.parts) - 1
-    if not most or part.spooled or cursor.position != Position():
-        return None
-    if stop is None and size > most:
-        return None
-    if stop is not None and stop.part == number and stop != _ended(number, size):
-        return None
-    return Range(number, Position(), size, True, is_last, uncut=True, stamp=Stamp.of(part.path))
-
-
-def _behind(given: Input, r: Range) -> Cursor:
-    """How far an input is read behind a range that is a whole part."""
-    return _ended(r.part, r.size) if r.last else Cursor(r.part + 1)
-
-
-def _ended(part: int, size: int) -> Cursor:
-    """The end of an input whose last part is a range: how it ends, only the task knows that reads it."""
-    return Cursor(part, Position(size), True)
-
-
 def _advance_part(
     given: Input,
     elements: frozenset[ElementName],
@@ -268,7 +252,7 @@ def _advance_part(
     keep: bool,
 ) -> tuple[list[Range], Cursor]:
     number, part = cursor.part, given.parts[cursor.part]
-    extent = Extent(part)
+    extent = Extent.of(part)
     if part.spooled:
         budget = min(budget, segments.READ_AT_ONCE)
     if stop is not None and stop.part == number:
@@ -392,10 +376,10 @@ def budgets(remains: dict[int, int | None], size: int) -> dict[int, int]:
 
 
 def is_ahead(inputs: Sequence[Input], remains: dict[int, int | None], number: int) -> bool:
-    """Whether of an input, of a known size, a smaller part remains than of another one."""
+    """Whether of an input a smaller part remains than of another one. One of no known size is not ahead."""
     parts = {
         i: left / max(1, sum(part.size or 0 for part in inputs[i].parts))
         for i, left in remains.items()
         if left is not None
     }
-    return parts[number] < max(parts.values())
+    return number in parts and parts[number] < max(parts.values())

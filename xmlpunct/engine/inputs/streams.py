@@ -64,7 +64,7 @@ class SpoolStream:
         """Some bytes; empty at the end, None if there are none yet. Raises `SourceError` where the source failed."""
         try:
             if self._at == self._durable:
-                extent = Extent(self._part)
+                extent = Extent.of(self._part)
                 self._durable = extent.size
                 if self._at == self._durable:
                     if extent.failure is not None:

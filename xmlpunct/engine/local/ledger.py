@@ -141,7 +141,6 @@ class Ledger:
         self._sink.over()
         if self._checkpoint is not None:
             self._save(over=True, failure=failure)
-            self._checkpoint.clean()
 
     def _save(self, over: bool = False, failure: SourceError | None = None) -> None:
         """Save the state, if it is still of use, and drop what led there."""

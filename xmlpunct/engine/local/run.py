@@ -93,10 +93,10 @@ def run(
             folder = Path(options.checkpoint)
             checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
             found = checkpoint.find()
+            opened.callback(checkpoint.clean_if_over)  # once nobody reads what is spooled
             commit, spools = found.commit, found.spools
             stats.resume(commit.stats)
             if commit.over:
-                checkpoint.clean()
                 if found.failure is not None:
                     raise found.failure
                 warn_if_gone(query, options, commit)

@@ -26,6 +26,7 @@ from xmlpunct.engine.inference import Inference
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.inputs.tables import Table
+from xmlpunct.engine.options import parse_size
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Limit, Query, Sort, Stream
 from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
@@ -92,6 +93,7 @@ def query_frame(
     frames: Mapping[str, Any],
     punctuation: str | None,
     mode: str,
+    most_bytes: str | None,
     shards: int | None,
     spool: str | None,
 ) -> DataFrame:
@@ -120,7 +122,7 @@ def query_frame(
         cut(planned.root, [s.name for s in planned.streams], planned.rules),
         tuple(inputs),
         shards or _parallelism(session),
-        None,
+        None if most_bytes is None else parse_size(most_bytes),
         PUNCT_NAMESPACE,
         merges=punctuation is not None,
     )

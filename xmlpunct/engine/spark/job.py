@@ -57,7 +57,7 @@ def task_seq(number: int, ordinal: int) -> int:
 @dataclass(frozen=True)
 class Job:
     """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader.
-    ``said`` is the `SaidLog`.
+    ``said`` is the `SaidLog`, ``cuts`` the file of `xmlpunct.engine.inputs.uncut`, if there is one.
     ``shares``: the reader tells where all tuples stood, so that the share of rejects among them can be judged.
     ``merges``: the punctuations of the only answer travel apart from its tuples, to one shard, which merges them.
     ``fingerprint`` tells the job from others where nothing else does: it goes into offsets and states.
@@ -74,6 +74,7 @@ class Job:
     said: str = ""
     merges: bool = False
     fingerprint: str = ""
+    cuts: str = ""
 
     @property
     def sink(self) -> int:

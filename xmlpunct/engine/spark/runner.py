@@ -22,6 +22,7 @@ from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_outputs, open_outlet, open_rejects, run_of, told_of, warn_if_gone
 from xmlpunct.engine.spark.answers import OutletTarget, Target
+from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
@@ -70,13 +71,12 @@ class Runner:
             found = checkpoint.find()
             commit = found.commit
             metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
+            opened.callback(checkpoint.clean_if_over)
             if commit.over:
-                checkpoint.clean()
                 if found.failure is not None:
                     raise found.failure
                 warn_if_gone(self.query, self.options, commit)
                 return
-            opened.callback(checkpoint.clean_if_over)
             rejects = open_rejects(self.options, commit, checkpoint.run, opened)
             targets = self._targets(commit, checkpoint.run, opened)
 
@@ -86,6 +86,8 @@ class Runner:
                     if isinstance(target, DatasetTarget):
                         target.session = own
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
+                if commit.batch < 0:
+                    cut_large_files(own.sparkContext, job)
                 begun = [written.position for written in commit.outputs]
                 for written, target in zip(commit.outputs, targets, strict=True):
                     written.position = written.position or target.position
@@ -208,7 +210,16 @@ def _job(checkpoint: Checkpoint, found: Found, shards: int) -> Job:
     size, pacing, said = options.slice_bytes, str(checkpoint.pacing), str(checkpoint.said)
     shares = options.max_rejects is not None and options.max_rejects.percent is not None
     return Job(
-        query, fragments, tuple(found.inputs), shards, size, options.punct_namespace, pacing, shares, said
+        query,
+        fragments,
+        tuple(found.inputs),
+        shards,
+        size,
+        options.punct_namespace,
+        pacing,
+        shares,
+        said,
+        cuts=str(checkpoint.cuts),
     )
 
 

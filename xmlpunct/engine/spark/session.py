@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -18,6 +19,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from xmlpunct.engine.spark.java import java_home
 from xmlpunct.engine.spark.scratch import Scratch
@@ -80,6 +82,27 @@ def active(session: SparkSession) -> Iterator[None]:
             sessions.setActiveSession(before.get())
         else:
             sessions.clearActiveSession()
+
+
+def start_session(master: str) -> SparkSession:
+    """The session that runs; or a new one on ``master``, which stays, with one shuffle partition per task at a time.
+
+    Raises `UsageError` if there is no Java.
+    """
+    if is_remote() or SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()
+    scratch = Scratch()
+    atexit.register(scratch.remove)
+    with _environment(master, java_home(scratch.path)):
+        session: SparkSession = SparkSession.builder.master(master).getOrCreate()
+    session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
+    return session
+
+
+def knows(session: SparkSession, source: str) -> bool:
+    """Whether a session knows a source from Python by that name; under Connect nobody can tell."""
+    java = getattr(session, "_jsparkSession", None)
+    return java is not None and bool(java.sessionState().dataSourceManager().dataSourceExists(source))
 
 
 @contextmanager

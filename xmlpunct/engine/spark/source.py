@@ -27,6 +27,7 @@ from xmlpunct.engine.inputs.ranges import (
     there_is,
 )
 from xmlpunct.engine.inputs.said import Plain, SaidLog
+from xmlpunct.engine.inputs.uncut import Tables, Uncut, saved
 from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ANOTHER_JOB, ROW_SCHEMA, Job
 from xmlpunct.errors import UsageError
@@ -85,6 +86,7 @@ class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         self._held: dict[int, Held] = {}
         self._said = SaidLog(Path(job.said))
         self._waits = False
+        self._tables: Tables | None = None
         self._planned: tuple[Offset, Offset, dict[int, list[Range]]] | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802
@@ -136,20 +138,27 @@ class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         """Read some inputs on; ``cursors`` move."""
         by_input: dict[int, list[Range]] = {}
         remains = {i: remaining(self.job.inputs[i], cursors[i]) for i in numbers}
-        whole = min(self._piece(len(numbers), self.pace.bytes), self.pace.bytes)
+        most = min(self._piece(len(numbers), self.pace.bytes), self.pace.bytes)
         for i, budget in budgets(remains, self.pace.bytes).items():
             given, elements, left = self.job.inputs[i], self.job.elements(i), remains[i]
-            if left is not None and is_ahead(self.job.inputs, remains, i):
-                following = given.parts[cursors[i].part].size or 0
-                if budget < following <= whole and not cursors[i].position.byte:
-                    by_input[i] = []
-                    continue
+            uncut = self._uncut(i, most)
+            following = uncut.following(cursors[i])
+            if following is not None and budget < following[0].size and is_ahead(self.job.inputs, remains, i):
+                by_input[i] = []  # it would get further ahead
+                continue
             piece = self._piece(len(numbers), budget if left is None else min(budget, left))
             at_once, held = min(piece, AT_ONCE_BYTES), self._held.setdefault(i, Held())
             by_input[i], cursors[i] = advance(
-                given, elements, cursors[i], budget, at_once, held=held, whole=whole
+                given, elements, cursors[i], budget, at_once, held=held, uncut=uncut
             )
         return by_input
+
+    def _uncut(self, number: int, most: int) -> Uncut:
+        """What nobody has to cut of an input: files of so many bytes, and those whose pieces are known."""
+        if self._tables is None:
+            self._tables = (saved(Path(self.job.cuts)) if self.job.cuts else None) or {}
+        pieces = {part: of for (of_input, part), of in self._tables.items() if of_input == number}
+        return Uncut(self.job.inputs[number], most, pieces)
 
     def _there_is(self, cursors: dict[int, Cursor]) -> dict[int, tuple[int, bool]]:
         """What there is of the inputs that may grow."""
@@ -169,8 +178,9 @@ class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             else:  # after a restart
                 given, elements = self.job.inputs[i], self.job.elements(i)
                 at_once = min(piece, AT_ONCE_BYTES)
+                uncut = self._uncut(i, sys.maxsize)
                 ranges, end_ = advance(
-                    given, elements, before[i], sys.maxsize, at_once, stop=after[i], whole=sys.maxsize
+                    given, elements, before[i], sys.maxsize, at_once, stop=after[i], uncut=uncut
                 )
                 if end_ != after[i]:
                     raise ChangedError.of(given.source, "it does not hold what was read of it before")

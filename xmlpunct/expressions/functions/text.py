@@ -55,15 +55,12 @@ def _concatenated(record: Function, args: tuple[Expression, ...]) -> Expression:
 
 
 def _substring(call: Call, text: pl.Expr, *places: pl.Expr) -> Outcome:
-    first = places[0].cast(pl.Int128) - 1
-    known = text.is_not_null() & first.is_not_null()
-    start = first.clip(0, 2**62).cast(pl.Int64)
-    if len(places) == 1:
-        return Outcome(pl.when(known).then(text.str.slice(start)))
-    length = places[1].cast(pl.Int128)
-    size = (first + length - first.clip(0, 2**62)).clip(0, 2**62).cast(pl.UInt64)
-    value = pl.when(known & length.is_not_null()).then(text.str.slice(start, size))
-    return Outcome(value, [(length < 0, "negative length")])
+    count, first = text.str.len_chars().cast(pl.Int128), places[0].cast(pl.Int128)
+    start = pl.when(first < 0).then(count + first).otherwise(first - 1)
+    end = start + places[1].cast(pl.Int128) if len(places) > 1 else pl.max_horizontal(start, count)
+    low, high = (bound(start, end).clip(0, 2**62) for bound in (pl.min_horizontal, pl.max_horizontal))
+    known = text.is_not_null() & start.is_not_null() & end.is_not_null()
+    return Outcome(pl.when(known).then(text.str.slice(low.cast(pl.Int64), (high - low).cast(pl.UInt64))))
 
 
 def _typed_texts(type_: Type) -> Typing:
@@ -185,7 +182,7 @@ LENGTH = _of_one("LENGTH", INT, lambda v: v.str.len_chars().cast(pl.Int64), "How
 SUBSTRING = Function(
     "SUBSTRING", _typed(STRING), _substring, Syntax("Substring", "this start length"), arity=(2, 3),
     doc=Doc("SUBSTRING(s, first [, length]), SUBSTRING(s FROM first FOR length)",
-            "A part of s, from a place on that counts from 1.",
+            "A part of s, from a place on that counts from 1, or if negative from the end.",
             "SUBSTRING('abcd', 2, 2)"))
 JOIN = Function(
     "||", _joined, lambda call, *texts: Outcome(pl.concat_str(texts)),

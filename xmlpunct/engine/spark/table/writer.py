@@ -129,7 +129,10 @@ class Target:
     def publish(self, messages: list[Written | None], batch: int = 0) -> None:
         """Make a slice of what tasks wrote, unless it was made before: the run and the ``batch`` tell."""
         written = [message for message in messages if message is not None and message.names]
-        if (written or self.overwrite) and not self._is_there(batch):
+        known = (
+            self._slices()
+        )  # looked at once: whoever publishes meanwhile takes the next name, and this one fails
+        if (written or self.overwrite) and not self._is_there(known, batch):
             # Tasks and this may have targets, and so folders, of their own.
             folder = written[0].folder if written else self.staging
             counted = {name for message in written for name in message.names}
@@ -141,7 +144,6 @@ class Target:
                         file.unlink()  # of an attempt that does not count
                 (folder / _RUN).write_text(json.dumps({"run": self.run, "batch": batch}))
                 sync_tree(folder)
-                known = self._slices()
                 number = int(known[-1].name.removeprefix(_SLICE)) + 1 if known else 0
                 os.replace(folder, self.path / f"{_SLICE}{number:012d}")
                 sync_folder(self.path)
@@ -170,13 +172,13 @@ class Target:
     def _slices(self) -> list[Path]:
         return sorted(self.path.glob(f"{_SLICE}*")) if self.path.is_dir() else []
 
-    def _is_there(self, batch: int) -> bool:
-        """Whether a micro-batch was published before."""
-        for folder in reversed(self._slices()):
+    def _is_there(self, known: list[Path], batch: int) -> bool:
+        """Whether a micro-batch was published before, as one of the slices that are known."""
+        for folder in reversed(known):
             with suppress(OSError, ValueError):
-                known = json.loads((folder / _RUN).read_text())
-                if known["run"] == self.run:
-                    return bool(known["batch"] >= batch)
+                found = json.loads((folder / _RUN).read_text())
+                if found["run"] == self.run:
+                    return bool(found["batch"] >= batch)
         return False
 
     def _split(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Punctuation]]:

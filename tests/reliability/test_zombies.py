@@ -1,0 +1,98 @@
+"""Two that think they are the same run: one that was taken for dead goes on. Only one of them commits.
+
+The lock of a checkpoint keeps a second run away. Here it is lost, as on a network's file system it may be.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.bench import Bench
+from xmlpunct.engine.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.local import run as local
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import UsageError, XmlPunctError
+
+
+class Paused(Bench):
+    """A run that does something else in the middle."""
+
+    def run_around(self, after: int, block: Callable[[], object]) -> None:
+        """Run, with a block behind so many slices."""
+        left = after
+
+        def on_progress(_: RunStats) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                block()
+
+        sources = {name: str(path) for name, path in self.sources.items()}
+        local.run(plan(self.sql, sources), self.options, RunStats("local"), on_progress)
+
+
+@pytest.mark.parametrize("after", [1, 2, 5, 9])
+def test_who_was_thought_dead_writes_nothing_more(
+    tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Paused(tmp_path)
+    bench.run()
+    expected = bench.seen()
+    bench.clear()
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+    with pytest.raises(XmlPunctError, match=r"another run has taken over .*checkpoint"):
+        bench.run_around(after, bench.run)
+    assert bench.seen() == expected
+    bench.run()
+    assert bench.seen() == expected
+
+
+def test_two_may_die_and_wake_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third takes over from the second, which took over from the first; then both wake."""
+    bench = Paused(tmp_path)
+    bench.run()
+    expected = bench.seen()
+    bench.clear()
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+
+    def second() -> None:
+        with pytest.raises(XmlPunctError, match="taken over"):
+            bench.run_around(3, bench.run)
+
+    with pytest.raises(XmlPunctError, match="taken over"):
+        bench.run_around(4, second)
+    assert bench.seen() == expected
+
+
+def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
+    """Whatever their checkpoints are."""
+    bench = Paused(tmp_path)
+
+    def another() -> None:
+        first = bench.options.checkpoint
+        bench.options = type(bench.options)(**{**vars(bench.options), "checkpoint": f"{first}-2"})
+        with pytest.raises(UsageError, match=r"another run is writing .*out\.xml"):
+            bench.run()
+
+    bench.run_around(2, another)
+
+
+def test_a_log_is_of_the_last_who_took_it(tmp_path: Path) -> None:
+    first, second = WriteAheadLog(tmp_path / "log"), WriteAheadLog(tmp_path / "log")
+    first.replace({"a": b"1"})
+    first.append({"a": b"2"})
+    assert len(second.read()) == 2
+    second.take_over()
+    for add in (first.append, first.replace):
+        with pytest.raises(XmlPunctError, match="another run"):
+            add({"a": b"3"})
+    second.append({"b": b"3"})
+    second.replace({"b": b"4"})
+    assert WriteAheadLog(tmp_path / "log").read() == [{"b": b"4"}]
+    first.close()
+    second.close()
