@@ -96,7 +96,7 @@ def test_a_streaming_data_frame_has_no_sinks() -> None:
     from xmlpunct.engine.spark.dataframe import query_frame
 
     with pytest.raises(UsageError, match="CREATE SINK s: here"):
-        query_frame(None, f"{STREAM}{SINK}; SELECT x FROM t", {}, None, "PERMISSIVE", None, None)
+        query_frame(None, f"{STREAM}{SINK}; SELECT x FROM t", {}, None, "PERMISSIVE", None, None, None)
 
 
 def test_a_file_of_sinks_alone(folder: Path, cli: Cli) -> None:
