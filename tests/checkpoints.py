@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from xmlpunct.engine.checkpoint.commit import COMMIT, Commit
@@ -16,9 +15,17 @@ def committed(log: Path) -> Commit:
     return Commit.from_record(records[-1]) if records else Commit()
 
 
-def keeping(log: Path) -> Callable[[Commit], None]:
-    """What keeps commits in a log."""
-    return lambda commit: WriteAheadLog(log).replace(commit.to_record())
+class Keeping:
+    """Keeps commits in a log."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = WriteAheadLog(log)
+
+    def check(self) -> None:
+        self._log.check()
+
+    def commit(self, commit: Commit) -> None:
+        self._log.replace(commit.to_record())
 
 
 def take_back_end(spool: Path) -> None:

@@ -90,6 +90,26 @@ def test_what_is_no_topic(url: str, said: str) -> None:
         open_source(url).reader().begin()
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("sasl_ssl&sasl.mechanism=PLAIN", "sasl.username and sasl.password must be set"),
+        ("sasl_plaintext&sasl.mechanism=TELEPATHY&sasl.username=me&sasl.password=p%2Fw", "TELEPATHY"),
+        ("ssl&ssl.ca.location=/nowhere", "ssl.ca.location"),
+    ],
+)
+def test_librdkafka_gets_what_is_said_of_security(settings: str, said: str) -> None:
+    """It alone knows what makes sense; so it says what does not, of a source and of OUT."""
+    secure = f"kafka://127.0.0.1:1/t?security.protocol={settings}"
+    with pytest.raises((SourceError, UsageError), match=said):
+        whole(f"{secure}&partitions=0")
+    with (
+        closing(connector_of(secure).outlet(secure, secure)) as outlet,
+        pytest.raises((XmlPunctError, UsageError), match=said),
+    ):
+        outlet.open(form(), None)
+
+
 def test_what_can_be_known_beforehand() -> None:
     assert senders_of("kafka://nowhere:1/t?partitions=3,1,0") == 3
     assert is_endless("kafka://nowhere:1/t")

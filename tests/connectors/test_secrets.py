@@ -170,6 +170,10 @@ def test_what_fails_does_not_tell_it(tmp_path: Path, cli: Cli) -> None:
         "klingon://${FEED_SECRET}",
         "kafka://h/${FEED_SECRET}/x",
         "kafka://h/t?until=${FEED_SECRET}",
+        "mqtt://h/t?session.expiry=${FEED_SECRET}",
+        "mqtt://me:${FEED_SECRET}@127.0.0.1:1/t",
+        "nats://h/S?until=${FEED_SECRET}",
+        "nats://me:${FEED_SECRET}@127.0.0.1:1/S",
     ]
     with serving(Site(says=[404, 404])) as site:
         urls += [f"{site}?token=${{FEED_SECRET}}", site.replace("//", "//me:${FEED_SECRET}@")]

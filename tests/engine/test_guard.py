@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.checkpoints import keeping
+from tests.checkpoints import Keeping
 from tests.spark.simulated import without_spark
 from tests.spark.support import NAMESPACE, read_back
 from tests.spark.test_ranges import job_of
@@ -121,7 +121,7 @@ def by_spark(
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.root.ordered)
     target, rejects = OutletTarget(FileOutlet(str(out / "out.xml"), 0)), FileOutlet(str(out / "rejects"), 0)
     metrics = RunMetrics(guarded, job.inputs, stats, {})
-    sink = Sink(job, keeping(out / "log"), commit, [(output, target)], rejects, metrics, strict, limit=limit)
+    sink = Sink(job, Keeping(out / "log"), commit, [(output, target)], rejects, metrics, strict, limit=limit)
     without_spark(job, sink)
     assert sink.done.is_set()
     if sink.failure is not None:

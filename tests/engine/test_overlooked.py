@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import xmlpunct
-from tests.checkpoints import keeping
+from tests.checkpoints import Keeping
 from tests.engine.test_live import BEGIN, COUNT, LISTENING, Running, closing, connected, t, until
 from tests.spark.simulated import without_spark
 from tests.spark.test_ranges import job_of
@@ -64,7 +64,7 @@ def on_spark(query: Query, options: RunOptions, stats: RunStats) -> None:
     job = job_of(query, out, 2, options.slice_bytes)
     output = Output(query.root.schema, writer_for("xml", query.root.schema), query.root.ordered)
     target, metrics = OutletTarget(FileOutlet(options.output, 0)), RunMetrics(query, job.inputs, stats, {})
-    sink = Sink(job, keeping(out / "log"), Commit(), [(output, target)], None, metrics, options.strict)
+    sink = Sink(job, Keeping(out / "log"), Commit(), [(output, target)], None, metrics, options.strict)
     without_spark(job, sink)
 
 

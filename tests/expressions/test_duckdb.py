@@ -368,7 +368,7 @@ def test_rounding_of_whole_numbers() -> None:
         ("t + INTERVAL '1.5' MONTH", "no whole number of months"),
         ("t + INTERVAL (x) DAY", "INTERVAL wants INT, not DOUBLE"),
         ("t * d", "makes no sense"),
-        ("INTERVAL '1' DAY", "not supported"),
+        ("INTERVAL '1' DAY", "an INTERVAL is added to a moment"),
         ("SPLIT(i, ',')", "SPLIT wants STRING"),
         ("SPLIT(s, ',') = SPLIT(s, ',')", "compared with nothing"),
         ("SOUNDEX2(s)", "there is no function SOUNDEX2"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.checkpoints import keeping
+from tests.checkpoints import Keeping
 from tests.reliability.faults import Death
 from tests.spark.simulated import without_spark
 from tests.spark.test_ranges import job_of
@@ -136,7 +136,7 @@ def test_the_same_on_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, see
     targets = [OutletTarget(FileOutlet(place, 0)) for place in places]
     sink = Sink(
         job,
-        keeping(tmp_path / "log"),
+        Keeping(tmp_path / "log"),
         Commit.begun(query),
         list(zip(make_outputs(query, options), targets, strict=True)),
         FileOutlet(str(rejects), 0) if guarded else None,

@@ -72,7 +72,7 @@ def expected(tuples: list[tuple[int, int, str]]) -> Counter[Any]:
 
 
 def comparable(row: Any) -> tuple[Any, ...]:
-    """A row that can be counted, whoever gave it; as to arrays, a structure has the item of ours."""
+    """A row that can be counted, whoever gave it: the items of an array of ours are structs of one value."""
     *rest, readings = row
     return (*rest, tuple(v["value"] if hasattr(v, "asDict") else v for v in readings))
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.checkpoints import committed, keeping
+from tests.checkpoints import Keeping, committed
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import job_of
 from xmlpunct.codec import pack, pieces
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.checkpoint.commit import Commit, Written
+from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.files import Appender, FileOutlet
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
@@ -41,22 +42,24 @@ class Bench:
             source.write_text("<s/>")
             job = job_of(everything(source, SCHEMA), folder)
         self.job, self.schema = job, job.fragments.schema
+        self._opened: list[FileOutlet] = []
 
     def sink(self, *, strict: bool = False) -> Sink:
         """A sink as a run would make it now."""
+        for outlet in self._opened:
+            outlet.close()
         commit, self.stats = committed(self.folder / "log"), RunStats("spark")
+        self._opened = [
+            FileOutlet(str(self.out), commit.outputs[0].length),
+            FileOutlet(str(self.rejects), commit.rejects.length),
+        ]
         writer = writer_for("xml", self.schema, punct_namespace=NAMESPACE)
         return Sink(
             self.job,
-            keeping(self.folder / "log"),
+            Keeping(self.folder / "log"),
             commit,
-            [
-                (
-                    Output(self.schema, writer),
-                    OutletTarget(FileOutlet(str(self.out), commit.outputs[0].length)),
-                )
-            ],
-            FileOutlet(str(self.rejects), commit.rejects.length),
+            [(Output(self.schema, writer), OutletTarget(self._opened[0]))],
+            self._opened[1],
             RunMetrics(self.job.query, self.job.inputs, self.stats, commit.stats, commit.held),
             strict,
         )
@@ -278,3 +281,18 @@ def test_a_result_that_xml_cannot_hold_is_a_reject(tmp_path: Path) -> None:
     (reject,) = map(json.loads, bench.rejects.read_text().splitlines())
     assert "a character that XML cannot hold" in reject["reason"]
     assert bench.stats.rejected == 1
+
+
+def test_who_was_thought_dead_writes_nothing_more(tmp_path: Path) -> None:
+    """Another run has taken over, and this one wakes in the middle."""
+    bench = Bench(tmp_path)
+    sink = bench.sink()
+    sink.take([], 0)
+    successor = WriteAheadLog(tmp_path / "log")
+    successor.read()
+    successor.take_over()
+    before = bench.out.read_bytes(), successor.path.read_bytes()
+    with pytest.raises(XmlPunctError, match="another run has taken over"):
+        sink.take([], 1)
+    assert sink.done.is_set()
+    assert (bench.out.read_bytes(), successor.path.read_bytes()) == before

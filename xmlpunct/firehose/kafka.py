@@ -33,6 +33,8 @@ from xmlpunct.firehose.messages import (
 from xmlpunct.firehose.source import Source, bare
 from xmlpunct.secrets import hide
 
+AHEAD_KBYTES = 2048
+"""How much of each partition librdkafka reads ahead. There may be hundreds, and each has a consumer of its own."""
 OTHERS_SECONDS = 120.0
 """How long somebody else's transaction may hold back what comes behind it. A minute is Kafka's usual limit."""
 LOG_SECONDS = 60.0
@@ -319,7 +321,7 @@ def _library() -> ModuleType:
 
 def _reading(topic: Topic) -> dict[str, Any]:
     """The settings of a consumer. What it has read is kept by us, and so is where it goes on."""
-    usual = {"group.id": "xmlpunct", "queued.max.messages.kbytes": 16384}
+    usual = {"group.id": "xmlpunct", "queued.max.messages.kbytes": AHEAD_KBYTES, "fetch.queue.backoff.ms": 20}
     own = {"bootstrap.servers": topic.brokers, "enable.auto.commit": False, "enable.auto.offset.store": False}
     return usual | topic.settings | own | {"auto.offset.reset": "error", "enable.partition.eof": True}
 

@@ -31,7 +31,7 @@ def open_source(spec: str | os.PathLike[str], name: str | None = None) -> Source
     files that match, listed now; their names carry values of the columns); ``-``, standard input;
     ``tcp://host:port``, ``tls://host:port``, ``tcp-listen://host:port`` or ``unix:PATH`` (see `tcp`); ``follow:`` and
     the path of a file that grows (see `follow`); ``http://`` and ``https://`` (see `web`); ``http-listen://`` (see
-    `posted`); ``kafka://`` and ``mqtt://`` (see `kafka` and `mqtt`); a URL that a connector is
+    `posted`); ``kafka://``, ``mqtt://`` and ``nats://`` (see `kafka`, `mqtt`, `nats`); a URL that a connector is
     installed for (see `connectors`); or any other URL that fsspec knows (see `remote`). Members of an archive are
     listed now, too. In a directory or an archive, at any
     depth, names beginning with ``_`` or ``.`` and ending in ``.crc`` are passed over; the others come in the order of

@@ -196,6 +196,10 @@ class Checkpoint:
         """Add to the log what is held by now, for whoever asks."""
         self._log.append(Commit.held_record(held))
 
+    def check(self) -> None:
+        """Raise `XmlPunctError` if another run has taken over, or the checkpoint is gone."""
+        self._log.check()
+
     def commit(self, commit: Commit) -> None:
         """Keep a commit, durably, in the place of the one before and of all slices since."""
         self._log.replace({_JOB: self._job}, commit.to_record())

@@ -61,14 +61,14 @@ class WriteAheadLog:
         with writing(self.path):
             if self._file < 0:
                 self._open()
-            self._refuse_if_gone()
+            self.check()
             write_all(self._file, data)
             os.fsync(self._file)
         self._whole = (self._whole or 0) + len(data)
 
     def replace(self, *records: Record) -> None:
         """Put these in the place of all records, durably: whoever looks sees the old ones or the new."""
-        self._refuse_if_gone()
+        self.check()
         self._save(b"".join(map(_framed, records)))
 
     def take_over(self) -> None:
@@ -83,7 +83,7 @@ class WriteAheadLog:
 
     def _open(self) -> None:
         """Open the file to add to it, and cut off what is no whole record."""
-        self._refuse_if_gone()
+        self.check()
         if self._whole is None:
             self.read()
         self._file = open_durably(self.path, os.O_RDWR | os.O_APPEND)
@@ -96,7 +96,7 @@ class WriteAheadLog:
         self._file = open_saved(self.path, data)
         self._whole = len(data)
 
-    def _refuse_if_gone(self) -> None:
+    def check(self) -> None:
         """Raise `XmlPunctError` if there were records, and the file with them has been removed or replaced."""
         is_there = _is_there(self._file) if self._file >= 0 else self.path.exists()
         if self._whole is not None and not is_there:

@@ -95,7 +95,7 @@ class Runner:
                     checkpoint.commit(commit)  # before anything is written behind it
                 sink = Sink(
                     job,
-                    checkpoint.commit,
+                    checkpoint,
                     commit,
                     list(zip(self._outputs, targets, strict=True)),
                     rejects,

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -38,8 +38,18 @@ from xmlpunct.frames import grouped
 from xmlpunct.slice import Slice
 
 
+class Keeper(Protocol):
+    """Where commits are kept: a `Checkpoint`."""
+
+    def check(self) -> None:
+        """Raise `XmlPunctError` if another run keeps its commits there by now."""
+
+    def commit(self, commit: Commit) -> None:
+        """Keep one, durably."""
+
+
 class Sink:
-    """Takes the rows of each micro-batch in turn and commits what they say, from ``commit`` on, to ``keep`` it.
+    """Takes the rows of each micro-batch in turn and commits what they say, from ``commit`` on, to a ``keeper``.
 
     ``done`` is set when nothing is to follow: the output is complete, or the run has to end, and ``failure``
     says why. A micro-batch that is not written raises, so that Spark does not count it as done. If it is to be
@@ -49,7 +59,7 @@ class Sink:
     def __init__(
         self,
         job: Job,
-        keep: Callable[[Commit], None],
+        keeper: Keeper,
         commit: Commit,
         answers: Sequence[tuple[Output, Target]],
         rejects: Outlet | None,
@@ -62,7 +72,7 @@ class Sink:
         self.done = threading.Event()
         self.failure: BaseException | None = None
         self._busy = threading.Lock()
-        self._keep, self._commit, self._on_progress = keep, commit, on_progress
+        self._keeper, self._commit, self._on_progress = keeper, commit, on_progress
         self._rejects, self._metrics = rejects, metrics
         self._judges = any(stream.guarded for stream in job.query.streams)
         self._answers = [AnswerSink(job, place, *of) for place, of in enumerate(answers)]
@@ -107,6 +117,7 @@ class Sink:
 
     def _take_new(self, rows: Iterable[Row], batch: int) -> None:
         try:
+            self._keeper.check()
             self._take(list(rows), batch)
             if self._on_progress is not None:
                 self._on_progress(self._metrics.stats)
@@ -196,7 +207,7 @@ class Sink:
         new.output = snapshot_of_outputs(answer.output for answer in self._answers)
         for place, answer in enumerate(self._answers):
             new.operators |= {f"{place}/{name}": frame for name, frame in answer.snapshot().items()}
-        self._keep(new)
+        self._keeper.commit(new)
         self._commit = new
         was_closed = [answer.written.closed for answer in self._answers]
         for answer, written in zip(self._answers, new.outputs, strict=True):
