@@ -86,8 +86,6 @@ class Runner:
                     if isinstance(target, DatasetTarget):
                         target.session = own
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
-                if commit.batch < 0:
-                    cut_large_files(own.sparkContext, job)
                 begun = [written.position for written in commit.outputs]
                 for written, target in zip(commit.outputs, targets, strict=True):
                     written.position = written.position or target.position
@@ -147,9 +145,10 @@ def _stream(
     session.conf.set("spark.sql.shuffle.partitions", str(job.shards))
     with active(session):
         session.dataSource.register(QuerySource)
-    for spool in found.spools:
-        spool.start()
     try:
+        cut_large_files(session.sparkContext, job)
+        for spool in found.spools:
+            spool.start()
         writer = stages(session, job).writeStream.foreachBatch(_taker(sink))
         running = writer.option("checkpointLocation", folder.as_uri()).start()
         try:
