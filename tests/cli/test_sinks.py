@@ -152,6 +152,21 @@ def test_a_checkpoint_is_of_all_outputs(folder: Path, cli: Cli) -> None:
     assert "out.xml no longer has" in again.err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_sink_that_fails_fails_the_run(folder: Path, cli: Cli) -> None:
+    """The others go on from where they were, once it can be written."""
+    sql = STREAM + SINK.replace("out.xml", "link.xml") + "; SELECT x FROM t"
+    words = ["run", "--engine", "local", "--checkpoint", "state", "-o", "all.xml", "-q", sql]
+    (folder / "link.xml").symlink_to("/dev/full")
+    ran = cli(*words)
+    assert ran.code == 1
+    assert "link.xml: No space left" in ran.err
+    (folder / "link.xml").unlink()
+    assert cli(*words).code == 0
+    assert (folder / "link.xml").read_bytes() == (folder / "all.xml").read_bytes()
+    assert (folder / "all.xml").read_bytes().count(b"<result>") == 4
+
+
 def test_why_says_which_sink_waits(folder: Path, cli: Cli) -> None:
     (folder / "a.xml").write_text(FEED.format(tuples(1, 2)).removesuffix("</r>"))
     sql = (
