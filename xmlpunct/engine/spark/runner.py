@@ -24,9 +24,9 @@ from xmlpunct.engine.sink import make_outputs, open_outlet, open_rejects, run_of
 from xmlpunct.engine.spark.answers import OutletTarget, Target
 from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
-from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row
+from xmlpunct.engine.spark.job import Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.processor import FragmentProcessor
+from xmlpunct.engine.spark.processor import with_fragments
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import STREAMING, SparkFailure, active, gist, spark_session
 from xmlpunct.engine.spark.sink import Sink
@@ -187,12 +187,8 @@ def _failed(error: BaseException | None) -> XmlPunctError:
 
 
 def stages(session: SparkSession, job: Job) -> DataFrame:
-    """The streaming query: the reader, then one stage per fragment."""
-    rows = session.readStream.format(NAME).option("job", job.to_text()).load()
-    for stage in range(job.sink):
-        processor = FragmentProcessor(job, stage)
-        rows = rows.groupBy("shard").transformWithState(processor, ROW_SCHEMA, "append", "None")
-    return rows
+    """The streaming query: the reader, then the fragments."""
+    return with_fragments(session.readStream.format(NAME).option("job", job.to_text()).load(), job)
 
 
 def _taker(sink: Sink) -> Callable[[DataFrame, int], None]:
