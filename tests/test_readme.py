@@ -119,7 +119,7 @@ def test_the_sample_is_what_is_shown() -> None:
 def test_the_two_commands_are_there() -> None:
     commands = blocks("sh")
     assert ".venv/bin/xmlpunct run samples/warehouse.sql" in commands[0]
-    assert commands[1].rstrip().endswith("pytest")
+    assert commands[1].rstrip().endswith(".venv/bin/pytest -m 'spark and not long'")
 
 
 def test_every_command_is_mentioned() -> None:

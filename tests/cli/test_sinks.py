@@ -43,7 +43,7 @@ def folder(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("CREATE SINK s WITH (output = 'o') AS SELECT y FROM t", "y", "y"),
         (f"{SINK}; {SINK}", "two sinks are named s", "s"),
         (f"{SINK}; SELECT x FROM t; SELECT hour FROM t", "CREATE SINK name WITH", "hour FROM t"),
-        (f"{SINK}; SELECT x FROM s", "no stream s", "s"),
+        (f"{SINK}; SELECT x FROM s", "s is a sink, which nothing reads", "s"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_underlined(sql: str, says: str, marked: str | None) -> None:
@@ -89,6 +89,14 @@ def test_what_does_not_go_is_refused(folder: Path, cli: Cli, sql: str, options: 
 def test_who_takes_results_has_no_sinks() -> None:
     with pytest.raises(UsageError, match="CREATE SINK s: here a query gives the results of one SELECT"):
         query(f"{STREAM}{SINK}; SELECT x FROM t", t=b"<r/>")
+
+
+def test_a_streaming_data_frame_has_no_sinks() -> None:
+    pytest.importorskip("pyspark")
+    from xmlpunct.engine.spark.dataframe import query_frame
+
+    with pytest.raises(UsageError, match="CREATE SINK s: here"):
+        query_frame(None, f"{STREAM}{SINK}; SELECT x FROM t", {}, None, "PERMISSIVE", None, None, None)
 
 
 def test_a_file_of_sinks_alone(folder: Path, cli: Cli) -> None:
@@ -142,6 +150,21 @@ def test_a_checkpoint_is_of_all_outputs(folder: Path, cli: Cli) -> None:
     again = cli(*words, sql)
     assert again.code == 0
     assert "out.xml no longer has" in again.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_sink_that_fails_fails_the_run(folder: Path, cli: Cli) -> None:
+    """The others go on from where they were, once it can be written."""
+    sql = STREAM + SINK.replace("out.xml", "link.xml") + "; SELECT x FROM t"
+    words = ["run", "--engine", "local", "--checkpoint", "state", "-o", "all.xml", "-q", sql]
+    (folder / "link.xml").symlink_to("/dev/full")
+    ran = cli(*words)
+    assert ran.code == 1
+    assert "link.xml: No space left" in ran.err
+    (folder / "link.xml").unlink()
+    assert cli(*words).code == 0
+    assert (folder / "link.xml").read_bytes() == (folder / "all.xml").read_bytes()
+    assert (folder / "all.xml").read_bytes().count(b"<result>") == 4
 
 
 def test_why_says_which_sink_waits(folder: Path, cli: Cli) -> None:

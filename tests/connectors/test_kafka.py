@@ -371,3 +371,21 @@ def test_kafka_to_kafka_killed_on_spark(topic: str, tmp_path: Path, monkeypatch:
     assert not any(b"hush-hush" in data for data in kept)
     ends_well(run(*going, size="96KiB"))
     judge(out, alone)
+
+
+def test_several_topics_of_one_run(topic: str, tmp_path: Path, cli: Cli) -> None:
+    """Each has transactions of its own: one run's sinks and rejects do not keep each other out."""
+    feed = tmp_path / "feed.xml"
+    feed.write_text("<s>" + "".join(f"<t><x>{x}</x></t>" for x in ("1", "2", "two", "3")) + "</s>")
+    sql = f"""CREATE STREAM t (x INT) WITH (source = '{feed}');
+        CREATE SINK odd WITH (output = '{topic}-odd', format = 'jsonl') AS SELECT x FROM t WHERE x % 2 = 1;
+        CREATE SINK all WITH (output = '{topic}-all', format = 'jsonl') AS SELECT x FROM t;"""
+    for _ in range(2):  # the second time nothing is left to do
+        ran = cli(
+            "run", "--engine", "local", "-q", sql, "--rejects", f"{topic}-bad", "--checkpoint", tmp_path / "c"
+        )
+        assert ran.code == 0, ran.err
+    told = {name: [json.loads(m.value()) for m in read(f"{topic}-{name}")] for name in ("odd", "all", "bad")}
+    assert sorted(v["x"] for v in told["odd"] if "x" in v) == [1, 3]
+    assert sorted(v["x"] for v in told["all"] if "x" in v) == [1, 2, 3]
+    assert [v["line"] for v in told["bad"]] == [1]

@@ -394,5 +394,6 @@ def test_mqtt_to_mqtt_killed_at_random(topic: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_mqtt_to_mqtt_killed_on_spark(topic: str, tmp_path: Path) -> None:
     kill_at_random(topic, tmp_path / "spark", random.Random(6), 1, "--master", "local[2]", "--slice", "96KiB")

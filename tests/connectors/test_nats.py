@@ -419,6 +419,7 @@ def test_nats_to_nats_killed_at_random(peer: Peer, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_nats_to_nats_killed_on_spark(peer: Peer, tmp_path: Path) -> None:
     kill_at_random(peer, tmp_path / "spark", random.Random(6), 1, "--master", "local[2]", "--slice", "96KiB")
 

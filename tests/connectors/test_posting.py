@@ -367,5 +367,6 @@ def test_http_to_http_killed_at_random(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_http_to_http_killed_on_spark(tmp_path: Path) -> None:
     kill_at_random(tmp_path / "spark", random.Random(8), 1, "--master", "local[2]", "--slice", "96KiB")

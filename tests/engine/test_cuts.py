@@ -21,8 +21,10 @@ from xmlpunct.firehose.spec import elements_of
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Schema
 
-SPEC = StreamSpec("t", Schema.parse("a STRING"), "t")
-ELEMENTS = frozenset(elements_of([SPEC]))
+SPECS = [
+    StreamSpec("t", Schema.parse("a STRING"), "t"),
+    StreamSpec("t", Schema.parse("a STRING, n STRING PATH '../@n'"), "t"),
+]
 TUPLES = [
     "<t><a>{}</a></t>",
     "<t\n><a x='<p:t>'.>{}</a></t>".replace("<p:t>", "/>"),
@@ -74,14 +76,14 @@ def all_here(spans: Sequence[Span]) -> list[Scanned]:
     return [scan(span) for span in spans]
 
 
-def found_in(path: Path, text: str) -> tuple[Part, list[Piece]]:
+def found_in(path: Path, text: str, spec: StreamSpec) -> tuple[Part, list[Piece]]:
     path.write_text(text)
     part = Part(str(path), str(path), len(text.encode()))
-    (pieces,) = find_cuts([(part, ELEMENTS)], all_here)
+    (pieces,) = find_cuts([(part, elements_of([spec]))], all_here)
     return part, pieces
 
 
-def check(data: bytes, pieces: list[Piece]) -> None:
+def check(data: bytes, pieces: list[Piece], spec: StreamSpec) -> None:
     """Each begins where a splitter that reads from the beginning could cut, inside the same elements."""
     at = 0
     for piece in pieces:
@@ -89,7 +91,7 @@ def check(data: bytes, pieces: list[Piece]) -> None:
         assert byte == at
         assert piece.start.line == 1 + data[:byte].count(b"\n")
         assert piece.checksum == crc32(data[byte : byte + piece.size])
-        splitter = Splitter("doc", ELEMENTS)
+        splitter = Splitter("doc", elements_of([spec]))
         splitter.feed(data[:byte])
         while splitter.cut() is not None:
             pass
@@ -99,37 +101,76 @@ def check(data: bytes, pieces: list[Piece]) -> None:
         at += piece.size
 
 
-def rows(part: Part, ranges: Sequence[Range]) -> tuple[list[object], str | None]:
-    parsed, size, _ = parse_ranges(Input("s", (0,), (part,)), ranges, Parser([SPEC]))
+def rows(part: Part, ranges: Sequence[Range], spec: StreamSpec) -> tuple[list[object], str | None]:
+    parsed, size, _ = parse_ranges(Input("s", (0,), (part,)), ranges, Parser([spec]))
     assert size == sum(r.size for r in ranges) or parsed.error is not None
     (slice_,) = parsed.slices
     return [*slice_.tuples.rows(), *map(str, slice_.punctuations)], str(parsed.error or "")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=documents(), span=st.integers(1, 200), piece=st.integers(1, 100), probe=st.integers(1, 60))
-def test_cuts_are_those_of_a_splitter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, span: int, piece: int, probe: int
-) -> None:
-    for name, value in (
-        ("SPAN_BYTES", span),
-        ("PIECE_BYTES", piece),
-        ("_PROBE_BYTES", probe),
-        ("_PASSES", 1000),
-    ):
+def both_ways(part: Part, pieces: list[Piece], spec: StreamSpec) -> tuple[list[Range], Sequence[Range]]:
+    """The ranges of a file by its pieces, and those of whoever cuts all of it."""
+    source, elements = Input("s", (0,), (part,)), elements_of([spec])
+    size = (part.size or 0) + 1
+    ranges, cursor = advance(source, elements, Cursor(), size, 1, uncut=Uncut(source, 0, {0: pieces}))
+    while not cursor.done:
+        more, cursor = advance(source, elements, cursor, size, 1, uncut=Uncut(source, 0, {0: pieces}))
+        ranges += more
+    return ranges, advance(source, elements, Cursor(), size, 2**20)[0]
+
+
+SIZES = st.tuples(st.integers(1, 200), st.integers(1, 100), st.integers(1, 60), st.sampled_from([1, 2, 1000]))
+
+
+def set_sizes(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int, int]) -> None:
+    for name, value in zip(("SPAN_BYTES", "PIECE_BYTES", "_PROBE_BYTES", "_PASSES"), sizes, strict=True):
         monkeypatch.setattr(cuts, name, value)
-    part, pieces = found_in(tmp_path / "in.xml", text)
-    check(text.encode(), pieces)
-    assert sum(piece.size for piece in pieces) == len(text.encode())
-    assert pieces[-1].final
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=documents(), spec=st.sampled_from(SPECS), sizes=SIZES)
+def test_cuts_are_those_of_a_splitter(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    spec: StreamSpec,
+    sizes: tuple[int, int, int, int],
+) -> None:
+    set_sizes(monkeypatch, sizes)
+    part, pieces = found_in(tmp_path / "in.xml", text, spec)
+    check(text.encode(), pieces, spec)
     save(tmp_path / "cuts", {(0, 0): pieces})
     assert saved(tmp_path / "cuts") == {(0, 0): pieces}
-    given_ = Input("s", (0,), (part,))
-    ranges, cursor = advance(
-        given_, elements_of([SPEC]), Cursor(), len(text) + 1, 1, uncut=Uncut(given_, 0, {0: pieces})
-    )
-    assert cursor.done
-    assert all(r.uncut for r in ranges)
-    whole, end = advance(given_, elements_of([SPEC]), Cursor(), len(text) + 1, 2**20)
-    assert end.done
-    assert rows(part, ranges) == rows(part, whole)
+    ranges, whole = both_ways(part, pieces, spec)
+    if sizes[-1] == 1000:
+        assert sum(piece.size for piece in pieces) == len(text.encode())
+        assert pieces[-1].final
+        assert all(r.uncut for r in ranges)
+    assert rows(part, ranges, spec) == rows(part, whole, spec)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=documents(),
+    spec=st.sampled_from(SPECS),
+    sizes=SIZES,
+    at=st.integers(0, 2000),
+    wrong=st.sampled_from(["</g>", "<", "\0", "</r>", "<![CDATA[", "<!--", "]]>", "&no;", "<q:t>", None]),
+)
+def test_what_is_wrong_is_found_where_it_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    spec: StreamSpec,
+    sizes: tuple[int, int, int, int],
+    at: int,
+    wrong: str | None,
+) -> None:
+    """Whoever reads a malformed document by its pieces finds what whoever reads it at once does."""
+    set_sizes(monkeypatch, sizes)
+    at %= len(text)
+    broken = text[:at] if wrong is None else text[:at] + wrong + text[at:]
+    part, pieces = found_in(tmp_path / "in.xml", broken, spec)
+    check(broken.encode(), pieces, spec)
+    ranges, whole = both_ways(part, pieces, spec)
+    assert rows(part, ranges, spec) == rows(part, whole, spec)

@@ -122,3 +122,22 @@ def test_every_shard_hears_all_punctuations_where_they_may_add_up(column: str, e
     )
     (fragment,) = cut(query.root, [s.name for s in query.streams]).fragments
     assert {feed.whole for feed in fragment.feeds} == {expected}
+
+
+def test_what_plans_have_in_common_is_one_part() -> None:
+    """A whole fragment, or what a reader does. A part of a fragment is told of once."""
+    query = plan(f"""{DDL}
+        CREATE VIEW v AS SELECT k, x, COUNT(*) AS n FROM a GROUP BY k, x;
+        CREATE SINK one WITH (output = '1') AS SELECT n FROM v;
+        CREATE SINK two WITH (output = '2') AS SELECT n, COUNT(*) AS m FROM v GROUP BY n;
+        CREATE SINK three WITH (output = '3') AS SELECT k FROM a;
+        SELECT DISTINCT k FROM (SELECT k, x + 1 AS y FROM a)""")
+    found = cut(query.roots, [s.name for s in query.streams])
+    one, two, three, last = found.answers
+    assert (one.source, two.source, three.from_edge) == (0, 1, True)
+    (above,) = found.fragments[two.source].feeds
+    assert (above.from_edge, above.source) == (False, one.source)
+    assert found.levels == [[0, last.source], [1]]
+    parts = [*found.edges, *found.fragments]
+    numbers = [node.number for part in parts for node in part.root.walk() if node.number]
+    assert len(set(numbers)) == len(numbers)

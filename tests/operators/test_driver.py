@@ -179,3 +179,24 @@ def test_behind_the_end_what_comes_in_a_column_goes_in_a_column(kind: str) -> No
         _, said = operator.punctuate(1, closed)
         assert said.place is not None or kind == "left"  # which speaks of two attributes
         assert {5 + first} <= {p.patterns[0].value for p in said if isinstance(p.patterns[0], Constant)}
+
+
+def test_an_operator_that_serves_two_outputs_runs_once() -> None:
+    """DISTINCT x, and how often each x comes among them; then without the former."""
+    count = GroupBy(X, ("x",), [Aggregate("COUNT", None, False, "n")])
+    query = Pipeline([DupElim(X), count], [[(0, 0)]], [[(1, 0)], []], [0, 1])
+    distinct, counted = query.push_all(0, Slice(X.frame([(5,), (5,), (6,)]), [FIVE]))
+    assert (distinct.tuples.rows(), counted.tuples.rows()) == ([(5,), (6,)], [(5, 1)])
+    assert query.counters[0].tuples_in == 3
+    again = Pipeline([DupElim(X), count], [[(0, 0)]], [[(1, 0)], []], [0, 1])
+    query.stop(1)
+    assert query.operators[1].state.rows == 0
+    again.stop(1)
+    again.restore(query.snapshot())
+    for running in (query, again):
+        distinct, counted = running.push_all(0, Slice(X.frame([(6,), (7,)]), []))
+        assert (distinct.tuples.rows(), counted.tuples.rows()) == ([(7,)], [])
+        assert not running.is_stopped(0)
+        running.stop(0)
+        assert running.is_stopped(0)
+        assert not any(running.push_all(0, Slice(X.frame([(8,)]), [])))

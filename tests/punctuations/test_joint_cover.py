@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from xmlpunct import Punctuation, Schema
+from xmlpunct import Attribute, Punctuation, Schema
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.intervals import IntervalSet
-from xmlpunct.punctuations.joint_cover import JointCover, jointly_cover
+from xmlpunct.punctuations.joint_cover import Closed, JointCover, jointly_cover
+from xmlpunct.punctuations.pattern import interval
+from xmlpunct.types import INT
 
 
 def test_pieces_are_fused_before_the_question_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +74,11 @@ def test_inputs_that_promise_in_order_meet_at_the_same_cost(monkeypatch: pytest.
     ]
     costs = costs_of(monkeypatch, (partial(alignment.update, port, said) for port, said in promises))
     assert max(costs[100:]) <= max(costs[:50])
+
+
+def test_the_end_stays_whatever_else_matches_all_tuples() -> None:
+    """A punctuation that closes a declared domain matches all that can come, and is no end."""
+    s = Schema.of([Attribute("hour", INT, nullable=False, domain=interval(INT, 0, 9, True, True))])
+    closed = Closed(s)
+    closed.update([Punctuation.everything(s), Punctuation.of(s, hour="(,9]"), Punctuation.of(s, hour="(,)")])
+    assert closed.complete

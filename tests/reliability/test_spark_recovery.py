@@ -24,6 +24,9 @@ from xmlpunct.firehose import generate
 VICTIMS = {"command": None, "JVM": "SparkSubmit", "worker": "pyspark.daemon"}
 """What is killed, and how to tell it among the processes below the run's."""
 
+FILE_LINES = 300
+"""They are less than a micro-batch."""
+
 Run = subprocess.Popen[bytes]
 
 pytestmark = [
@@ -32,12 +35,24 @@ pytestmark = [
 ]
 
 
+def as_directory(path: Path) -> Path:
+    """The same stream as files, each of which a task reads whole."""
+    head, *lines, tail = path.read_text().splitlines(keepends=True)
+    folder = path.with_suffix("")
+    folder.mkdir()
+    for number in range(0, len(lines), FILE_LINES):
+        text = "".join([head, *lines[number : number + FILE_LINES], tail])
+        (folder / f"{number:06}.xml").write_text(text)
+    return folder
+
+
 class Trial:
-    """The warehouse query in a folder of its own, run and killed until it is done."""
+    """The warehouse query in a folder of its own, over a directory and a file, run and killed until it is done."""
 
     def __init__(self, folder: Path, seed: int, hours: int) -> None:
         lines = generate.warehouse(sensors=2, hours=hours, readings=10, punctuations=1, seed=seed)
         written = generate.write(lines, str(folder))
+        written[0] = as_directory(written[0])
         self.feeds = [word for path in written for word in ("-s", f"{path.stem}={path}")]
         self.output, self.log = folder / "out.xml", folder / "checkpoint" / "log"
         self.committed = b""

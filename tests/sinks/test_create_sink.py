@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.checkpoints import Keeping
+from tests.checkpoints import Keeping, committed
 from tests.reliability.faults import Death
 from tests.spark.simulated import without_spark
 from tests.spark.test_ranges import job_of
@@ -24,6 +24,7 @@ from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_outputs
 from xmlpunct.engine.spark.answers import OutletTarget
+from xmlpunct.engine.spark.job import Row
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.sql import plan
@@ -162,6 +163,74 @@ def test_the_same_on_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, see
             for of in (told, sorted(rejects.read_text().splitlines()))
         ]
         assert late[0] == late[1]
+
+
+class Batches:
+    """Takes the place of a sink: keeps the rows of each micro-batch."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[Row]] = []
+
+    def take(self, rows: list[Row], batch: int) -> None:
+        assert batch == len(self.rows)
+        self.rows.append(rows)
+
+
+class Dying(Keeping):
+    """Keeps commits, but for that of one micro-batch, before which the run dies."""
+
+    def __init__(self, log: Path, batch: int) -> None:
+        super().__init__(log)
+        self._batch = batch
+
+    def commit(self, commit: Commit) -> None:
+        if commit.batch == self._batch:
+            raise OSError(5, "died")
+        super().commit(commit)
+
+
+def test_a_death_between_writing_and_committing(tmp_path: Path) -> None:
+    """What Spark does with it, without Spark: a micro-batch that some outputs have is written once more, to all."""
+    (tmp_path / "feed.xml").write_text(feed(5, hours=4))
+    query = sinks(tmp_path, [SHORT, QUERIES[0], QUERIES[3], QUERIES[6]])
+    job, batches = job_of(query, tmp_path, 2, 200), Batches()
+    without_spark(job, batches)  # type: ignore[arg-type]
+    options, log = RunOptions(output=str(tmp_path / "3.xml")), tmp_path / "log"
+    paths = [Path(str(options.to(answer.destination).output)) for answer in query.answers]
+
+    def live(death: int) -> RunStats:
+        """One life, which sees the micro-batches from the one before the last commit on."""
+        commit, stats = (committed(log) if log.exists() else Commit.begun(query)), RunStats("spark")
+        outlets = [
+            FileOutlet(str(path), written.length) for path, written in zip(paths, commit.outputs, strict=True)
+        ]
+        metrics = RunMetrics(query, job.inputs, stats, commit.stats, commit.held)
+        pairs = list(zip(make_outputs(query, options), map(OutletTarget, outlets), strict=True))
+        sink = Sink(job, Dying(log, death), commit, pairs, None, metrics)
+        try:
+            for number, rows in enumerate(batches.rows):
+                if number >= commit.batch:
+                    sink.take(rows, number)
+        except OSError:
+            assert death >= 0
+        finally:
+            for outlet in outlets:
+                outlet.close()
+        return stats
+
+    stats = live(-1)
+    expected = [path.read_bytes() for path in paths]
+    assert all(data.endswith(b"</stream>\n") for data in expected)
+    assert len(batches.rows) > 3
+    for death in range(len(batches.rows)):
+        log.unlink()
+        for path in paths:
+            path.unlink()
+        live(death)
+        before = [path.read_bytes() for path in paths]
+        assert all(whole.startswith(part) for whole, part in zip(expected, before, strict=True))
+        assert live(-1).outputs == stats.outputs
+        assert [path.read_bytes() for path in paths] == expected
 
 
 SHORT = "SELECT hour, x FROM a LIMIT 3"

@@ -162,7 +162,7 @@ def test_a_state_or_an_offset_of_another_job_is_refused(tmp_path: Path, warehous
     check_owner(store, job, new=False)
     with pytest.raises(UsageError, match="another query"):
         check_owner(store, replace(job, fingerprint="g"), new=False)
-    processor = FragmentProcessor(replace(job, fingerprint="g"), 0)
+    processor = FragmentProcessor(replace(job, fingerprint="g"), [0])
     processor.init(SimpleNamespace(getMapState=lambda *_: store))
     store.held[("", 0)] = (b"",)
     read = job_of(warehouse.hottest(), tmp_path)

@@ -150,7 +150,7 @@ class Unreliable:
         while True:
             self._patch.setattr(processor, "KEPT", self.rng.choice(self.processes))
             attempt = Store(store.held)
-            task = FragmentProcessor(self.job, stage)
+            task = FragmentProcessor(self.job, [stage])
             task.init(SimpleNamespace(getMapState=lambda *_, values=attempt: values))
             self.seen["tasks"] += 1
             output = task.handleInputRows((key,), iter(rows), None)

@@ -102,6 +102,23 @@ def test_a_file_goes_whole_where_it_fits_and_in_pieces_where_not(tmp_path: Path)
     )
 
 
+def test_files_larger_than_a_first_micro_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as there is one for each core, each is a task of its own; the last ones are cut."""
+    size = len(documents(40))
+    sizes = {"MOST_BYTES": size + 1, "FIRST_BYTES": size // 4, "LEAST_PIECE": 100, "SHORT_SECONDS": 0}
+    for name, value in sizes.items():
+        monkeypatch.setattr(source, name, value)
+    job = job_of(everything(directory(tmp_path / "in", *[documents(40)] * 9), SCHEMA), tmp_path, shards=3)
+    reader = QueryReader(job)
+    start, found = reader.initialOffset(), []
+    while (end := reader.latestOffset(start, None)) != start:
+        found.append([(r.part, r.uncut) for p in reader.partitions(start, end) for r in p.task.ranges])
+        start = end
+    assert found[:2] == [[(0, True), (1, True), (2, True)], [(3, True), (4, True), (5, True)]]
+    assert all(not uncut for batch in found[2:] for _, uncut in batch)
+    assert results(job, micro_batches(job)).tuples["hour"].to_list() == [*range(40)] * 9
+
+
 def test_a_large_file_whose_cuts_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read piece by piece, with the cores that there are, and after a restart as before."""
     monkeypatch.setattr(cuts, "SPAN_BYTES", 300)

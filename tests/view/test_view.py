@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from lxml import etree
@@ -13,6 +14,8 @@ from rich.console import Console
 
 from tests.view.running import view_of_a_run
 from xmlpunct.cli.watch import Watch, frame
+from xmlpunct.engine.local import run as local
+from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, does, draw, places
@@ -90,14 +93,43 @@ def test_the_picture_says_who_waits() -> None:
     assert does(replace(now, boxes=flowing), union, 0) == FLOWS
 
 
-def test_no_two_boxes_lie_on_each_other() -> None:
-    query = plan("""CREATE STREAM s (x INT, y INT) WITH (source = 's.xml');
-        SELECT a.x, COUNT(*) AS n FROM s a JOIN s b ON a.x = b.x JOIN (SELECT DISTINCT x FROM s) c ON a.x = c.x
-        GROUP BY a.x EXCEPT SELECT x, y FROM s""")
-    boxes = plan_of(query).boxes
+@pytest.mark.parametrize(
+    "sql",
+    [
+        """SELECT a.x, COUNT(*) AS n FROM s a JOIN s b ON a.x = b.x JOIN (SELECT DISTINCT x FROM s) c ON a.x = c.x
+        GROUP BY a.x EXCEPT SELECT x, y FROM s""",
+        """CREATE SINK a WITH (output = 'a') AS SELECT x, COUNT(*) AS n FROM s GROUP BY x;
+        CREATE SINK b WITH (output = 'b') AS SELECT x, MAX(x) AS m FROM s GROUP BY x;
+        CREATE SINK c WITH (output = 'c') AS SELECT y FROM s; SELECT DISTINCT x FROM s""",
+    ],
+    ids=["a tree", "several answers"],
+)
+def test_no_two_boxes_lie_on_each_other(sql: str) -> None:
+    boxes = plan_of(plan(f"CREATE STREAM s (x INT, y INT) WITH (source = 's.xml'); {sql}")).boxes
     found = places(boxes)
     assert len({(p.x, p.y) for p in found.values()}) == len(boxes)
     assert all(found[below].x < found[box.id].x for box in boxes for below in box.inputs)
+
+
+def test_each_answer_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "s.xml").write_text("<s>" + "<t><x>1</x><y>2</y></t>" * 3 + "</s>")
+    query = plan(
+        f"""CREATE STREAM t (x INT, y INT) WITH (source = '{tmp_path}/s.xml');
+        CREATE SINK most WITH (output = '{tmp_path}/most.xml') AS SELECT y, MAX(x) AS m FROM t GROUP BY y;
+        SELECT y, COUNT(*) AS n, MAX(x) AS z FROM t GROUP BY y"""
+    )
+    stats, view = RunStats("local", watched=True), View(query, "local")
+    local.run(query, RunOptions(output=str(tmp_path / "out.xml")), stats)
+    view.finish(stats, "ended")
+    now = view.latest
+    assert [(o.name, o.tuples, o.complete) for o in now.outputs] == [("most", 1, True), ("SELECT", 1, True)]
+    assert {box.sinks for box in now.boxes} >= {("most",), ("most", "SELECT")}
+    assert "for most, SELECT" in draw(now)
+    told = metrics(now).decode()
+    assert 'xmlpunct_sink_tuples_total{sink="most"} 1.0' in told
+    on_terminal = shown(now)
+    assert "most (complete)" in on_terminal
+    assert "as above" in on_terminal
 
 
 def test_what_data_says_is_no_markup() -> None:

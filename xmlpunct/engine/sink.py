@@ -180,7 +180,9 @@ def told_of(answer: Answer) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(f"{answer}: {error}") from None if answer.name else error
+        if not answer.name:
+            raise
+        raise UsageError(f"{answer}: {error}") from None
 
 
 def open_outlet(options: RunOptions, output: Output, written: Written, run: str, opened: ExitStack) -> Outlet:

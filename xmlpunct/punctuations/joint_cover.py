@@ -31,9 +31,11 @@ class Closed(Fused):
             self.discard([row for row in self.near(p) if row != new and self._is_within(row, p)])
 
     def _is_within(self, row: Row, p: Punctuation) -> bool:
-        """Whether ``p`` covers a row."""
+        """Whether ``p`` covers a row; only the end covers the end."""
         place, patterns = row[0], list(row[1])
-        ends = self.values(row).ends if place >= 0 else None
+        if place < 0:
+            return False
+        ends = self.values(row).ends
         if ends is not None:
             patterns[place] = between(self.schema.attributes[place].type, *ends)
         return covers(p, Punctuation(self.schema, patterns))

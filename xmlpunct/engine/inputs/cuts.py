@@ -13,9 +13,11 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 from zlib import crc32
 
+from xmlpunct.engine.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.inputs.parts import Part
 from xmlpunct.engine.inputs.ranges import Extent, splits
 from xmlpunct.errors import SourceError
@@ -29,7 +31,6 @@ SPAN_BYTES = 32 * 2**20
 """How much one task scans."""
 PIECE_BYTES = 8 * 2**20
 """How much lies between two cuts, or one element more."""
-_AT_ONCE_BYTES = 2**20
 _PROBE_BYTES, _PROBES = 2**14, 16
 """How much to look at for the beginning of a span, and how often. Without one the span before goes on."""
 _PASSES = 8
@@ -85,7 +86,7 @@ def _scan(span: Span) -> Scanned:
     with open(span.part.path, "rb") as file:
         file.seek(span.start.byte)
         extent = Extent(span.stop, span.last)
-        for split in splits(splitter, file, extent, span.stop - span.start.byte, _AT_ONCE_BYTES):
+        for split in splits(splitter, file, extent, span.stop - span.start.byte, AT_ONCE_BYTES):
             if splitter.finished and not split.final:
                 break
             checksum, final = crc32(split.data, checksum), split.final
@@ -161,7 +162,7 @@ class _Chain:
         self.runs: list[_Run] = []
         with suppress(OSError):
             starts, guess = self._starts()
-            for start, stop in zip(starts, [*starts[1:], self.size], strict=True):
+            for start, stop in pairwise([*starts, self.size]):
                 self.runs.append(_Run(start, stop, guess if start else ()))
 
     def span(self, run: _Run) -> Span:

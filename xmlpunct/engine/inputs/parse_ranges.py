@@ -23,7 +23,7 @@ from xmlpunct.firehose.splitter import Splitter, malformed
 from xmlpunct.firehose.steady import ChangedError
 
 AT_ONCE_BYTES = 2**20
-"""How much of an uncut range is parsed at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
+"""How much is parsed, or cut, at a time. It fits into the processor's cache (`benchmarks/parse.py --mib`)."""
 
 
 class Read(NamedTuple):

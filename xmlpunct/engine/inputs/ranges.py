@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -375,11 +375,6 @@ def budgets(remains: dict[int, int | None], size: int) -> dict[int, int]:
     }
 
 
-def is_ahead(inputs: Sequence[Input], remains: dict[int, int | None], number: int) -> bool:
-    """Whether of an input a smaller part remains than of another one. One of no known size is not ahead."""
-    parts = {
-        i: left / max(1, sum(part.size or 0 for part in inputs[i].parts))
-        for i, left in remains.items()
-        if left is not None
-    }
-    return number in parts and parts[number] < max(parts.values())
+def share_left(given: Input, left: int | None) -> float:
+    """Which share of an input so many bytes are: all of it, where nobody knows how many there are."""
+    return 1.0 if left is None else left / max(1, sum(part.size or 0 for part in given.parts))

@@ -92,6 +92,17 @@ class Fragments:
     answers: tuple[Feed, ...]
 
     @property
+    def levels(self) -> list[list[int]]:
+        """The fragments by how many others, one behind the other, come before them."""
+        levels: list[list[int]] = []
+        depths: list[int] = []
+        for number, fragment in enumerate(self.fragments):
+            depths.append(1 + max((depths[f.source] for f in fragment.feeds if not f.from_edge), default=-1))
+            levels += [[]] * (depths[-1] == len(levels))
+            levels[depths[-1]] = [*levels[depths[-1]], number]
+        return levels
+
+    @property
     def schema(self) -> Schema:
         """The schema of the only answer."""
         (answer,) = self.answers

@@ -18,7 +18,7 @@ LARGE_BYTES = 128 * 2**20
 def cut_large_files(context: SparkContext, job: Job) -> None:
     """Find the cuts of the files of a job that are larger than what a task reads, unless they were found before.
 
-    Left to the process that plans are files whose tuples have something of the elements around them, and all of them
+    Left to the process that plans are files whose tuples have something of the elements beside them, and all of them
     where slices are to be small.
     """
     path = Path(job.cuts)
@@ -35,9 +35,8 @@ def cut_large_files(context: SparkContext, job: Job) -> None:
         for i, part in enumerate(given.parts)
         if not part.spooled
         and (part.size or 0) > LARGE_BYTES
-        and not any(spec.reaches_up for spec in job.specs(number))
+        and not any(spec.said for spec in job.specs(number))
     ]
     if large:
-        parts = [(part, frozenset(job.elements(number))) for number, _, part in large]
-        found = find_cuts(parts, scan_all)
+        found = find_cuts([(part, job.elements(number)) for number, _, part in large], scan_all)
         save(path, {(number, i): pieces for (number, i, _), pieces in zip(large, found, strict=True)})

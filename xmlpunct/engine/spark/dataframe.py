@@ -32,7 +32,7 @@ from xmlpunct.engine.plan import Limit, Query, Sort, Stream
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
-from xmlpunct.engine.spark.processor import FragmentProcessor
+from xmlpunct.engine.spark.processor import with_fragments
 from xmlpunct.engine.spark.session import PROVIDER, active, state_store
 from xmlpunct.engine.spark.source import NAME
 from xmlpunct.engine.spark.table.datasource import XmlTable
@@ -154,10 +154,7 @@ def _frame(
                 edge = FrameEdge(job, number, len(job.inputs) + number, columns, given.punctuation)
                 sources.append(given.frame.mapInArrow(edge, ROW_SCHEMA))
     rows = reduce(lambda one, other: one.union(other), sources)
-    for stage in range(job.sink):
-        rows = rows.groupBy("shard").transformWithState(
-            FragmentProcessor(job, stage), ROW_SCHEMA, "append", "None"
-        )
+    rows = with_fragments(rows, job)
     if punctuation is not None and job.sink:
         rows = Combiner(job).spread(rows)
         rows = rows.groupBy("shard").transformWithState(MergeProcessor(job), ROW_SCHEMA, "append", "None")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
 import polars as pl
+from pyspark.sql import DataFrame
 from pyspark.sql import Row as SparkRow
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
@@ -22,7 +23,17 @@ from xmlpunct.engine.spark.edge import (
     rejects_to_bytes,
     voided,
 )
-from xmlpunct.engine.spark.job import ANOTHER_JOB, FAILURE, OPERATORS, REJECTS, RETAINED, WAITS, Job, Row
+from xmlpunct.engine.spark.job import (
+    ANOTHER_JOB,
+    FAILURE,
+    OPERATORS,
+    REJECTS,
+    RETAINED,
+    ROW_SCHEMA,
+    WAITS,
+    Job,
+    Row,
+)
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache, Values
 from xmlpunct.errors import UsageError
@@ -163,36 +174,50 @@ def check_owner(values: Values, job: Job, new: bool) -> None:
 
 
 class FragmentProcessor(StatefulProcessor):  # type: ignore[misc]
-    """Runs the shards of one fragment. Rows for later stages pass through."""
+    """Runs the shards of some fragments, of which none reads another. Rows for later stages pass through."""
 
-    def __init__(self, job: Job, stage: int) -> None:
-        self.job, self.stage = job, stage
+    def __init__(self, job: Job, stages: Sequence[int]) -> None:
+        self.job, self.stages = job, stages
         self._run = blake2b(job.to_text().encode(), digest_size=16).hexdigest()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._values = handle.getMapState("state", KEY_SCHEMA, VALUE_SCHEMA)
+        self._values = {
+            stage: handle.getMapState(f"fragment{stage}", KEY_SCHEMA, VALUE_SCHEMA) for stage in self.stages
+        }
         self._shards = {key: shard for shard, key in enumerate(shard_keys(self.job.shards))}
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        mine: list[Row] = []
+        mine: dict[int, list[Row]] = {}
         for row in rows:
-            if row.stage == self.stage:
-                mine.append(Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload)))
+            if row.stage in self._values:
+                known = Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload))
+                mine.setdefault(row.stage, []).append(known)
             else:
                 yield row
-        if mine:
-            number = self._shards[key[0]]
-            kept = self._run, self.stage, number
-            state, shard = KEPT.take(kept)
-            if not state.read(self._values) or shard is None:
-                check_owner(self._values, self.job, new=not state)
-                shard = Shard(self.job, self.stage, number)
-                if state:
-                    shard.restore(state.frames)
-            for out in shard.push(mine):
-                yield _OUTPUT(*out)
-            state.write(self._values, shard.snapshot())
-            KEPT.put(kept, state, shard)
+        for stage, given in sorted(mine.items()):
+            yield from self._push(stage, self._shards[key[0]], given)
+
+    def _push(self, stage: int, number: int, rows: list[Row]) -> Iterator[Any]:
+        """Give rows to a shard of a fragment."""
+        values, kept = self._values[stage], (self._run, stage, number)
+        state, shard = KEPT.take(kept)
+        if not state.read(values) or shard is None:
+            check_owner(values, self.job, new=not state)
+            shard = Shard(self.job, stage, number)
+            if state:
+                shard.restore(state.frames)
+        for out in shard.push(rows):
+            yield _OUTPUT(*out)
+        state.write(values, shard.snapshot())
+        KEPT.put(kept, state, shard)
 
     def close(self) -> None:
         pass
+
+
+def with_fragments(rows: DataFrame, job: Job) -> DataFrame:
+    """What the fragments make of rows. Those that do not wait for each other share a step of Spark's."""
+    for level in job.fragments.levels:
+        processor = FragmentProcessor(job, level)
+        rows = rows.groupBy("shard").transformWithState(processor, ROW_SCHEMA, "append", "None")
+    return rows

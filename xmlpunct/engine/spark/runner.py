@@ -25,9 +25,9 @@ from xmlpunct.engine.spark.answers import OutletTarget, Target
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
-from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, batch_to_rows
+from xmlpunct.engine.spark.job import Job, batch_to_rows
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.processor import FragmentProcessor
+from xmlpunct.engine.spark.processor import with_fragments
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import STREAMING, SparkFailure, active, gist, spark_session
 from xmlpunct.engine.spark.sink import Sink
@@ -87,8 +87,6 @@ class Runner:
                     if isinstance(target, DatasetTarget):
                         target.session = own
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
-                if commit.batch < 0:
-                    cut_large_files(own.sparkContext, job)
                 begun = [written.position for written in commit.outputs]
                 for written, target in zip(commit.outputs, targets, strict=True):
                     written.position = written.position or target.position
@@ -148,9 +146,10 @@ def _stream(
     session.conf.set("spark.sql.shuffle.partitions", str(job.shards))
     with active(session):
         session.dataSource.register(QuerySource)
-    for spool in found.spools:
-        spool.start()
     try:
+        cut_large_files(session.sparkContext, job)
+        for spool in found.spools:
+            spool.start()
         writer = stages(session, job).writeStream.foreachBatch(_taker(sink))
         running = writer.option("checkpointLocation", folder.as_uri()).start()
         try:
@@ -189,12 +188,8 @@ def _failed(error: BaseException | None) -> XmlPunctError:
 
 
 def stages(session: SparkSession, job: Job) -> DataFrame:
-    """The streaming query: the reader, then one stage per fragment."""
-    rows = session.readStream.format(NAME).option("job", job.to_text()).load()
-    for stage in range(job.sink):
-        processor = FragmentProcessor(job, stage)
-        rows = rows.groupBy("shard").transformWithState(processor, ROW_SCHEMA, "append", "None")
-    return rows
+    """The streaming query: the reader, then the fragments."""
+    return with_fragments(session.readStream.format(NAME).option("job", job.to_text()).load(), job)
 
 
 def _taker(sink: Sink) -> Callable[[DataFrame, int], None]:

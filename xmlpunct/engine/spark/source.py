@@ -21,9 +21,9 @@ from xmlpunct.engine.inputs.ranges import (
     advance,
     budgets,
     grouped,
-    is_ahead,
     release,
     remaining,
+    share_left,
     there_is,
 )
 from xmlpunct.engine.inputs.said import Plain, SaidLog
@@ -135,23 +135,39 @@ class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         return end
 
     def _advance(self, numbers: list[int], cursors: dict[int, Cursor]) -> dict[int, list[Range]]:
-        """Read some inputs on; ``cursors`` move."""
+        """Read some inputs on; ``cursors`` move.
+
+        What nobody has to cut, and is larger than there is room for, is read as it is, one for each core. Inputs that
+        would get further ahead of others by that wait.
+        """
         by_input: dict[int, list[Range]] = {}
         remains = {i: remaining(self.job.inputs[i], cursors[i]) for i in numbers}
-        most = min(self._piece(len(numbers), self.pace.bytes), self.pace.bytes)
-        for i, budget in budgets(remains, self.pace.bytes).items():
-            given, elements, left = self.job.inputs[i], self.job.elements(i), remains[i]
-            uncut = self._uncut(i, most)
+        shares = {i: share_left(self.job.inputs[i], left) for i, left in remains.items()}
+        taken, of_each = 0, budgets(remains, self.pace.bytes)
+        for i in sorted(numbers, key=lambda i: -shares[i]):
+            given, elements, left, budget = self.job.inputs[i], self.job.elements(i), remains[i], of_each[i]
+            uncut = self._uncut(i, self._whole(len(numbers), left))
             following = uncut.following(cursors[i])
-            if following is not None and budget < following[0].size and is_ahead(self.job.inputs, remains, i):
-                by_input[i] = []  # it would get further ahead
-                continue
+            if following is not None and following[0].size > budget:
+                if shares[i] < max(shares.values()) or taken > self.job.shards * MOST_BYTES_OF_ALL:
+                    by_input[i] = []
+                    continue
+                budget = following[0].size * (
+                    self._tasks(len(numbers)) if self.job.slice_bytes is None else 1
+                )
             piece = self._piece(len(numbers), budget if left is None else min(budget, left))
             at_once, held = min(piece, AT_ONCE_BYTES), self._held.setdefault(i, Held())
             by_input[i], cursors[i] = advance(
                 given, elements, cursors[i], budget, at_once, held=held, uncut=uncut
             )
+            taken += sum(r.size for r in by_input[i])
         return by_input
+
+    def _whole(self, inputs: int, left: int | None) -> int:
+        """How large a file of an input may be for one task to read it: if there is one for each core, large."""
+        usual = min(self._piece(inputs, self.pace.bytes), self.pace.bytes)
+        is_fixed, enough = self.job.slice_bytes is not None, MOST_BYTES * self._tasks(inputs)
+        return usual if is_fixed or left is None or left < enough else max(usual, MOST_BYTES)
 
     def _uncut(self, number: int, most: int) -> Uncut:
         """What nobody has to cut of an input: files of so many bytes, and those whose pieces are known."""
@@ -205,8 +221,11 @@ class QueryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
     def _piece(self, inputs: int, size: int) -> int:
         """How large a task should be, so that all cores have one."""
-        wanted = -(-self.job.shards // max(inputs, 1))
-        return max(LEAST_PIECE, -(-size // wanted))
+        return max(LEAST_PIECE, -(-size // self._tasks(inputs)))
+
+    def _tasks(self, inputs: int) -> int:
+        """How many tasks each of some inputs should have, so that all cores have one."""
+        return -(-self.job.shards // max(inputs, 1))
 
 
 def _starved(job: Job) -> int | None:

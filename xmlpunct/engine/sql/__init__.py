@@ -19,7 +19,7 @@ from xmlpunct.engine.sql.parameters import bound
 from xmlpunct.engine.sql.queries import Context, plan_outermost, with_views
 from xmlpunct.engine.sql.relations import instants_read
 from xmlpunct.engine.sql.scope import Relation
-from xmlpunct.engine.sql.sinks import destination, refuse_twice
+from xmlpunct.engine.sql.sinks import check_queries, destination
 from xmlpunct.engine.sql.stream_syntax import SinkOf, View
 from xmlpunct.errors import SqlError
 from xmlpunct.firehose.outline import is_column_path
@@ -63,24 +63,16 @@ def _plan(
 ) -> Query:
     statements = parse_statements(sql)
     views = [s for s in statements if isinstance(s, View)]
-    sinks = [s for s in statements if isinstance(s, SinkOf)]
     queries = [s for s in statements if not isinstance(s, exp.Create | View)]
     placed = any(c.name in ORIGIN_NAMES for query in (*views, *queries) for c in query.find_all(exp.Column))
     creates = [s for s in statements if isinstance(s, exp.Create)]
     streams = declared(creates, sources, inference, placed, tables)
-    refuse_twice(sinks)
-    if len(queries) - len(sinks) > 1:
-        second = [query for query in queries if not isinstance(query, SinkOf)][1]
-        refuse(
-            "more than one query: a second one begins here. Give it a place of its own: "
-            "CREATE SINK name WITH (output = '...') AS SELECT ...",
-            second,
-        )
-    if not queries:
-        raise SqlError("there is no query: SELECT ... is missing")
+    names = check_queries(queries)
     files, roots, answers = Files(inference), list[Node](), list[Answer]()
     for query in queries:
-        context = Context(streams, {}, files=files, instants=instants_read([*views, query], streams))
+        context = Context(
+            streams, {}, files=files, instants=instants_read([*views, query], streams), sinks=names
+        )
         asked = query.expression if isinstance(query, SinkOf) else query
         relation = plan_outermost(asked, with_views(views, context))
         _check_output(relation)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlglot import exp
+
 from xmlpunct.engine.options import OUTPUT_FORMATS, Destination, XmlForm
 from xmlpunct.engine.sql.catalog import flag, option_of, options_of
 from xmlpunct.engine.sql.dialect import refuse
 from xmlpunct.engine.sql.stream_syntax import SinkOf
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import SqlError, UsageError
 
 
 def destination(statement: SinkOf) -> Destination:
@@ -28,10 +30,24 @@ def destination(statement: SinkOf) -> Destination:
     return Destination(options["output"], format_, form, columns)
 
 
-def refuse_twice(sinks: Sequence[SinkOf]) -> None:
-    """Raise `SqlError` where two sinks have one name."""
+def check_queries(queries: Sequence[exp.Expr]) -> frozenset[str]:
+    """The names of the sinks among some queries.
+
+    Raises `SqlError` where two have one name, for a second query that is none, and where there is no query at all.
+    """
     names = set[str]()
-    for sink in sinks:
-        if sink.this.name in names:
+    others = [query for query in queries if not isinstance(query, SinkOf)]
+    if not queries:
+        raise SqlError("there is no query: SELECT ... is missing")
+    for sink in queries:
+        if isinstance(sink, SinkOf) and sink.this.name in names:
             refuse(f"two sinks are named {sink.this.name}", sink.this)
-        names.add(sink.this.name)
+        if isinstance(sink, SinkOf):
+            names.add(sink.this.name)
+    if len(others) > 1:
+        refuse(
+            "more than one query: a second one begins here. Give it a place of its own: "
+            "CREATE SINK name WITH (output = '...') AS SELECT ...",
+            others[1],
+        )
+    return frozenset(names)

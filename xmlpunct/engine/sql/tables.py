@@ -42,7 +42,8 @@ class Named:
 class Context:
     """What a query can refer to: queries of WITH, then streams, then ``files``.
 
-    ``outer`` is what the query around reads; ``instants`` are those of the whole query.
+    ``outer`` is what the query around reads; ``instants`` are those of the whole query. ``sinks`` are the names of
+    what nothing reads.
     """
 
     streams: Mapping[str, Stream]
@@ -50,6 +51,7 @@ class Context:
     outer: Relation | None = None
     files: Files = field(default_factory=lambda: Files(Inference()))
     instants: Instants = field(default_factory=lambda: Instants(INT))
+    sinks: frozenset[str] = frozenset()
 
 
 Planner = Callable[[exp.Expr, Context], Relation]
@@ -173,6 +175,10 @@ class Tables:
         if isinstance(table, exp.Identifier) and (file := self.context.files.named(table)) is not None:
             stream, name = file
             return _scan(stream, label or name, table), label or name
+        if table.name in self.context.sinks:
+            refuse(
+                f"{table.name} is a sink, which nothing reads: CREATE VIEW names a query for several", table
+            )
         there = ", ".join([*self.context.named, *self.context.streams]) or "none"
         return refuse(f"no stream {table.name}: there are {there}", table)
 

@@ -37,6 +37,7 @@ def places(boxes: tuple[Box, ...]) -> dict[int, Place]:
     """
     depths: dict[int, int] = {}
     rows: dict[int, float] = {}
+    taken: dict[int, list[float]] = {}
     leaves = 0
     for box in boxes:  # those it reads from come first
         depths[box.id] = 1 + max((depths[below] for below in box.inputs), default=-1)
@@ -44,6 +45,10 @@ def places(boxes: tuple[Box, ...]) -> dict[int, Place]:
             rows[box.id] = sum(rows[below] for below in box.inputs) / len(box.inputs)
         else:
             rows[box.id], leaves = leaves, leaves + 1
+        beside = taken.setdefault(depths[box.id], [])
+        while close := [row for row in beside if abs(row - rows[box.id]) < 1]:  # of two that read one
+            rows[box.id] = max(close) + 1
+        beside.append(rows[box.id])
     return {
         box.id: Place(_MARGIN + depths[box.id] * (WIDTH + _GAP_X), _MARGIN + rows[box.id] * (HEIGHT + _GAP_Y))
         for box in boxes
