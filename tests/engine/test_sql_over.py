@@ -116,4 +116,4 @@ def test_columns_are_read_where_they_break_ties() -> None:
 def test_explain_says_what_must_be_promised(over: str, told: str) -> None:
     if "bidder" in over:
         over = over.replace("bidder", "COALESCE(bidder, 1)")
-    assert told in "\n".join(unblocking(plan(DDL + f"SELECT {over} AS x FROM bid").root))
+    assert told in "\n".join(unblocking(plan(DDL + f"SELECT {over} AS x FROM bid").walk()))

@@ -288,7 +288,7 @@ def test_spark_is_stopped_and_goes_on(tmp_path: Path) -> None:
         time.sleep(0.05)
     assert temporary() == before
     kept = committed(log)
-    assert out.stat().st_size == kept.length
+    assert out.stat().st_size == kept.outputs[0].length
     seen = out.read_bytes()
     ends_well(start(*options, *feeds))
     assert out.read_bytes().startswith(seen)
