@@ -29,6 +29,7 @@ MACHINE = {
     "t": ("seconds of planning per file of 8 MiB, or piece of a larger one", "s"),
     "r": ("seconds of the sink per result and its punctuation", "s"),
     "u": ("seconds of the sink per shard and micro-batch", "s"),
+    "v": ("seconds of the sink for what a shard of a fragment reports of itself in a micro-batch", "s"),
     "g": ("seconds of the sink per punctuation that every shard has to say, of {shards:,} shards", "s"),
     "W": ("bytes a second of XML results sorted and written, without punctuations", "B/s"),
     "b": ("seconds of a micro-batch with next to nothing in it, 2 shards (`--spark`)", "s"),

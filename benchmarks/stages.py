@@ -148,35 +148,40 @@ def planning(job: Any, files: int, rounds: int) -> float:
 
 
 def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
-    """What one process, the sink, does with results of few shards and of many, and with what all shards must say."""
-    from xmlpunct.engine.exchange.routing import owners_of, route
+    """What one process, the sink, does with results of few shards and of many, and with what all shards must say.
+
+    What the many say is combined before, by others.
+    """
+    from dataclasses import replace
+
+    from xmlpunct.engine.exchange.routing import route
     from xmlpunct.engine.output import Output
+    from xmlpunct.engine.spark.combining import Combiner, Said
+    from xmlpunct.engine.spark.job import RESULT, Row
+    from xmlpunct.engine.spark.processor import gather_of
     from xmlpunct.firehose import writer_for
-    from xmlpunct.operators import run
-    from xmlpunct.operators.gather import Gather
     from xmlpunct.punctuations.pattern import ENUMERABLE
     from xmlpunct.punctuations.punctuation import Punctuation
-    from xmlpunct.slice import Slice, concat
+    from xmlpunct.slice import Slice
 
-    schema, keys = job.fragments.schema, job.fragments.fragments[-1].keys
+    schema, answer = job.fragments.schema, job.fragments.answers[0]
+    key = job.fragments.fragments[answer.source].keys[0][0]
 
-    def gather(n: int) -> Gather:
-        return Gather(schema, n, keys, owners_of(schema, keys[0], n))
+    def take(of: Any, rows: list[Any]) -> bytes:
+        into, output = gather_of(of, answer.source), Output(schema, writer_for("xml", schema))
+        return output.body(Said.of(into, rows).met(into))
 
-    def take(said: Mapping[int, bytes], n: int) -> bytes:
-        into, output = gather(n), Output(schema, writer_for("xml", schema))
-        parts = [run(into, shard, Slice.from_bytes(schema, data)) for shard, data in said.items()]
-        return output.body(concat(schema, parts))
+    def of_shards(n: int, said: Mapping[int, Any]) -> float:
+        of = replace(job, shards=n)
+        combiner = Combiner(of)
+        rows = [Row(0, of.sink, RESULT, shard, part.to_bytes()) for shard, part in said.items()]
+        rows = [*combiner.rows(rows)] if combiner.pays else rows
+        return least(rounds, lambda: take(of, rows))
 
-    def of_shards(n: int) -> float:
-        said = {shard: part.to_bytes() for shard, part in route(result, schema, keys[0], n).items()}
-        return least(rounds, lambda: take(said, n))
-
-    few, many = of_shards(FEW_SHARDS), of_shards(shards)
-    wide = Punctuation.of(schema, **{keys[0][0]: f"[0,{ENUMERABLE}]"})
-    everyone = dict.fromkeys(range(shards), Slice(schema.empty(), [wide]).to_bytes())
-    nobody = dict.fromkeys(range(shards), Slice(schema.empty()).to_bytes())
-    silent = least(rounds, lambda: take(nobody, shards))
+    few, many = (of_shards(n, route(result, schema, (key,), n)) for n in (FEW_SHARDS, shards))
+    wide = Punctuation.of(schema, **{key: f"[0,{ENUMERABLE}]"})
+    everyone = of_shards(shards, dict.fromkeys(range(shards), Slice(schema.empty(), [wide])))
+    nobody = of_shards(shards, dict.fromkeys(range(shards), Slice(schema.empty())))
     written = Slice(result.tuples)
     seconds, body = min(
         timed(lambda: Output(schema, writer_for("xml", schema)).body(written)) for _ in range(rounds)
@@ -184,6 +189,25 @@ def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
     return {
         "r": few / result.tuples.height,
         "u": max(0.0, many - few) / (shards - FEW_SHARDS),
-        "g": max(0.0, least(rounds, lambda: take(everyone, shards)) - silent),
+        "v": reports(job, shards, rounds),
+        "g": max(0.0, everyone - nobody),
         "W": len(body) / seconds,
     }
+
+
+def reports(job: Any, shards: int, rounds: int) -> float:
+    """Seconds of the sink for what a shard of a fragment reports of itself in a micro-batch."""
+    from xmlpunct.engine.inputs.ranges import Cursor, advance
+    from xmlpunct.engine.spark import edge
+    from xmlpunct.engine.spark.keys import shard_keys
+    from xmlpunct.engine.spark.metrics import RunMetrics
+    from xmlpunct.engine.spark.processor import Shard
+    from xmlpunct.engine.stats import RunStats
+
+    ranges, _ = advance(job.inputs[0], job.elements(0), Cursor(), job.inputs[0].parts[0].size or 0, SLICE)
+    read = edge.read(job, edge.Task(0, 0, (ranges[0],)))
+    given = [row for row in read if row.stage == 0 and row.shard == shard_keys(job.shards)[0]]
+    said = [row for row in Shard(job, 0, 0).push(given) if row.stage == job.sink and row.port < 0]
+    of_all = [row._replace(seq=shard) for shard in range(shards) for row in said]
+    metrics = RunMetrics(job.query, job.inputs, RunStats("spark"), {})
+    return least(rounds, lambda: metrics.take(of_all)) / shards

@@ -116,6 +116,28 @@ def test_each_gives_what_it_gives_alone(tmp_path: Path, seed: int) -> None:
         assert together.rejected == len(found)
 
 
+def on_shards(
+    query: Query, folder: Path, last: int, shards: int, guarded: bool = False, size: int = 400
+) -> None:
+    """What Spark does with a query, without Spark: the last answer goes to ``last``.xml, its rejects beside it."""
+    options = RunOptions(output=str(folder / f"{last}.xml"), slice_bytes=size)
+    query = with_guards(query) if guarded else query
+    job, stats = job_of(query, folder, shards, size), RunStats("spark")
+    places = [options.to(answer.destination).output for answer in query.answers]
+    targets = [OutletTarget(FileOutlet(place, 0)) for place in places]
+    sink = Sink(
+        job,
+        Keeping(folder / "log"),
+        Commit.begun(query),
+        list(zip(make_outputs(query, options), targets, strict=True)),
+        FileOutlet(str(folder / f"{last}.rejects"), 0) if guarded else None,
+        RunMetrics(query, job.inputs, stats, {}),
+    )
+    without_spark(job, sink)
+    assert sink.done.is_set()
+    assert sink.failure is None
+
+
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_same_on_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, shards: int) -> None:
@@ -130,22 +152,7 @@ def test_the_same_on_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, see
     rejects = tmp_path / f"{len(queries) - 1}.rejects"
     told = sorted(rejects.read_text().splitlines()) if guarded else []
 
-    options = RunOptions(output=str(tmp_path / f"{len(queries) - 1}.xml"), slice_bytes=400)
-    query = with_guards(query) if guarded else query
-    job, stats = job_of(query, tmp_path, shards, 400), RunStats("spark")
-    places = [options.to(answer.destination).output for answer in query.answers]
-    targets = [OutletTarget(FileOutlet(place, 0)) for place in places]
-    sink = Sink(
-        job,
-        Keeping(tmp_path / "log"),
-        Commit.begun(query),
-        list(zip(make_outputs(query, options), targets, strict=True)),
-        FileOutlet(str(rejects), 0) if guarded else None,
-        RunMetrics(query, job.inputs, stats, {}),
-    )
-    without_spark(job, sink)
-    assert sink.done.is_set()
-    assert sink.failure is None
+    on_shards(query, tmp_path, len(queries) - 1, shards, guarded)
     for number, lines in enumerate(wanted):
         found = sorted((tmp_path / f"{number}.xml").read_text().splitlines())
         results = [[line for line in of if line.startswith("<result>")] for of in (lines, found)]

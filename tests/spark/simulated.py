@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.spark.test_ranges import micro_batches
 from xmlpunct.codec import pack, unpack
-from xmlpunct.engine.spark.job import Job
+from xmlpunct.engine.spark.combining import Combiner
+from xmlpunct.engine.spark.job import Job, Row, batch_to_rows, rows_to_batch
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.sink import Sink
@@ -24,4 +25,16 @@ def without_spark(job: Job, sink: Sink) -> None:
                         shard.restore(unpack(states[stage, i]))
                     rows += shard.push(mine)
                     states[stage, i] = pack(shard.snapshot())
-        sink.take(rows, number)
+        sink.take(combined(job, rows), number)
+
+
+def combined(job: Job, rows: list[Row]) -> list[Row]:
+    """What becomes of rows on their way to the sink: each group of shards has a task of its own."""
+    combiner = Combiner(job)
+    if not combiner.pays:
+        return rows
+    tasks: dict[int, list[Row]] = {}
+    for row in rows:
+        tasks.setdefault(row.seq % job.shards // combiner.group, []).append(row)
+    given = ([rows_to_batch(mine[:3]), rows_to_batch(mine[3:])] for mine in tasks.values())
+    return [row for task in given for batch in combiner(iter(task)) for row in batch_to_rows(batch)]

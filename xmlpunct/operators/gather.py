@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
 from xmlpunct.operators.iterator import Outcome
@@ -77,26 +77,43 @@ class Gather(Merge):
             self.spread(onward)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        return self.schema.empty(), self._promised(port, batch)
-
-    def _promised(self, port: int, batch: PunctuationBatch) -> PunctuationBatch:
         if self.alignment.ended and not self.ownership:
-            return PunctuationBatch()
+            return self.schema.empty(), PunctuationBatch()
+        promised, others = self.divide(port, batch)
+        return self.schema.empty(), self.meet(promised, [((port,), others)])
+
+    def divide(self, port: int, batch: PunctuationBatch) -> tuple[PunctuationBatch, Sequence[Punctuation]]:
+        """What a shard promises of its own values, which holds by itself; and what every shard has to promise.
+
+        This asks for no state, so it can be done anywhere, and the rest by `meet`.
+        """
         if len(self.inputs) == 1:
-            if batch.has_end:
-                self.alignment.add(port, Punctuation.everything(self.schema))
-            return batch
+            return batch, ()
         for way in self._ways:
             if set(way) == {batch.place} and not batch.ranged:
-                return self._own(port, batch, len(way))
-        promises: dict[Punctuation, None] = {}
+                return self._own(port, batch, len(way)), ()
+        own: dict[Punctuation, None] = {}
+        others: list[Punctuation] = []
         for p in batch:
-            split = [
-                parts for way in self._ways if (parts := split_by_owner(p, way, self._owners)) is not None
-            ]
-            promised = split[0].get(port, []) if split else self.alignment.update(port, PunctuationBatch([p]))
-            promises.update(dict.fromkeys(promised))
-        return PunctuationBatch(promises)
+            splits = (split_by_owner(p, way, self._owners) for way in self._ways)
+            split = next((parts for parts in splits if parts is not None), None)
+            if split is None:
+                others.append(p)
+            else:
+                own.update(dict.fromkeys(split.get(port, [])))
+        return PunctuationBatch(own), others
+
+    def meet(
+        self, promised: PunctuationBatch, said: Iterable[tuple[Sequence[int], Sequence[Punctuation]]]
+    ) -> PunctuationBatch:
+        """What all shards promise together, given what `divide` gives: what holds by itself, and the rest by shards
+        that say the same."""
+        if self.alignment.ended and not self.ownership:
+            return PunctuationBatch()
+        if len(self.inputs) == 1 and promised.has_end:
+            self.alignment.add(0, Punctuation.everything(self.schema))
+        met = [c for ports, others in said for p in others for c in self.alignment.meet(ports, p)]
+        return PunctuationBatch.union([promised, met]) if met else promised
 
     def _own(self, port: int, batch: PunctuationBatch, times: int) -> PunctuationBatch:
         """The punctuations of a batch about a shard's own values, which stand in a way ``times`` times."""

@@ -189,6 +189,23 @@ class Alignment:
         self._forget()
         return combined
 
+    def meet(self, ports: Sequence[int], p: Punctuation) -> PunctuationBatch:
+        """`update` for several inputs that say the same.
+
+        >>> from xmlpunct.schema import Schema
+        >>> s = Schema.parse("hour INT")
+        >>> shards = Alignment(s, 3)
+        >>> shards.meet([0, 1], Punctuation.of(s, hour=5)), shards.meet([2], Punctuation.of(s, hour=5))
+        (PunctuationBatch([]), PunctuationBatch([<5>]))
+        """
+        plain = p.form is not None and not p.is_everything and not self.heeds
+        if plain and len(ports) == len(self.inputs) > 1 and not self._met.overlaps(p):
+            tally = self._tallied()
+            near = any(x.overlaps(p) for x in self.inputs) if tally is None else bool(tally.near(p))
+            if not near:
+                return PunctuationBatch([p])
+        return PunctuationBatch(dict.fromkeys(c for port in ports for c in self.update(port, [p])))
+
     def _as_one(self, port: int, batch: PunctuationBatch) -> PunctuationBatch | None:
         """`update` in columns; None if the punctuations have to be taken one by one."""
         if batch.ranged and self.heeds:

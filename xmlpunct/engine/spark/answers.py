@@ -6,13 +6,13 @@ from typing import Any, Protocol
 
 from xmlpunct.engine.checkpoint.commit import Frames, Written
 from xmlpunct.engine.output import Output
+from xmlpunct.engine.spark.combining import Said
 from xmlpunct.engine.spark.edge import edge_pipeline
 from xmlpunct.engine.spark.job import Job, Row
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject
 from xmlpunct.firehose.connectors import Outlet, Results
-from xmlpunct.operators import run
 from xmlpunct.slice import Slice, concat
 
 
@@ -91,13 +91,12 @@ class AnswerSink:
         schema = self._answer.schema
         if self.written.closed:
             return Slice(schema.empty()), []
-        mine = sorted((row for row in rows if row.port == self._place), key=lambda row: row.seq)
-        numbered = [(row.seq, Slice.from_bytes(schema, row.payload)) for row in mine]
+        mine = [row for row in rows if row.port == self._place]
         if self._gather is not None:
-            numbered = [(shard, run(self._gather, shard, part)) for shard, part in numbered]
-        elif opens:
-            numbered.insert(0, (0, edge_pipeline(self._job, self._answer.source).open()))
-        return self.output.fitting(concat(schema, [part for _, part in numbered]))
+            return self.output.fitting(Said.of(self._gather, mine).met(self._gather))
+        known = [edge_pipeline(self._job, self._answer.source).open()] if opens else []
+        parts = [Slice.from_bytes(schema, row.payload) for row in sorted(mine, key=lambda row: row.seq)]
+        return self.output.fitting(concat(schema, [*known, *parts]))
 
     def write(self, given: Slice, batch: int, closes: bool, breaks_off: bool, stats: RunStats) -> Written:
         """Write a micro-batch; how far the output then is. It ``closes`` it, or nothing follows though it is not

@@ -29,6 +29,7 @@ from xmlpunct.engine.inputs.tables import Table
 from xmlpunct.engine.options import parse_size
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Limit, Query, Sort, Stream
+from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 from xmlpunct.engine.spark.light import NAME
@@ -155,6 +156,7 @@ def _frame(
     rows = reduce(lambda one, other: one.union(other), sources)
     rows = with_fragments(rows, job)
     if punctuation is not None and job.sink:
+        rows = Combiner(job).spread(rows)
         rows = rows.groupBy("shard").transformWithState(MergeProcessor(job), ROW_SCHEMA, "append", "None")
     results = Results(job, punctuation, mode.upper() == Mode.FAILFAST.value)
     return rows.mapInArrow(results, results.columns)

@@ -18,6 +18,7 @@ from pyspark.sql import types as spark
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from xmlpunct.engine.inputs.tables import Table
+from xmlpunct.engine.spark.combining import Said
 from xmlpunct.engine.spark.edge import Onward, rejects_from_bytes, rejects_to_bytes
 from xmlpunct.engine.spark.job import (
     EDGE_REJECTS,
@@ -27,6 +28,7 @@ from xmlpunct.engine.spark.job import (
     RESULT,
     Job,
     Row,
+    rows_to_batch,
     task_seq,
 )
 from xmlpunct.engine.spark.keys import shard_keys
@@ -35,7 +37,6 @@ from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache
 from xmlpunct.engine.spark.table.columns import Layout
 from xmlpunct.errors import Reject, SourceError, StrictError
 from xmlpunct.firehose.library import RejectLog
-from xmlpunct.operators import run
 from xmlpunct.operators.gather import Gather
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
@@ -45,15 +46,6 @@ SLICE_ROWS = 2**16
 """A task makes a slice of so many rows of a frame, or of all it has."""
 _BATCHES = 2**16
 """A task has fewer slices than that."""
-_ROWS = pa.schema(
-    [
-        ("shard", pa.int32()),
-        ("stage", pa.int32()),
-        ("port", pa.int32()),
-        ("seq", pa.int64()),
-        ("payload", pa.binary()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -127,14 +119,6 @@ def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def rows_to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Rows as Spark takes them."""
-    columns = [*zip(*rows, strict=True)] or [()] * len(_ROWS)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(c, f.type) for c, f in zip(columns, _ROWS, strict=True)], schema=_ROWS
-    )
-
-
 _OUTPUT = SparkRow(*Row._fields)
 _KEPT: Cache[Gather] = Cache()
 
@@ -166,7 +150,7 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
             gather = gather_of(self.job, self.job.sink - 1)
             if not is_new:
                 gather.state.restore(state.frames)
-        merged = self._merged(gather, sorted(mine, key=lambda row: row.seq))
+        merged = Said.of(gather, mine).met(gather)
         if merged:
             yield _OUTPUT(*Row(key[0], self.job.sink, PROMISES, 0, merged.to_bytes()))
         state.write(self._values, dict(gather.state.snapshot()))
@@ -174,11 +158,6 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
 
     def close(self) -> None:
         pass
-
-    def _merged(self, gather: Gather, rows: list[Row]) -> Slice:
-        schema = self.job.fragments.schema
-        parts = [run(gather, row.seq, Slice.from_bytes(schema, row.payload)) for row in rows]
-        return concat(schema, parts)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.partition.fragments import Fragments
@@ -17,6 +19,15 @@ from xmlpunct.slice import Slice
 
 ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
 """The columns of `Row`, as Spark reads them."""
+_ARROW = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("stage", pa.int32()),
+        ("port", pa.int32()),
+        ("seq", pa.int64()),
+        ("payload", pa.binary()),
+    ]
+)
 
 RESULT = 0
 (
@@ -47,6 +58,20 @@ class Row(NamedTuple):
     port: int
     seq: int
     payload: bytes
+
+
+def rows_to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
+    """Rows as Spark takes them."""
+    columns = [*zip(*rows, strict=True)] or [()] * len(_ARROW)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW
+    )
+
+
+def batch_to_rows(table: pa.RecordBatch | pa.Table) -> Iterator[Row]:
+    """The inverse of `rows_to_batch`."""
+    columns = [table.column(name).to_pylist() for name in Row._fields]
+    return map(Row._make, zip(*columns, strict=True))
 
 
 def task_seq(number: int, ordinal: int) -> int:

@@ -22,9 +22,10 @@ from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_outputs, open_outlet, open_rejects, run_of, told_of, warn_if_gone
 from xmlpunct.engine.spark.answers import OutletTarget, Target
+from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
-from xmlpunct.engine.spark.job import Job, Row
+from xmlpunct.engine.spark.job import Job, batch_to_rows
 from xmlpunct.engine.spark.light import NAME, QuerySource
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import with_fragments
@@ -192,11 +193,11 @@ def stages(session: SparkSession, job: Job) -> DataFrame:
 
 
 def _taker(sink: Sink) -> Callable[[DataFrame, int], None]:
+    combiner = Combiner(sink.job)
+
     def take(frame: DataFrame, batch: int) -> None:
         # Collected even if the sink has seen it: state is only as far as what was run.
-        table = frame.toArrow()
-        columns = [table.column(name).to_pylist() for name in Row._fields]
-        sink.take(map(Row._make, zip(*columns, strict=True)), batch)
+        sink.take(batch_to_rows(combiner.spread(frame).toArrow()), batch)
 
     return take
 
