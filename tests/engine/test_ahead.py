@@ -109,6 +109,21 @@ def test_there_are_no_more_threads_than_asked_for() -> None:
     assert len(begun) <= 3
 
 
+def test_one_of_them_may_collect_a_run_that_somebody_left() -> None:
+    helpers, told, over = Helpers(2), list[object](), threading.Event()
+
+    def task() -> None:
+        try:
+            told.append(helpers.close())
+        except RuntimeError as error:
+            told.append(error)
+        over.set()
+
+    helpers.do(task)
+    assert over.wait(10)
+    assert told == [None]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_says_that_what_was_begun_is_another_process(tmp_path: Path) -> None:

@@ -88,7 +88,8 @@ class Helpers:
             self._tasks.clear()
             self.changed.notify_all()
         for thread in self._threads:
-            thread.join(_JOIN_SECONDS)
+            if thread is not threading.current_thread():  # collecting what somebody left
+                thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:
         while True:
