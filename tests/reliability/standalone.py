@@ -36,16 +36,17 @@ class Cluster:
         self._start("master", "New state: ALIVE", *words)
 
     def start_worker(self) -> None:
-        """Start one more worker."""
-        name = f"worker{len(self.workers)}"
-        words = ("-h", _HERE, "-c", "1", "-m", "1g", "--webui-port", "0", "-d", str(self._folder / name))
+        """Start one more worker, on a host of its own, as Spark sees it."""
+        number = len(self.workers)
+        name, host = f"worker{number}", f"127.0.0.{number + 1}"
+        words = ("-h", host, "-c", "1", "-m", "1g", "--webui-port", "0", "-d", str(self._folder / name))
         said = "Successfully registered"
-        self.workers.append(self._start(name, said, f"{_DEPLOY}.worker.Worker", *words, self.url))
+        self.workers.append(self._start(name, said, f"{_DEPLOY}.worker.Worker", *words, self.url, host=host))
 
-    def _start(self, name: str, said: str, *words: str) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, said: str, *words: str, host: str = _HERE) -> subprocess.Popen[bytes]:
         """Start a part and wait until it has ``said`` something."""
         log = self._folder / f"{name}.log"
-        environment = os.environ | {"SPARK_LOCAL_IP": _HERE, "PYSPARK_PYTHON": sys.executable}
+        environment = os.environ | {"SPARK_LOCAL_IP": host, "PYSPARK_PYTHON": sys.executable}
         command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
         with open(log, "wb") as out:
             process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)

@@ -183,7 +183,7 @@ def gist(error: BaseException | None) -> str:
 
 
 def _conf(master: str, scratch: Scratch) -> SparkConf:
-    conf = SparkConf(loadDefaults=False)
+    conf, is_here = SparkConf(loadDefaults=False), master.startswith("local")
     sockets = scratch.directory("s")
     settings = {
         **STREAMING,
@@ -194,7 +194,7 @@ def _conf(master: str, scratch: Scratch) -> SparkConf:
         "spark.local.dir": str(scratch.directory("local")),
         "spark.driver.extraJavaOptions": f'-Djava.io.tmpdir="{scratch.directory("tmp")}" {_JAVA_OPTIONS}',
         "spark.sql.warehouse.dir": str(scratch.directory("warehouse")),
-        "spark.python.unix.domain.socket.enabled": str(len(str(sockets)) < _SOCKET_FOLDER).lower(),
+        "spark.python.unix.domain.socket.enabled": str(is_here and len(str(sockets)) < _SOCKET_FOLDER).lower(),
         "spark.python.unix.domain.socket.dir": str(sockets),
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
     }
