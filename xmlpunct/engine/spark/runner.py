@@ -30,7 +30,15 @@ from xmlpunct.engine.spark.light import NAME, QuerySource
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.processor import with_fragments
 from xmlpunct.engine.spark.scratch import Scratch
-from xmlpunct.engine.spark.session import STREAMING, SparkFailure, active, gist, spark_session
+from xmlpunct.engine.spark.session import (
+    STATE_FORMAT,
+    STREAMING,
+    SparkFailure,
+    active,
+    gist,
+    spark_session,
+    state_format,
+)
 from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.stats import RunStats
@@ -144,6 +152,7 @@ def _stream(
     for name, value in STREAMING.items():
         session.conf.set(name, value)
     session.conf.set("spark.sql.shuffle.partitions", str(job.shards))
+    session.conf.set(STATE_FORMAT, state_format(session, folder))
     with active(session):
         session.dataSource.register(QuerySource)
     try:

@@ -1,0 +1,192 @@
+"""Tasks that run twice on a cluster: two attempts are under way at once, and each may write. One counts.
+
+Spark starts a second attempt at a task that is slow (speculation), or that an executor had which it took for dead; and
+that executor may come back. All of it is long::
+
+    pytest -m long tests/reliability/test_twice.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reliability.events import EventLog, submit_args
+from tests.reliability.standalone import Cluster, standalone
+from tests.reliability.support import (
+    MOST_SECONDS,
+    bag,
+    ends_well,
+    launch,
+    processes_below,
+    wait_for_a_batch,
+    wait_for_results,
+)
+from xmlpunct.firehose import generate
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.spark,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes by /proc"),
+]
+
+HOURS = 30
+SQL = """
+CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT) WITH (element = 'tempdata');
+CREATE STREAM sensor2 (sid STRING, hour INT NOT NULL, min INT, currtmp INT) WITH (element = 'tempdata');
+CREATE VIEW both AS SELECT sid, currtmp, hour FROM sensor1 UNION SELECT sid, currtmp, hour FROM sensor2;
+CREATE VIEW hottest AS SELECT MAX(currtmp) AS maxtemp, hour FROM both GROUP BY hour;
+CREATE SINK hours WITH (output = '{folder}/hours.xml') AS SELECT maxtemp, hour FROM hottest;
+SELECT maxtemp, COUNT(*) AS hours FROM hottest GROUP BY maxtemp
+"""
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "50ms",
+    "spark.speculation.efficiency.enabled": "false",
+}
+IMPATIENCE = {
+    "spark.executor.heartbeatInterval": "1s",
+    "spark.network.timeout": "4s",
+    "spark.network.timeoutInterval": "1s",
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "4s",
+}
+
+
+class Trial:
+    """A query with two fragments and two outputs, in a folder of its own; what the local engine says is expected."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.checkpoint, self.events = folder, folder / "checkpoint", folder / "events"
+        lines = generate.warehouse(sensors=2, hours=HOURS, readings=10, punctuations=1, seed=7)
+        self._feeds = [
+            word for path in generate.write(lines, str(folder)) for word in ("-s", f"{path.stem}={path}")
+        ]
+        self.outputs = [folder / "out.xml", folder / "hours.xml"]
+        ends_well(self.start("--engine", "local"))
+        self.expected = self.said()
+        for path in self.outputs:
+            path.unlink()
+
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        """A run in a process of its own."""
+        query = SQL.format(folder=self.folder)
+        stats = str(self.folder / "stats.json")
+        return launch(
+            "run", "-q", query, *self._feeds, "-o", str(self.outputs[0]), "--stats", stats, *options
+        )
+
+    def on(self, cluster: Cluster) -> subprocess.Popen[bytes]:
+        """A run on a cluster, or its continuation."""
+        return self.start("--master", cluster.url, "--slice", "128KiB", "--checkpoint", str(self.checkpoint))
+
+    def said(self) -> tuple[Any, ...]:
+        """The tuples of each output, and what was read and passed on of each input."""
+        return *map(bag, self.outputs), json.loads((self.folder / "stats.json").read_text())["inputs"]
+
+    def check(self, run: subprocess.Popen[bytes], cluster: Cluster) -> None:
+        """The run ends, with the right outcome; to run it again changes nothing."""
+        ends_well(run)
+        assert self.said() == self.expected
+        before = [path.read_bytes() for path in self.outputs]
+        ends_well(self.on(cluster))
+        assert [path.read_bytes() for path in self.outputs] == before
+
+
+@contextmanager
+def stopped(*pids: int) -> Iterator[None]:
+    """Processes stand still in this block."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+class Trouble(threading.Thread):
+    """Lets what works on one worker or the other stand still, again and again, and notes who wrote what state."""
+
+    def __init__(self, cluster: Cluster, checkpoint: Path) -> None:
+        super().__init__(daemon=True)
+        self._cluster, self._state, self._over = cluster, checkpoint / "spark" / "state", threading.Event()
+        self._chance = random.Random(5)
+        self.written = defaultdict[tuple[str, int], set[str]](set)
+        """By the folder of a store and its version, all files that hold it."""
+
+    def run(self) -> None:
+        while not self._over.wait(self._chance.uniform(0, 0.5)):
+            worker = self._chance.choice(self._cluster.workers)
+            naming = self._chance.choice(["CoarseGrainedExecutorBackend", "pyspark.daemon"])
+            with stopped(*processes_below(worker.pid, naming)):
+                self._over.wait(self._chance.uniform(0.5, 2))
+            for path in self._state.rglob("*.changelog"):
+                if numbered := re.match(r"(\d+)[_.]", path.name):
+                    self.written[str(path.parent), int(numbered[1])].add(path.name)
+
+    def end(self) -> None:
+        """Make no more."""
+        self._over.set()
+        self.join(MOST_SECONDS)
+
+
+def test_speculation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Second attempts at tasks with state win, and lose, and some that lose have written state."""
+    trial = Trial(tmp_path)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", submit_args(trial.events, SPECULATION))
+    with standalone(tmp_path, 2) as cluster:
+        run = trial.on(cluster)
+        wait_for_results(trial.outputs[1], run)
+        trouble = Trouble(cluster, trial.checkpoint)
+        trouble.start()
+        try:
+            run.wait(2 * MOST_SECONDS)
+        finally:
+            trouble.end()
+        log = EventLog.read(trial.events)
+        monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
+        trial.check(run, cluster)
+    second = [task for task in log.tasks if task.stateful and task.speculative]
+    assert any(task.succeeded for task in second)
+    assert any(not task.succeeded for task in log.tasks if task.stateful)
+    assert not log.removed
+    assert any(len(files) > 1 for files in trouble.written.values()), "two attempts have written"
+
+
+def test_an_executor_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stood still in the middle of a micro-batch until Spark gave it up, and goes on before anybody can end it."""
+    trial = Trial(tmp_path)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", submit_args(trial.events, IMPATIENCE))
+    with standalone(tmp_path, 2) as cluster:
+        run = trial.on(cluster)
+        wait_for_results(trial.outputs[1], run)
+        for turn, worker in enumerate(cluster.workers, 1):
+            wait_for_a_batch(trial.checkpoint, run)
+            with stopped(worker.pid):
+                with stopped(*processes_below(worker.pid, "")):
+                    until = time.monotonic() + MOST_SECONDS
+                    while len(EventLog.read(trial.events).removed) < turn:
+                        assert time.monotonic() < until, "nobody misses it"
+                        assert run.poll() is None, "it ended too soon"
+                        time.sleep(0.1)
+                time.sleep(2)  # it is back, and its worker, which would end it, is not
+        monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
+        trial.check(run, cluster)
