@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes by /proc"),
 ]
 
-HOURS = 30
+HOURS = 40
 SQL = """
 CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT) WITH (element = 'tempdata');
 CREATE STREAM sensor2 (sid STRING, hour INT NOT NULL, min INT, currtmp INT) WITH (element = 'tempdata');
@@ -50,6 +50,8 @@ CREATE VIEW hottest AS SELECT MAX(currtmp) AS maxtemp, hour FROM both GROUP BY h
 CREATE SINK hours WITH (output = '{folder}/hours.xml') AS SELECT maxtemp, hour FROM hottest;
 SELECT maxtemp, COUNT(*) AS hours FROM hottest GROUP BY maxtemp
 """
+_HALF = ".*.changelog.*.tmp"
+"""State that is being written, and not yet called what it will be."""
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
@@ -169,7 +171,7 @@ def test_an_executor_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyP
         run = trial.on(cluster)
         wait_for_results(trial.outputs[1], run)
         while not came_back(trial, run, cluster.workers[0]):
-            assert run.poll() is None, "it ended too soon"
+            pass
         monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
         trial.check(run, cluster)
 
@@ -180,21 +182,36 @@ def came_back(trial: Trial, run: subprocess.Popen[bytes], worker: subprocess.Pop
     Whether it then wrote what the other one had written, too; it may have had nothing to write.
     """
     state, known = trial.checkpoint / "spark" / "state", {*EventLog.read(trial.events).removed}
-    until = time.monotonic() + MOST_SECONDS
-    while not [*state.rglob(".*.changelog.*.tmp")]:
-        assert run.poll() is None, "it ended too soon"
-        time.sleep(0.01)
-    with stopped(worker.pid):
+    left = {*state.rglob(_HALF)}
+
+    def begun() -> set[Path]:
+        return {*state.rglob(_HALF)} - left
+
+    def twice() -> bool:
+        names = ((path.parent, path.name.partition("_")[0]) for path in state.rglob("[0-9]*_*.changelog"))
+        return max(Counter(names).values(), default=0) > 1
+
+    until(begun, run)
+    with stopped(worker.pid):  # which would end its executor
         with stopped(*processes_below(worker.pid, "CoarseGrainedExecutorBackend")):
+            before = begun()
             time.sleep(1)
-            if not [*state.rglob(".*.changelog.*.tmp")]:
+            if not before & begun():
                 return False  # the other was at it
-            while not {*EventLog.read(trial.events).removed} - known:
-                assert time.monotonic() < until, "nobody misses it"
-                time.sleep(0.1)
-            time.sleep(3)  # the other one does it
-        time.sleep(3)  # it is back, and its worker, which would end it, is not
-        versions = Counter(
-            (path.parent, path.name.partition("_")[0]) for path in state.rglob("[0-9]*_*.changelog")
-        )
-        return max(versions.values()) > 1
+            until(lambda: {*EventLog.read(trial.events).removed} - known, run)
+            time.sleep(3)  # the other does it
+        with suppress(TimeoutError):
+            until(twice, run, seconds=20)
+        return twice()
+
+
+def until(
+    condition: Callable[[], object], run: subprocess.Popen[bytes], seconds: float = MOST_SECONDS
+) -> None:
+    """Wait for a condition. Raises `TimeoutError`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert run.poll() is None, "it ended too soon"
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.02)
