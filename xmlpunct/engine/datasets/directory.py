@@ -10,6 +10,7 @@ Without columns to partition by, a file appears when it is full, and the last on
 from __future__ import annotations
 
 import fcntl
+import filecmp
 import os
 import shutil
 from abc import ABC, abstractmethod
@@ -83,7 +84,7 @@ class Directory(ABC):
         try:
             if not (self._kept or self._settled):
                 shutil.rmtree(self._own, ignore_errors=True)
-            elif self._complete:
+            elif self._complete or self._settled:
                 save(self._done, b"")
                 for path in self._own.iterdir():
                     if path.name not in ("lock", self._done.name):
@@ -221,14 +222,20 @@ class Directory(ABC):
         if self._by:
             os.rename(ready, target)
         else:
-            for left in target.parent.glob(self._file(partition, "*")):  # of a run that was killed amid this
-                left.unlink()
-            for path in sorted(
-                ready.iterdir(), reverse=True
-            ):  # the first is the last, which says that all are
-                os.rename(path, target.parent / path.name)
-            ready.rmdir()
+            self._show_files(partition, ready)
         sync_folder(target.parent)
+
+    def _show_files(self, partition: Partition, ready: Path) -> None:
+        """Let files be seen, the first one last: where it is, all are. A run that was killed may have come to some."""
+        names = sorted(os.listdir(ready), reverse=True)
+        for left in self._path.glob(self._file(partition, "*")):
+            if left.name in names and filecmp.cmp(left, ready / left.name, shallow=False):
+                names.remove(left.name)
+            else:
+                left.unlink()
+        for name in names:
+            os.rename(ready / name, self._path / name)
+        shutil.rmtree(ready)
 
     def _ready(self, partition: Partition) -> Path:
         """The directory of a partition's files on their way to where they are seen."""

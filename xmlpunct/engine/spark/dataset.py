@@ -36,15 +36,18 @@ class Cluster:
 
 
 class ColumnsTarget:
-    """The dataset that ``options`` say, whose results have this schema. ``run`` tells the run from others."""
+    """The dataset that ``options`` say, whose results have this schema."""
 
     position: Any = None
 
-    def __init__(self, options: RunOptions, schema: Schema, run: str, cluster: Cluster) -> None:
-        self._options = options
+    def __init__(self, options: RunOptions, schema: Schema, cluster: Cluster) -> None:
+        self._options, self._schema = options, schema
         path, by = str(options.output), options.partition_by
         self._dataset = SharedDataset(path, options.format, by, cluster.make)
-        self._dataset.open(schema, run)
+
+    def open(self, run: str, committed: int) -> None:
+        """Make the directory this run's. Raises `UsageError` for what cannot be written there."""
+        self._dataset.open(self._schema, run)
 
     def place(self) -> Place:
         """The directory of what is not to be seen."""

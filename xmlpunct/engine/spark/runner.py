@@ -123,13 +123,13 @@ class Runner:
                     outlet = open_outlet(own, output, written, run_of(run, number), opened)
                     found.append(OutletTarget(outlet))
                     continue
-                dataset: ColumnsTarget | XmlTarget
-                if own.format in FORMATS:
-                    dataset = ColumnsTarget(own, output.schema, run_of(run, number), cluster)
-                else:
-                    dataset = XmlTarget(own, commit.batch, cluster)
-            opened.callback(dataset.close)
-            found.append(dataset)
+                in_columns = own.format in FORMATS
+                dataset = (
+                    ColumnsTarget(own, output.schema, cluster) if in_columns else XmlTarget(own, cluster)
+                )
+                opened.callback(dataset.close)
+                dataset.open(run_of(run, number), commit.batch)
+                found.append(dataset)
         return found
 
 

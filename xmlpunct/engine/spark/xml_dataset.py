@@ -89,14 +89,18 @@ class Texts:
 
 
 class XmlTarget:
-    """The dataset that ``options`` say; slices behind micro-batch ``committed`` are removed."""
+    """The dataset that ``options`` say."""
 
     position: Any = None
 
-    def __init__(self, options: RunOptions, committed: int, cluster: Cluster) -> None:
+    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
         self._options, self._cluster = options, cluster
         self.path = Path(str(options.output)).absolute()
         self._own = self.path / OWN
+        self._lock = -1
+
+    def open(self, run: str, committed: int) -> None:
+        """Remove the slices behind micro-batch ``committed``. Raises `UsageError` for what cannot be written."""
         try:
             make_folder(self.path)
             self._lock = os.open(self.path, os.O_RDONLY)
@@ -107,7 +111,7 @@ class XmlTarget:
             shutil.rmtree(self._own, ignore_errors=True)
             self._own.mkdir()
         except (OSError, ValueError) as error:
-            raise UsageError(f"cannot write the dataset {options.output}: {error}") from None
+            raise UsageError(f"cannot write the dataset {self._options.output}: {error}") from None
 
     def place(self) -> Place:
         """The directory of what is not to be seen."""
@@ -154,8 +158,10 @@ class XmlTarget:
 
     def close(self) -> None:
         """Let go of it."""
-        shutil.rmtree(self._own, ignore_errors=True)
-        os.close(self._lock)
+        if self._lock >= 0:
+            shutil.rmtree(self._own, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
 
     @property
     def _session(self) -> Any:
@@ -168,6 +174,7 @@ class XmlTarget:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._lock)
+            self._lock = -1
             raise UsageError(f"another run is writing the dataset {self._options.output}") from None
         except OSError:  # a file system without locks
             return
