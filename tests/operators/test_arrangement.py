@@ -169,3 +169,14 @@ def test_tuples_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(arrangement, "firsts", lambda hashes: np.zeros(len(hashes), np.int64))
     tuples = pl.DataFrame({"a": [1, 2, 1, None, None]})
     assert arrangement.distinct(tuples).rows() == [(1,), (2,), (None,)]
+
+
+@pytest.mark.parametrize("different", [3, 1000])
+def test_many_tuples_are_made_distinct_a_part_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, different: int
+) -> None:
+    monkeypatch.setattr(arrangement, "_PART", 16)
+    rng = random.Random(different)
+    rows = [rng.choice([None, *range(different)]) for _ in range(200)]
+    found = arrangement.distinct(pl.DataFrame({"a": rows}))
+    assert found["a"].to_list() == list(dict.fromkeys(rows))

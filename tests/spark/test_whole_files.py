@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -14,14 +15,20 @@ import pytest
 from tests.spark.support import SCHEMA, Warehouse, everything
 from tests.spark.test_ranges import TUPLE, documents, job_of, micro_batches, results
 from xmlpunct.engine.inputs import cuts, parse_ranges
-from xmlpunct.engine.inputs.ranges import Cursor, advance
+from xmlpunct.engine.inputs.parts import Input, Part
+from xmlpunct.engine.inputs.ranges import Cursor, Range, advance
 from xmlpunct.engine.inputs.uncut import Uncut, save
 from xmlpunct.engine.spark import source
 from xmlpunct.engine.spark.job import COUNTS, FAILURE, Job, Row
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.source import Offset, QueryReader
 from xmlpunct.engine.stats import RunStats
+from xmlpunct.firehose.builder import Parsed
+from xmlpunct.firehose.parser import Parser
+from xmlpunct.firehose.position import Position, Split
+from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.firehose.steady import ChangedError
+from xmlpunct.firehose.walker import Known
 
 
 def directory(folder: Path, *texts: str) -> Path:
@@ -266,3 +273,31 @@ def test_inputs_of_files_of_any_size_end_together(tmp_path: Path, warehouse: War
             shares.append(before / size)
         assert abs(shares[0] - shares[1]) <= 0.5, shares
     assert len(planned) > 2
+
+
+def splits() -> int:
+    """How many there are."""
+    return sum(isinstance(o, Split) for o in gc.get_objects())
+
+
+class Watched(Parser):
+    """Counts the splits that are there whenever one is parsed."""
+
+    most = 0
+
+    def parse(self, split: Split, known: Known | None = None) -> Parsed:
+        self.most = max(self.most, splits())
+        return super().parse(split, known)
+
+
+def test_a_task_keeps_nothing_of_the_bytes_that_it_has_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parse_ranges, "AT_ONCE_BYTES", 1000)
+    file = directory(tmp_path / "in", documents(2000)) / "000.xml"
+    part = Part(str(file), str(file), file.stat().st_size)
+    whole = Range(0, Position(), part.size or 0, final=True, last=True, uncut=True)
+    parser, before = Watched([StreamSpec("s", SCHEMA, "tempdata")]), splits()
+    found = parse_ranges.parse_ranges(Input("s", (0,), (part,)), [whole], parser)
+    assert found.parsed.slices[0].tuples.height == 2000
+    assert before < parser.most < before + 10

@@ -47,7 +47,13 @@ class Parsed:
     overlooked: list[Overlooked] = field(default_factory=list)
     error: SourceError | None = None
     rejection: Callable[[int, int, str], Reject] | None = None
-    """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason."""
+    """Makes a reject of a tuple that was read: of the stream of that number the one in that row, for a reason. It holds
+    the bytes of the split; see `settle`."""
+
+    def settle(self) -> Parsed:
+        """Let go of the split: nobody will make a reject of what was read."""
+        self.rejection = None
+        return self
 
     def close(self, labels: Sequence[Label]) -> None:
         """Add, behind all else, the punctuations that follow from the name of what was read, now that it ends."""

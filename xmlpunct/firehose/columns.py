@@ -13,6 +13,7 @@ from xmlpunct.schema import Attribute
 from xmlpunct.types import STRING, XML, Type, Value
 
 _NO_ROWS = np.empty(0, np.int64)
+_NULL = pl.Series([None], dtype=pl.String())
 FEW = 32
 """So few texts are read sooner one by one."""
 SHOWN = 60
@@ -37,7 +38,7 @@ def column(attribute: Attribute, cells: Cells, wanted: bool = True) -> tuple[pl.
         values, found = _one_by_one(type_, cells, name)
     elif type_ in (STRING, XML) and not wanted and not bound:
         found = {}
-        values = pl.Series(name, [None], dtype=pl.String()).new_from_index(0, len(cells))
+        values = _NULL.new_from_index(0, len(cells)).alias(name)
     else:
         values, found = convert(type_, cells, name)
     wrong = {row: f"attribute {name}: {reason}" for row, reason in found.items()}

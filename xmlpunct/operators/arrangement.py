@@ -33,6 +33,8 @@ UNINDEXED_ROWS = 512
 """An index is not worth its time for so few rows: all are compared, or merged (`benchmarks/latency.py`)."""
 _SEED = secrets.randbits(63)
 """The seed of the hashes. It differs from process to process, so nobody can choose keys that collide."""
+_PART = 2**17
+"""Of more tuples that are mostly equal, so many at a time are made distinct: they fit into the processor's cache."""
 _NONE = np.empty(0, np.int64)
 
 
@@ -340,6 +342,13 @@ def distinct(tuples: pl.DataFrame) -> pl.DataFrame:
     >>> distinct(pl.DataFrame({"a": [5, None, 5, None]})).rows()
     [(5,), (None,)]
     """
+    if tuples.height < 2 * _PART or _distinct(tuples.head(_PART)).height > _PART / 2:
+        return _distinct(tuples)
+    return _distinct(pl.concat(_distinct(part) for part in tuples.iter_slices(_PART)))
+
+
+def _distinct(tuples: pl.DataFrame) -> pl.DataFrame:
+    """`distinct` of all tuples at once."""
     if tuples.height < 2 or not tuples.width:
         return tuples.head(1)
     first, place = firsts(tuples.hash_rows(_SEED).to_numpy()), np.arange(tuples.height)

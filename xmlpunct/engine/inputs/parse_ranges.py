@@ -74,7 +74,7 @@ def _parse(parser: Parser, split: Split, label: tuple[Label, ...], broken: bool)
     parsed = parser.parse(replace(split, labels=label) if label else split, parser.known(split))
     if broken and parsed.error is None:
         parsed.error = malformed(split)
-    return parsed
+    return parsed.settle()
 
 
 def _parse_uncut(

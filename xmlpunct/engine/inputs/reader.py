@@ -118,7 +118,7 @@ class InputReader(FirehoseReader):
         """The second third, in any thread: what was cut, and where the reader stands behind it."""
         parts: list[Parsed] = []
         for piece, here in cuts.pieces:
-            parts.append(self.parse(piece))
+            parts.append(self.parse(piece).settle())
             if parts[-1].error is not None:
                 return together(self.specs, parts), here
         return together(self.specs, parts), cuts.behind
