@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import threading
@@ -21,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.reliability.events import EventLog, submit_args
@@ -47,7 +49,9 @@ CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT) WITH
 CREATE STREAM sensor2 (sid STRING, hour INT NOT NULL, min INT, currtmp INT) WITH (element = 'tempdata');
 CREATE VIEW both AS SELECT sid, currtmp, hour FROM sensor1 UNION SELECT sid, currtmp, hour FROM sensor2;
 CREATE VIEW hottest AS SELECT MAX(currtmp) AS maxtemp, hour FROM both GROUP BY hour;
-CREATE SINK hours WITH (output = '{folder}/hours.xml') AS SELECT maxtemp, hour FROM hottest;
+CREATE SINK hours WITH (output = '{folder}/out/hours.xml') AS SELECT maxtemp, hour FROM hottest;
+CREATE SINK apart WITH (output = '{folder}/out/apart/', format = 'parquet', partition_by = 'hour') AS
+  SELECT sid, currtmp, hour FROM both;
 SELECT maxtemp, COUNT(*) AS hours FROM hottest GROUP BY maxtemp
 """
 _HALF = ".*.changelog.*.tmp"
@@ -69,7 +73,7 @@ IMPATIENCE = {
 
 
 class Trial:
-    """A query with two fragments and two outputs, in a folder of its own; what the local engine says is expected."""
+    """A query with several fragments and outputs, in a folder of its own. What the local engine says is expected."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.checkpoint, self.events = folder, folder / "checkpoint", folder / "events"
@@ -77,35 +81,42 @@ class Trial:
         self._feeds = [
             word for path in generate.write(lines, str(folder)) for word in ("-s", f"{path.stem}={path}")
         ]
-        self.outputs = [folder / "out.xml", folder / "hours.xml"]
+        self.out = folder / "out"
+        self.out.mkdir()
         ends_well(self.start("--engine", "local"))
         self.expected = self.said()
-        for path in self.outputs:
-            path.unlink()
+        shutil.rmtree(self.out)
+        self.out.mkdir()
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
         """A run in a process of its own."""
         query = SQL.format(folder=self.folder)
         stats = str(self.folder / "stats.json")
         return launch(
-            "run", "-q", query, *self._feeds, "-o", str(self.outputs[0]), "--stats", stats, *options
+            "run", "-q", query, *self._feeds, "-o", str(self.out / "temps.xml"), "--stats", stats, *options
         )
 
     def on(self, cluster: Cluster) -> subprocess.Popen[bytes]:
         """A run on a cluster, or its continuation."""
         return self.start("--master", cluster.url, "--slice", "128KiB", "--checkpoint", str(self.checkpoint))
 
+    def files(self) -> dict[Path, bytes]:
+        """All that was written."""
+        return {path: path.read_bytes() for path in self.out.rglob("*") if path.is_file()}
+
     def said(self) -> tuple[Any, ...]:
         """The tuples of each output, and what was read and passed on of each input."""
-        return *map(bag, self.outputs), json.loads((self.folder / "stats.json").read_text())["inputs"]
+        apart = pl.read_parquet(f"{self.out}/apart/**/*.parquet", hive_partitioning=True)
+        read = json.loads((self.folder / "stats.json").read_text())["inputs"]
+        return *(bag(self.out / name) for name in ("temps.xml", "hours.xml")), sorted(apart.rows()), read
 
     def check(self, run: subprocess.Popen[bytes], cluster: Cluster) -> None:
         """The run ends, with the right outcome; to run it again changes nothing."""
         ends_well(run)
         assert self.said() == self.expected
-        before = [path.read_bytes() for path in self.outputs]
+        before = self.files()
         ends_well(self.on(cluster))
-        assert [path.read_bytes() for path in self.outputs] == before
+        assert self.files() == before
 
 
 @contextmanager
@@ -148,7 +159,7 @@ def test_speculation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", submit_args(trial.events, SPECULATION))
     with standalone(tmp_path, 2) as cluster:
         run = trial.on(cluster)
-        wait_for_results(trial.outputs[1], run)
+        wait_for_results(trial.out / "hours.xml", run)
         trouble = Trouble(cluster)
         trouble.start()
         try:
@@ -169,7 +180,7 @@ def test_an_executor_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", submit_args(trial.events, IMPATIENCE))
     with standalone(tmp_path, 2) as cluster:
         run = trial.on(cluster)
-        wait_for_results(trial.outputs[1], run)
+        wait_for_results(trial.out / "hours.xml", run)
         while not came_back(trial, run, cluster.workers[0]):
             pass
         monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
