@@ -78,6 +78,23 @@ child(again)
 assert query() and [read(count) for count in (3, 300)] == expected
 """
 
+OTHERS = """
+import os, polars, signal, sys
+import xmlpunct
+assert "xmlpunct.library" not in sys.modules
+xmlpunct.forks._LONG = 0.3
+polars.DataFrame({"a": [1]}).lazy().select(polars.col("a") + 1).collect()
+process = os.fork()
+if not process:
+    signal.alarm(20)
+    try:
+        xmlpunct.query("CREATE STREAM t (a INT); SELECT a FROM t", t=b"<r/>")
+    except xmlpunct.UsageError as error:
+        os._exit(7 if "forked after it was used" in str(error) else 1)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7
+"""
+
 HALF_READ = """
 forks._SHORT = 0.3
 with open(sys.argv[1], "wb") as file:
@@ -120,8 +137,8 @@ print(rows)
 """
 
 
-def run(program: str, *arguments: str) -> str:
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGIN + program, *arguments]
+def run(program: str, *arguments: str, begin: str = BEGIN) -> str:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", begin + program, *arguments]
     found = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert (found.returncode, found.stderr) == (0, ""), found.stderr
     return found.stdout
@@ -134,6 +151,11 @@ def test_all_works_in_a_fork_of_a_process_that_has_read_nothing() -> None:
 def test_parsing_works_in_a_fork_of_a_process_that_has_read() -> None:
     """Queries need polars to compute, which waits for ever there: they are refused."""
     run(USED)
+
+
+def test_polars_that_somebody_else_has_used_is_noticed_too() -> None:
+    """The package knows of forks from its import on, however little of it is loaded by then."""
+    run(OTHERS, begin="")
 
 
 def test_what_another_process_reads_is_not_read_on(tmp_path: os.PathLike[str]) -> None:

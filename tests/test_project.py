@@ -15,11 +15,12 @@ import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import xmlpunct
-from xmlpunct import errors
+from xmlpunct import errors, operators
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "xmlpunct"
@@ -27,7 +28,7 @@ PARTS = ("engine", "firehose", "operators")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     "secrets",
-    "errors arrow escapes names overlooked unrolled",
+    "errors arrow column_lists cores escapes later names overlooked unrolled",
     "paths",
     "doubles types forks",
     "frames codec",
@@ -144,8 +145,8 @@ def test_the_parts_are_reachable_at_the_top_through_relative_links(part: str) ->
 def test_the_public_api_is_complete_sorted_and_documented() -> None:
     assert xmlpunct.__all__ == sorted(xmlpunct.__all__)
     assert len(set(xmlpunct.__all__)) == len(xmlpunct.__all__)
-    named = {n for n, v in vars(xmlpunct).items() if not n.startswith("_") and not inspect.ismodule(v)}
-    assert named - {"annotations"} <= set(xmlpunct.__all__)
+    named = {n for n in dir(xmlpunct) if not n.startswith("_")}
+    assert {n for n in named if not inspect.ismodule(getattr(xmlpunct, n))} == set(xmlpunct.__all__)
     promised = {
         "Schema",
         "Punctuation",
@@ -166,6 +167,20 @@ def test_the_public_api_is_complete_sorted_and_documented() -> None:
             assert (vars(thing).get("__doc__") or f"{name}(").startswith(f"{name}(") is False, name
         elif callable(thing):
             assert thing.__doc__, name
+
+
+@pytest.mark.parametrize("package", [xmlpunct, operators], ids=lambda package: package.__name__)
+def test_what_is_imported_late_is_what_mypy_reads(package: ModuleType) -> None:
+    """The names that a package finds when they are asked for, and those that it imports under TYPE_CHECKING."""
+    tree = ast.parse(Path(str(package.__file__)).read_text())
+    (block,) = (n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")
+    said = {a.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    (call,) = (n for part in block.orelse for n in ast.walk(part) if isinstance(n, ast.Call))
+    homes = ast.literal_eval(call.args[1])
+    found = {n: f"{package.__name__}.{home}" for home, names in homes.items() for n in names.split()}
+    assert found == said
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = package.Nothing
 
 
 def setuptools_is_new_enough() -> bool:

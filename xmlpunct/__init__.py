@@ -4,34 +4,55 @@
 streams in this process; `match`, `combine` and `covers` reason about punctuations.
 """
 
-from xmlpunct.errors import (
-    PatternError,
-    Reject,
-    SchemaError,
-    SourceError,
-    SqlError,
-    StrictError,
-    UsageError,
-    XmlPunctError,
-)
-from xmlpunct.firehose.lazy import scan_xml
-from xmlpunct.firehose.library import parse, slices
-from xmlpunct.library import query
-from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, match
-from xmlpunct.punctuations.set import PunctuationSet
-from xmlpunct.results import QueryResults
-from xmlpunct.schema import Attribute, Schema, read_columns_by
-from xmlpunct.slice import Slice
+from typing import TYPE_CHECKING
+
+from xmlpunct import column_lists, forks  # noqa: F401  forks has to know of each
+from xmlpunct.later import found_later
+
+if TYPE_CHECKING:
+    from xmlpunct.errors import (
+        PatternError,
+        Reject,
+        SchemaError,
+        SourceError,
+        SqlError,
+        StrictError,
+        UsageError,
+        XmlPunctError,
+    )
+    from xmlpunct.firehose.lazy import scan_xml
+    from xmlpunct.firehose.library import parse, slices
+    from xmlpunct.library import query
+    from xmlpunct.punctuations.punctuation import Punctuation, combine, covers, match
+    from xmlpunct.punctuations.set import PunctuationSet
+    from xmlpunct.results import QueryResults
+    from xmlpunct.schema import Attribute, Schema
+    from xmlpunct.slice import Slice
+else:
+    __getattr__, __dir__ = found_later(
+        __name__,
+        {
+            "errors": "PatternError Reject SchemaError SourceError SqlError StrictError UsageError XmlPunctError",
+            "firehose.lazy": "scan_xml",
+            "firehose.library": "parse slices",
+            "library": "query",
+            "punctuations.punctuation": "Punctuation combine covers match",
+            "punctuations.set": "PunctuationSet",
+            "results": "QueryResults",
+            "schema": "Attribute Schema",
+            "slice": "Slice",
+        },
+    )
 
 
-def _read_columns(text: str) -> Schema:
+def _read_columns(text: str) -> "Schema":
     from xmlpunct.engine.sql.dialect import parse_columns  # sqlglot takes a while to import, and few need it
 
     return parse_columns(text)
 
 
-read_columns_by(_read_columns)
-del read_columns_by
+column_lists.read = _read_columns
+del TYPE_CHECKING, found_later
 
 __version__ = "0.1.0"
 

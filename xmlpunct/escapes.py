@@ -13,6 +13,25 @@ UNHOLDABLE = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x{FFFE}\x{FFFF}]"
 IN_TEXT: dict[str, str] = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 IN_ATTRIBUTE = {**IN_TEXT, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
 """Reading makes a space of each tab and line end that is written as it is."""
+_TEXT, _ATTRIBUTE = (str.maketrans(references) for references in (IN_TEXT, IN_ATTRIBUTE))
+
+
+def in_text(text: str) -> str:
+    """A text as it stands between tags.
+
+    >>> in_text("a < b")
+    'a &lt; b'
+    """
+    return text.translate(_TEXT)
+
+
+def in_attribute(text: str) -> str:
+    """A text as it stands in an attribute, without the quotes.
+
+    >>> in_attribute('"a"')
+    '&quot;a&quot;'
+    """
+    return text.translate(_ATTRIBUTE)
 
 
 def escaped(text: pl.Expr, references: Mapping[str, str]) -> pl.Expr:

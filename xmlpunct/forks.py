@@ -7,10 +7,9 @@ used polars, the fork waits for them for ever. A process that was forked earlier
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
-
-import polars as pl
 
 from xmlpunct.errors import UsageError
 
@@ -35,6 +34,8 @@ class _Fork:
         return self._works.wait(max(self._begun + seconds - time.monotonic(), 0.0))
 
     def _try(self) -> None:
+        import polars as pl  # whoever asks has it
+
         pl.DataFrame({"a": [1]}).lazy().select(pl.col("a") + 1).collect()
         self._works.set()
 
@@ -44,7 +45,7 @@ _fork: _Fork | None = None
 
 def _forked() -> None:
     global _fork
-    _fork = _Fork()
+    _fork = _Fork() if "polars" in sys.modules else None
 
 
 if hasattr(os, "register_at_fork"):

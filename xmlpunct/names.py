@@ -1,8 +1,11 @@
-"""XML names."""
+"""XML names, and the namespace of punctuations."""
 
 from __future__ import annotations
 
 import re
+
+PUNCT_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
+"""The namespace of punctuations, unless another is chosen."""
 
 _START = (
     r"A-Z_a-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F"

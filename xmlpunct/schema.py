@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import polars as pl
 
+from xmlpunct import column_lists
 from xmlpunct.doubles import canonical_column
 from xmlpunct.errors import SchemaError
 from xmlpunct.punctuations.pattern import (
@@ -109,7 +110,8 @@ class Schema:
 
         Raises `SqlError` where it cannot be read and `SchemaError` where it makes no sense.
         """
-        return _read_columns(text)
+        schema: Schema = column_lists.read(text)
+        return schema
 
     @classmethod
     def of(cls, attributes: Iterable[Attribute]) -> Schema:
@@ -164,16 +166,3 @@ class Schema:
 
     def __reduce__(self) -> tuple[type[Schema], tuple[tuple[Attribute, ...]]]:
         return (Schema, (self.attributes,))
-
-
-def read_columns_by(reader: Callable[[str], Schema]) -> None:
-    """Let `Schema.parse` use ``reader``, since this module may not import SQL."""
-    global _read_columns
-    _read_columns = reader
-
-
-def _no_reader(text: str) -> Schema:
-    raise NotImplementedError("the package has not been imported whole")
-
-
-_read_columns: Callable[[str], Schema] = _no_reader

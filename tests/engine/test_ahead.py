@@ -13,7 +13,7 @@ import pytest
 from tests.reliability.support import LONG
 from xmlpunct.engine.inputs.ahead import Helpers
 from xmlpunct.engine.local.run import open_sources
-from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.engine.local.running import SLICES_AHEAD, LocalRun
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, UsageError
@@ -69,7 +69,7 @@ def story(given: dict[str, str], size: int, threads: int) -> list[object]:
                 told += [[*map(str, running.rejects)], running.snapshot()[0], running.behind()]
                 told += [{name: vars(counts).copy() for name, counts in stats.inputs.items()}]
                 running.rejects.clear()
-                assert sum(f.reader.begun for f in running._feeds if not f.done) <= threads + 1
+                assert sum(f.reader.begun for f in running._feeds if not f.done) <= SLICES_AHEAD * threads
         except SourceError as error:
             told.append(str(error))
     return told

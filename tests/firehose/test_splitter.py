@@ -253,7 +253,7 @@ def test_of_a_long_tag_only_names_are_kept() -> None:
     split = splitter.cut()
     assert split is not None
     kept, other = splitter.position.open
-    assert kept == "<p:r xmlns:p='u\"&#10;A&lt;'>"
+    assert kept == '<p:r xmlns:p="u&quot;&#10;A&lt;">'
     assert other == "<x xmlns='urn:x' b='1'>"
     assert [e.namespaces for e in elements(splitter.position.open)] == [
         {"p": 'u"\nA<'},

@@ -16,7 +16,7 @@ from tests.reliability.faults import Death
 from tests.spark.simulated import without_spark
 from tests.spark.test_ranges import job_of
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.engine.files import FileOutlet
+from xmlpunct.engine.file_outlet import FileOutlet
 from xmlpunct.engine.local import ledger
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions

@@ -24,7 +24,8 @@ from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results, rows_to_batch
 from xmlpunct.engine.spark.job import ANOTHER_JOB, FAILURE, PROMISES, RESULT, Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.spark.processor import FragmentProcessor, check_owner
+from xmlpunct.engine.spark.light import LightProcessor
+from xmlpunct.engine.spark.processor import check_owner
 from xmlpunct.engine.spark.source import QueryReader
 from xmlpunct.engine.spark.table.documents import Documents
 from xmlpunct.engine.spark.table.options import DOCUMENTS, TableOptions
@@ -162,7 +163,7 @@ def test_a_state_or_an_offset_of_another_job_is_refused(tmp_path: Path, warehous
     check_owner(store, job, new=False)
     with pytest.raises(UsageError, match="another query"):
         check_owner(store, replace(job, fingerprint="g"), new=False)
-    processor = FragmentProcessor(replace(job, fingerprint="g"), [0])
+    processor = LightProcessor(replace(job, fingerprint="g").to_text(), [0])
     processor.init(SimpleNamespace(getMapState=lambda *_: store))
     store.held[("", 0)] = (b"",)
     read = job_of(warehouse.hottest(), tmp_path)

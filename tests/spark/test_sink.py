@@ -16,7 +16,8 @@ from xmlpunct.codec import pack, pieces
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.checkpoint.commit import Commit, Written
 from xmlpunct.engine.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.files import Appender, FileOutlet
+from xmlpunct.engine.file_outlet import FileOutlet
+from xmlpunct.engine.files import Appender
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.rules.guard import with_guards

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from pyspark import cloudpickle
 
 from tests.spark.support import Warehouse
 from tests.spark.test_ranges import job_of, micro_batches
@@ -16,7 +19,7 @@ from tests.spark.test_stages import Cluster
 from xmlpunct.engine.spark import processor, state
 from xmlpunct.engine.spark.job import Job, Row
 from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.spark.processor import FragmentProcessor
+from xmlpunct.engine.spark.light import LightProcessor, LightReader
 from xmlpunct.engine.spark.state import HEAD, Cache, Key, State
 from xmlpunct.engine.sql import plan
 
@@ -150,7 +153,7 @@ class Unreliable:
         while True:
             self._patch.setattr(processor, "KEPT", self.rng.choice(self.processes))
             attempt = Store(store.held)
-            task = FragmentProcessor(self.job, [stage])
+            task = LightProcessor(self.job.to_text(), [stage])
             task.init(SimpleNamespace(getMapState=lambda *_, values=attempt: values))
             self.seen["tasks"] += 1
             output = task.handleInputRows((key,), iter(rows), None)
@@ -203,3 +206,24 @@ def joined(warehouse: Warehouse) -> object:
         )
         + "SELECT a.sid, a.hour, b.currtmp FROM a LEFT JOIN b ON a.hour = b.hour AND a.currtmp = b.currtmp"
     )
+
+
+ASKED = """
+import sys
+from types import SimpleNamespace
+from pyspark import cloudpickle
+reader, processor = cloudpickle.loads(sys.stdin.buffer.read())
+processor.init(SimpleNamespace(getMapState=lambda name, key, value: print(name, key, value, sep="; ")))
+print([name for name in sys.modules if name.startswith("xmlpunct")])
+"""
+
+
+def test_a_process_that_spark_asks_for_the_names_of_states_alone_does_not_load_the_engine() -> None:
+    """Nor does one that only passes the source on. Neither has to have xmlpunct."""
+    given = cloudpickle.dumps((LightReader("a job"), LightProcessor("a job", [3, 5])))
+    found = subprocess.run([sys.executable, "-c", ASKED], input=given, capture_output=True, check=True)
+    assert found.stdout.decode().splitlines() == [
+        "fragment3; name STRING, piece INT; data BINARY",
+        "fragment5; name STRING, piece INT; data BINARY",
+        "[]",
+    ]

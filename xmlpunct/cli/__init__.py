@@ -16,14 +16,25 @@ import click
 from xmlpunct import __version__
 from xmlpunct.cli.terminal import hold_places
 from xmlpunct.cli.terminal import say as tell  # there is a command of that name
+from xmlpunct.cores import cores
 from xmlpunct.errors import XmlPunctError
 from xmlpunct.secrets import hide
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
-COMMANDS = ("check", "explain", "generate", "infer", "parse", "replay", "run", "say", "why")
-"""The commands, each in the module of its name."""
+COMMANDS = {
+    "check": "Tell whether a stream is well formed and grammatical.",
+    "explain": "Show the plan of a query, and what unblocks what.",
+    "generate": "Write punctuated test streams.",
+    "infer": "Print the CREATE STREAM that a source calls for.",
+    "parse": "Write the tuples and punctuations of a source.",
+    "replay": "Serve a file as a live stream.",
+    "run": "Run a query over XML streams.",
+    "say": "Say a punctuation to a running query.",
+    "why": "Tell what the results of a run wait for.",
+}
+"""The commands, each in the module of its name, and what they do."""
 
 
 class _Commands(click.Group):
@@ -31,6 +42,10 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([*COMMANDS.items()])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
@@ -58,6 +73,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     hold_places()
+    _share_cores()
     code = invoke(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it is ending already
@@ -87,6 +103,11 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         return 1
     finally:
         _give_up_output()
+
+
+def _share_cores() -> None:
+    """Leave half of the cores to the threads that read. polars takes all, unless it is told when it is imported."""
+    os.environ.setdefault("POLARS_MAX_THREADS", str(max(1, cores() // 2)))
 
 
 class _Hiding(logging.Formatter):

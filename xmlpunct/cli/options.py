@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from xmlpunct.cli.terminal import PLACE, TEXT
 from xmlpunct.engine.rule_options import RULE_OPTIONS
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE, Source, open_source
-from xmlpunct.firehose.sniff import sniff
-from xmlpunct.schema import Schema
+from xmlpunct.names import PUNCT_NAMESPACE
+
+if TYPE_CHECKING:
+    from xmlpunct.firehose import Source
+    from xmlpunct.schema import Schema
 
 query_argument = click.argument("query", type=PLACE, required=False, metavar="[QUERY.sql]")
 sql_option = click.option(
@@ -101,6 +104,9 @@ def _by_name(given: tuple[str, ...], form: str, option: str = "") -> dict[str, s
 
 def open_stream(source: str, declared: Schema | None, element: str, namespace: str) -> tuple[Schema, Source]:
     """A source, and its schema: as ``declared``, or else guessed from the first tuple."""
+    from xmlpunct.firehose import open_source
+    from xmlpunct.firehose.sniff import sniff
+
     opened = open_source(source)
     return sniff(opened, element, namespace) if declared is None else (declared, opened)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from types import TracebackType
-
-from rich.console import Console
-from rich.status import Status
+from typing import TYPE_CHECKING
 
 from xmlpunct.engine.rates import Rates
 from xmlpunct.engine.stats import RunStats
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
 
 REFRESH_SECONDS = 0.2
 """The line changes no more often: nobody reads faster."""
@@ -23,13 +26,13 @@ class Progress:
 
     def __init__(self, engine: str, console: Console | None = None) -> None:
         self._starting = "starting Spark" if engine == "spark" else "starting"
-        self._console = console or Console(stderr=True)
+        self._console = console or _terminal()
         self._status: Status | None = None
         self._shown = 0.0
         self._rates = Rates()
 
     def __enter__(self) -> Progress:
-        if self._console.is_terminal:
+        if self._console is not None and self._console.is_terminal:
             self._status = self._console.status(self._starting)
             self._status.start()
         return self
@@ -54,6 +57,15 @@ class Progress:
             f"{tuples:,} tuples  {self._rates['tuples']:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
             f"  results {stats.tuples_out:,}{_waiting(stats)}"
         )
+
+
+def _terminal() -> Console | None:
+    """Standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    from rich.console import Console  # which is of no use elsewhere, and takes a while to import
+
+    return Console(stderr=True)
 
 
 def _waiting(stats: RunStats) -> str:

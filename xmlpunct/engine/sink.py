@@ -12,7 +12,7 @@ from pathlib import Path
 from xmlpunct.engine.channel import Channel, ResultChannel
 from xmlpunct.engine.checkpoint.commit import Commit, Frames, Written
 from xmlpunct.engine.datasets import FORMATS, Dataset
-from xmlpunct.engine.files import FileOutlet
+from xmlpunct.engine.file_outlet import FileOutlet
 from xmlpunct.engine.options import RunOptions, XmlForm, is_url
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Answer, Query

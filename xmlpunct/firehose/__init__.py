@@ -28,7 +28,6 @@ from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.source import Source
 from xmlpunct.firehose.sources import open_source
 from xmlpunct.firehose.spec import (
-    PUNCT_NAMESPACE,
     ElementName,
     Limits,
     StreamSpec,
@@ -37,7 +36,7 @@ from xmlpunct.firehose.spec import (
 )
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.firehose.writer import CsvWriter, JsonlWriter, Writer, XmlWriter, writer_for
-from xmlpunct.names import is_xml_name
+from xmlpunct.names import PUNCT_NAMESPACE, is_xml_name
 
 __all__ = [
     "PUNCT_NAMESPACE",

@@ -10,7 +10,8 @@ from xmlpunct.errors import Reject, SourceError
 from xmlpunct.firehose.offered import Offered
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import Source
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec
+from xmlpunct.firehose.spec import StreamSpec
+from xmlpunct.names import PUNCT_NAMESPACE
 from xmlpunct.overlooked import Notice, Watch
 from xmlpunct.punctuations.keys import Keys
 from xmlpunct.punctuations.lateness import Lateness, reason

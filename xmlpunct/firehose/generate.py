@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from xmlpunct.errors import UsageError
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE
+from xmlpunct.names import PUNCT_NAMESPACE
 
 Line = tuple[str, str]
 """The name of a file, and a line of it."""

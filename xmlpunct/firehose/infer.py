@@ -20,8 +20,9 @@ from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.prologue import ready
 from xmlpunct.firehose.sniff import rereadable
 from xmlpunct.firehose.sources import Source
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec
+from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.firehose.splitter import Splitter
+from xmlpunct.names import PUNCT_NAMESPACE
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import STRING
 

@@ -10,8 +10,9 @@ from polars.io.plugins import register_io_source
 from xmlpunct.errors import Reject
 from xmlpunct.firehose.library import Readable, opened, read_slices
 from xmlpunct.firehose.reader import FirehoseReader
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec
+from xmlpunct.firehose.spec import StreamSpec
 from xmlpunct.forks import need_polars
+from xmlpunct.names import PUNCT_NAMESPACE
 from xmlpunct.schema import Schema
 
 _STEP = 2**20

@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 from xmlpunct.errors import Reject
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import Source, open_source
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec
+from xmlpunct.firehose.spec import Limits, StreamSpec
+from xmlpunct.names import PUNCT_NAMESPACE
 from xmlpunct.overlooked import Notice, Watch
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema

@@ -9,11 +9,11 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import numpy.typing as npt
 
+from xmlpunct.escapes import in_attribute
 from xmlpunct.firehose import native
 from xmlpunct.firehose.spec import ElementName
 
@@ -182,7 +182,7 @@ def bare(raw: str) -> str:
     >>> bare("<p:a b='1' xmlns:p='urn:x'>")
     '<p:a xmlns:p="urn:x">'
     """
-    said = (f" xmlns{prefix and ':'}{prefix}={quoteattr(uri)}" for prefix, uri in _declarations(raw))
+    said = (f' xmlns{prefix and ":"}{prefix}="{in_attribute(uri)}"' for prefix, uri in _declarations(raw))
     return f"<{tag_of(raw)}{''.join(said)}>"
 
 

@@ -31,7 +31,6 @@ from xmlpunct.firehose.prologue import Ready, ready
 from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
 from xmlpunct.firehose.spec import (
-    PUNCT_NAMESPACE,
     Elements,
     Limits,
     StreamSpec,
@@ -43,6 +42,7 @@ from xmlpunct.firehose.target import DoctypeError, Found, Target
 from xmlpunct.firehose.walked import Walked
 from xmlpunct.firehose.walker import Known, Walk, Walker
 from xmlpunct.forks import polars_works
+from xmlpunct.names import PUNCT_NAMESPACE
 from xmlpunct.punctuations.batch import COLUMN_FROM
 from xmlpunct.punctuations.punctuation import Punctuation
 

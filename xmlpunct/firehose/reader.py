@@ -16,10 +16,11 @@ from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.sources import PartReader, Source
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE, Limits, StreamSpec, elements_of
+from xmlpunct.firehose.spec import Limits, StreamSpec, elements_of
 from xmlpunct.firehose.splitter import Splitter, malformed
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.firehose.walker import Known
+from xmlpunct.names import PUNCT_NAMESPACE
 
 AHEAD_BYTES = 2**20
 """How much of a source may be read before anyone takes it; whoever sends more has to wait."""

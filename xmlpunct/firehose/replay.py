@@ -12,8 +12,8 @@ import numpy as np
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose.markup import Element, element, tokens
 from xmlpunct.firehose.sources import PartReader, Source
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE
 from xmlpunct.firehose.tcp import Address, listen, wait_for_peer
+from xmlpunct.names import PUNCT_NAMESPACE
 
 _CHUNK_BYTES = 2**16
 _LONGEST_SLEEP = 3600.0

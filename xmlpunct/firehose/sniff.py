@@ -11,8 +11,9 @@ from xmlpunct.errors import SourceError
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.sources import Source
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE, StreamSpec, elements_of, expanded
+from xmlpunct.firehose.spec import StreamSpec, elements_of, expanded
 from xmlpunct.firehose.splitter import Splitter
+from xmlpunct.names import PUNCT_NAMESPACE
 from xmlpunct.paths import read_element
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import STRING

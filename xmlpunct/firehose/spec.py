@@ -8,12 +8,10 @@ from functools import cached_property
 
 from xmlpunct.arrays import path_of
 from xmlpunct.errors import UsageError
+from xmlpunct.names import PUNCT_NAMESPACE
 from xmlpunct.paths import read_element
 from xmlpunct.provenance import with_origin
 from xmlpunct.schema import Schema
-
-PUNCT_NAMESPACE = "http://www.cse.ogi.edu/dot/niagara/punct"
-"""The namespace of punctuations, unless another is chosen."""
 
 ElementName = str
 """An element's expanded name: ``{uri}local``, or ``local`` for one in no namespace."""

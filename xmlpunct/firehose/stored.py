@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
 from urllib.parse import unquote_to_bytes, urlsplit
-from urllib.request import url2pathname
 
 from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose.connectors import DATA, FOLLOW, Connector
@@ -47,7 +46,7 @@ class Files(Connector):
 
     @staticmethod
     def _path(spec: str) -> str:
-        return url2pathname(urlsplit(spec).path) if spec[:7].lower() == "file://" else spec
+        return os.fsdecode(unquote_to_bytes(urlsplit(spec).path)) if spec[:7].lower() == "file://" else spec
 
 
 class GrowingFiles(Connector):

@@ -6,13 +6,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Protocol
-from xml.sax.saxutils import quoteattr
 
 import polars as pl
 
 from xmlpunct.arrays import ArrayType
 from xmlpunct.errors import UsageError
-from xmlpunct.escapes import FORBIDDEN, IN_ATTRIBUTE, IN_TEXT
+from xmlpunct.escapes import FORBIDDEN, in_attribute, in_text
 from xmlpunct.firehose.elements import Elements
 from xmlpunct.firehose.formats import line, lines, punctuation_lines, tuple_lines
 from xmlpunct.firehose.outline import (
@@ -24,16 +23,14 @@ from xmlpunct.firehose.outline import (
     outline,
     prefixed,
 )
-from xmlpunct.firehose.spec import PUNCT_NAMESPACE, check_namespace
+from xmlpunct.firehose.spec import check_namespace
+from xmlpunct.names import PUNCT_NAMESPACE
 from xmlpunct.paths import read_element
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.slice import Slice
 
 _FORBIDDEN = re.compile(FORBIDDEN)
-_TEXT_TABLE, _ATTRIBUTE_TABLE = (
-    {ord(c): r for c, r in references.items()} for references in (IN_TEXT, IN_ATTRIBUTE)
-)
 
 
 class Writer(Protocol):
@@ -134,7 +131,7 @@ class XmlWriter:
             )
         self.schema, self.element, self.punct_namespace = schema, row, punct_namespace
         declared = {"punct": punct_namespace, **self._namespaces}
-        self._declared = "".join(f" xmlns:{prefix}={quoteattr(uri)}" for prefix, uri in declared.items())
+        self._declared = "".join(f' xmlns:{prefix}="{in_attribute(uri)}"' for prefix, uri in declared.items())
         top = outline(row, schema.names, self._namespaces)
         self._elements = Elements(top, schema, self._namespaces, self._declared, pretty)
         self._line = line(self._elements.whole(1, self._elements.lead(1)[1:]))
@@ -150,7 +147,9 @@ class XmlWriter:
         return lines(slice_, self._line, self)
 
     def messages(self, slice_: Slice) -> tuple[list[bytes], list[bytes]]:
-        prefixes = "".join(f" xmlns:{prefix}={quoteattr(uri)}" for prefix, uri in self._namespaces.items())
+        prefixes = "".join(
+            f' xmlns:{prefix}="{in_attribute(uri)}"' for prefix, uri in self._namespaces.items()
+        )
         punct = f"punct:{self.element.rpartition(':')[2]}"
         return (
             [_declaring(text, self.element, prefixes) for text in tuple_lines(slice_, self._line)],
@@ -179,8 +178,8 @@ class XmlWriter:
     def punctuation(self, p: Punctuation) -> str:
         said = {}
         for place in p.constrained:
-            table = _ATTRIBUTE_TABLE if place in self._in_attribute else _TEXT_TABLE
-            said[place] = str(p.patterns[place]).translate(table)
+            escaped = in_attribute if place in self._in_attribute else in_text
+            said[place] = escaped(str(p.patterns[place]))
         text = _filled(self._punctuation, said)
         return "" if _FORBIDDEN.search(text) else text
 
@@ -229,7 +228,7 @@ def punctuation_xml(p: Punctuation, element: str, punct_namespace: str = PUNCT_N
     name = _NAMESPACE.sub("", read_element(element)[-1])
     writer = XmlWriter(schema, f"{name}s", name, punct_namespace)
     text = writer.punctuation(p.rebase(schema, inside)).strip()
-    return text.replace(f"<punct:{name}", f"<punct:{name} xmlns:punct={quoteattr(punct_namespace)}", 1)
+    return text.replace(f"<punct:{name}", f'<punct:{name} xmlns:punct="{in_attribute(punct_namespace)}"', 1)
 
 
 _NAMESPACE = re.compile(r"\{[^}]*\}|[^/@:{}]+:")

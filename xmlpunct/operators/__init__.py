@@ -1,8 +1,8 @@
 """The operators: one stream iterator per file, and the driver that runs them."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from xmlpunct.later import found_later
 from xmlpunct.operators import best, gathered, moments  # noqa: F401  their records
 from xmlpunct.operators.aggregate import Aggregate
 from xmlpunct.operators.difference import Difference
@@ -49,11 +49,13 @@ if TYPE_CHECKING:
         WindowPromises,
     )
 else:
-
-    def __getattr__(name: str) -> object:
-        if name in __all__:
-            return getattr(import_module("xmlpunct.operators.windowed"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__, __dir__ = found_later(
+        __name__,
+        {
+            "windowed": "ChangeGroupBy ChangeJoin ChangeSemi Hop Negated Over Pointwise Relation RowsWindow Session "
+            "ToStream Window WindowPromises"
+        },
+    )
 
 
 __all__ = [

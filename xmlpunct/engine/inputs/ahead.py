@@ -26,11 +26,6 @@ Found = tuple[Parsed, Standing] | BaseException | None
 """What was read ahead: nothing at the end of an input."""
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class Helpers:
     """Threads that read, beside the one that waits for what they have read: ``threads`` in all.
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from xmlpunct.cores import cores
 from xmlpunct.engine.build import build
 from xmlpunct.engine.checkpoint.commit import Frames
-from xmlpunct.engine.inputs.ahead import AheadReader, Helpers, cores
+from xmlpunct.engine.inputs.ahead import AheadReader, Helpers
 from xmlpunct.engine.inputs.pacing import Pace, first_bytes, starved
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
@@ -34,6 +35,9 @@ from xmlpunct.slice import Slice, concat
 
 LOOK_SHARE = 0.05
 """What is retained is looked at less often than once a second where that would take a larger share of the time."""
+
+SLICES_AHEAD = 3
+"""For each thread so many slices are read ahead, so that no thread has to wait (`benchmarks/threads.py`)."""
 
 SPREAD = 2
 """With so many threads for each source, parsing is spread over threads rather than cutting made cheap."""
@@ -293,10 +297,13 @@ class LocalRun:
         return build(self._query.roots, [stream.name for stream in self._query.streams])
 
     def _read_ahead(self, candidates: list[Feed]) -> None:
-        """Begin to read what is likely to be wanted next: of those feeds whose last turn was longest ago."""
+        """Begin to read what is likely to be wanted next: of those feeds whose last turn was longest ago.
+
+        What is read ahead is in memory: `SLICES_AHEAD` slices for each thread, of at most `pacing.MOST_BYTES` each.
+        """
         waiting = [f for f in candidates if f.reader.is_there]
         count = sum(f.reader.begun for f in waiting)
-        while waiting and count <= self._helpers.count:
+        while waiting and count < SLICES_AHEAD * self._helpers.count:
             next_ = min(waiting, key=lambda f: (f.reader.begun, f.turn))
             next_.reader.begin(self._pace.bytes)
             count += 1

@@ -32,8 +32,7 @@ from xmlpunct.engine.plan import Limit, Query, Sort, Stream
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
-from xmlpunct.engine.spark.light import NAME
-from xmlpunct.engine.spark.processor import with_fragments
+from xmlpunct.engine.spark.light import NAME, with_fragments
 from xmlpunct.engine.spark.session import PROVIDER, active, state_store
 from xmlpunct.engine.spark.table.datasource import XmlTable
 from xmlpunct.engine.spark.table.options import Mode

@@ -1,18 +1,27 @@
-"""The source as Spark hands it around. It is pickled with its code: who only passes it on need not load the engine."""
+"""What Spark hands around: the source, and who runs fragments.
+
+They are pickled with their code: a process that only passes them on, or looks at their state, need not load the engine.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from xmlpunct.engine.spark.job import ROW_SCHEMA
+from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from xmlpunct.engine.spark.job import Job
+    from xmlpunct.engine.spark.processor import FragmentProcessor
     from xmlpunct.engine.spark.source import Offset, QueryReader
 
 NAME = "xmlpunct-query"
@@ -64,6 +73,37 @@ class LightReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
     def commit(self, end: Offset) -> None:
         self._reader().commit(end)
+
+
+class LightProcessor(StatefulProcessor):  # type: ignore[misc]
+    """A `FragmentProcessor` for the fragments ``stages`` of a job, that is made when the first rows come."""
+
+    def __init__(self, job: str, stages: Sequence[int]) -> None:
+        self._job, self._stages = job, stages
+        self._made: FragmentProcessor | None = None
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._values = {
+            stage: handle.getMapState(f"fragment{stage}", KEY_SCHEMA, VALUE_SCHEMA) for stage in self._stages
+        }
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        if self._made is None:
+            from xmlpunct.engine.spark.processor import FragmentProcessor
+
+            self._made = FragmentProcessor(self._job, self._values)
+        return self._made.push(key[0], rows)
+
+    def close(self) -> None:
+        pass
+
+
+def with_fragments(rows: DataFrame, job: Job) -> DataFrame:
+    """What the fragments make of rows. Those that do not wait for each other share a step of Spark's."""
+    for level in job.fragments.levels:
+        processor = LightProcessor(job.to_text(), level)
+        rows = rows.groupBy("shard").transformWithState(processor, ROW_SCHEMA, "append", "None")
+    return rows
 
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

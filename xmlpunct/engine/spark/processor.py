@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
 import polars as pl
-from pyspark.sql import DataFrame
 from pyspark.sql import Row as SparkRow
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from xmlpunct.codec import pack
 from xmlpunct.engine.build import build
@@ -29,13 +27,12 @@ from xmlpunct.engine.spark.job import (
     OPERATORS,
     REJECTS,
     RETAINED,
-    ROW_SCHEMA,
     WAITS,
     Job,
     Row,
 )
 from xmlpunct.engine.spark.keys import shard_keys
-from xmlpunct.engine.spark.state import KEY_SCHEMA, VALUE_SCHEMA, Cache, Values
+from xmlpunct.engine.spark.state import Cache, Values
 from xmlpunct.errors import UsageError
 from xmlpunct.frames import Snapshot, grouped, snapshot_of
 from xmlpunct.operators import run
@@ -173,20 +170,19 @@ def check_owner(values: Values, job: Job, new: bool) -> None:
         raise UsageError(ANOTHER_JOB)
 
 
-class FragmentProcessor(StatefulProcessor):  # type: ignore[misc]
-    """Runs the shards of some fragments, of which none reads another. Rows for later stages pass through."""
+class FragmentProcessor:
+    """Runs the shards of some fragments, of which none reads another. Rows for later stages pass through.
 
-    def __init__(self, job: Job, stages: Sequence[int]) -> None:
-        self.job, self.stages = job, stages
-        self._run = blake2b(job.to_text().encode(), digest_size=16).hexdigest()
+    ``job`` is the text of a `Job`, and ``values`` the state of each fragment.
+    """
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._values = {
-            stage: handle.getMapState(f"fragment{stage}", KEY_SCHEMA, VALUE_SCHEMA) for stage in self.stages
-        }
+    def __init__(self, job: str, values: Mapping[int, Values]) -> None:
+        self.job, self._values = Job.from_text(job), values
+        self._run = blake2b(job.encode(), digest_size=16).hexdigest()
         self._shards = {key: shard for shard, key in enumerate(shard_keys(self.job.shards))}
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+    def push(self, key: int, rows: Iterable[Any]) -> Iterator[Any]:
+        """What the shard of that key makes of the rows of a micro-batch."""
         mine: dict[int, list[Row]] = {}
         for row in rows:
             if row.stage in self._values:
@@ -195,7 +191,7 @@ class FragmentProcessor(StatefulProcessor):  # type: ignore[misc]
             else:
                 yield row
         for stage, given in sorted(mine.items()):
-            yield from self._push(stage, self._shards[key[0]], given)
+            yield from self._push(stage, self._shards[key], given)
 
     def _push(self, stage: int, number: int, rows: list[Row]) -> Iterator[Any]:
         """Give rows to a shard of a fragment."""
@@ -210,14 +206,3 @@ class FragmentProcessor(StatefulProcessor):  # type: ignore[misc]
             yield _OUTPUT(*out)
         state.write(values, shard.snapshot())
         KEPT.put(kept, state, shard)
-
-    def close(self) -> None:
-        pass
-
-
-def with_fragments(rows: DataFrame, job: Job) -> DataFrame:
-    """What the fragments make of rows. Those that do not wait for each other share a step of Spark's."""
-    for level in job.fragments.levels:
-        processor = FragmentProcessor(job, level)
-        rows = rows.groupBy("shard").transformWithState(processor, ROW_SCHEMA, "append", "None")
-    return rows

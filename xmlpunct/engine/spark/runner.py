@@ -26,9 +26,8 @@ from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
 from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
 from xmlpunct.engine.spark.job import Job, batch_to_rows
-from xmlpunct.engine.spark.light import NAME, QuerySource
+from xmlpunct.engine.spark.light import NAME, QuerySource, with_fragments
 from xmlpunct.engine.spark.metrics import RunMetrics
-from xmlpunct.engine.spark.processor import with_fragments
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import STREAMING, SparkFailure, active, gist, spark_session
 from xmlpunct.engine.spark.sink import Sink

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from xml.sax.saxutils import quoteattr
 
 from sqlglot import exp
 
@@ -12,6 +11,7 @@ from xmlpunct.engine.sql.dialect import at, namespaces_of, refuse
 from xmlpunct.engine.sql.scope import Relation
 from xmlpunct.engine.sql.xml_syntax import XmlAttributes
 from xmlpunct.errors import UsageError
+from xmlpunct.escapes import in_attribute
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.functions.xml import ELEMENT, FOREST
@@ -30,7 +30,7 @@ def element(node: exp.Expr, relation: Relation) -> Reading:
     content = list(parts or ())
     opening = [name.name]
     for prefix, uri in _declared(node).items():
-        opening.append(f"xmlns:{prefix}={quoteattr(uri)}")
+        opening.append(f'xmlns:{prefix}="{in_attribute(uri)}"')
     if content and isinstance(content[0], exp.Properties):
         take(content.pop(0), "expressions")
     _expanded(name.name, name, node)

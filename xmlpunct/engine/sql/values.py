@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from urllib.parse import quote
-from xml.sax.saxutils import escape
 
 import polars as pl
 from sqlglot import exp
@@ -17,6 +16,7 @@ from xmlpunct.engine.sql.arguments import only
 from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation
+from xmlpunct.escapes import in_text
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import Program
@@ -114,7 +114,7 @@ def _value(expression: Expression, type_: Type, syntax: exp.Expr) -> Value:
 def _content(schema: Schema, row: Sequence[Value]) -> str:
     """The elements in a row; a null has none."""
     return "".join(
-        _element(a.name, escape(a.type.format(value), {"\r": "&#13;"}))
+        _element(a.name, in_text(a.type.format(value)))
         for a, value in zip(schema, row, strict=True)
         if value is not None
     )
