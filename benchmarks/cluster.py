@@ -1,6 +1,7 @@
 """Whether two workers are busy to the end: the warehouse query over many files, with a worker killed or not.
 
     python benchmarks/cluster.py [--files N] [--hours N] [--readings N] [--only steady | killed] [--plot FILE]
+        [--conf NAME=VALUE]...
 
 A standalone master and two workers of one core each are started on this machine. In the run ``killed`` a worker dies by
 SIGKILL once half of the hours are answered, and another is started. Spark's event log says when which executor was at
@@ -35,11 +36,16 @@ _GLANCE_SECONDS = 0.1
 Spans = list[tuple[float, float]]
 
 
-def run(sources: dict[str, Path], cluster: Cluster, half: int | None, folder: Path) -> float | None:
-    """Run the query; when a worker was killed, in seconds since the epoch, if it is to be at ``half`` the answer."""
+def run(
+    sources: dict[str, Path], cluster: Cluster, half: int | None, folder: Path, settings: dict[str, str]
+) -> float | None:
+    """Run the query, with settings of Spark's.
+
+    Gives when a worker was killed, in seconds since the epoch, if it is to be at ``half`` the answer.
+    """
     out = folder / "out.jsonl"
     environment = os.environ | {
-        "PYSPARK_SUBMIT_ARGS": submit_args(folder / "events", {}),
+        "PYSPARK_SUBMIT_ARGS": submit_args(folder / "events", settings),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     command = [sys.executable, "-m", "xmlpunct", "run", str(QUERY), "--master", cluster.url]
@@ -131,14 +137,19 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1000, help="files of each of the two streams")
     parser.add_argument("--hours", type=int, default=72)
     parser.add_argument("--readings", type=int, default=500, help="per minute and sensor")
+    parser.add_argument(
+        "--conf", metavar="NAME=VALUE", action="append", default=[], help="a setting of Spark's"
+    )
     parser.add_argument("--only", choices=["steady", "killed"])
     given = parser.parse_args()
     sources = folders(given.data, given.hours, given.readings, given.files)
     right = common.engine(QUERY, sources, "--engine", "local", core=False).answer
+    settings = dict(words.split("=", 1) for words in given.conf)
     runs = {}
     for name in [given.only] if given.only else ["steady", "killed"]:
         with tempfile.TemporaryDirectory() as scratch, standalone(Path(scratch), 2) as cluster:
-            killed = run(sources, cluster, given.hours // 2 if name == "killed" else None, Path(scratch))
+            half = given.hours // 2 if name == "killed" else None
+            killed = run(sources, cluster, half, Path(scratch), settings)
             if answer(Path(scratch) / "out.jsonl") != right:
                 sys.exit("the cluster and the local engine give different answers")
             runs[name] = figures(Path(scratch), killed)
