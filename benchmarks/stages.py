@@ -216,9 +216,8 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
     from xmlpunct.slice import Slice
 
     class Here(Cluster):
-        def make(self, files: Any) -> None:
-            for file in files:
-                file.make()
+        def run(self, tasks: Any) -> list[Any]:
+            return [task() for task in tasks]
 
     key = job.fragments.fragments[job.fragments.answers[0].source].keys[0][0]
     (answer,) = job.query.answers
