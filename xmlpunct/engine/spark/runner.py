@@ -29,7 +29,15 @@ from xmlpunct.engine.spark.job import Job, batch_to_rows
 from xmlpunct.engine.spark.light import NAME, QuerySource, with_fragments
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.scratch import Scratch
-from xmlpunct.engine.spark.session import STREAMING, SparkFailure, active, gist, spark_session
+from xmlpunct.engine.spark.session import (
+    STATE_FORMAT,
+    STREAMING,
+    SparkFailure,
+    active,
+    gist,
+    spark_session,
+    state_format,
+)
 from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
@@ -145,6 +153,7 @@ def _stream(
     for name, value in STREAMING.items():
         session.conf.set(name, value)
     session.conf.set("spark.sql.shuffle.partitions", str(job.shards))
+    session.conf.set(STATE_FORMAT, state_format(session, folder))
     with active(session):
         session.dataSource.register(QuerySource)
     try:
