@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ import polars as pl
 import pytest
 
 from tests.checkpoints import committed
+from tests.reliability.disk import Disk
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG
 from tests.sinks.test_create_sink import DECLARED, Batches, Dying, feed
@@ -191,30 +193,32 @@ def test_a_part_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, man
 
 
 @pytest.mark.parametrize("by", [("hour",), ("x",), ()], ids=["by hour", "at the end", "as files fill"])
-def test_every_moment_to_die_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("power", [False, True], ids=["to die at", "to lose power"])
+def test_every_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...], power: bool
+) -> None:
     """Whoever goes on has all of it once, and what could be seen stays as it is."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(shared, "FILE_BYTES", 1500)
     monkeypatch.setattr(shared, "MANY", 3)
     (tmp_path / "feed.xml").write_text(feed(6, hours=4))
-    run = Run(tmp_path, COUNTED, by, 3)
+    run, chance = Run(tmp_path, COUNTED, by, 3), random.Random(7)
     assert len(run.batches) > 3
     stats = run.live().outputs
     expected, names = rows(run.out), seen(run.out)
     assert len(names) > 2
 
-    def clear() -> None:
-        for path in sorted(run.out.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-        run.log.unlink(missing_ok=True)
-
     number, came = 0, True
     while came:
-        clear()
-        death = Death(number, torn=bool(number % 2))
-        with death.awaited():
+        shutil.rmtree(run.out)
+        run.log.unlink(missing_ok=True)
+        disk, death = Disk(), Death(number, torn=bool(number % 2))
+        disk.forgets = lambda luck=number % 3: chance.random() >= 0.5 * luck  # type: ignore[misc]
+        with disk.watched() if power else nullcontext(), death.awaited():
             run.live()
         came = death.came
+        if power:
+            disk.crash()
         before = content(run.out)
         assert set(rows(run.out)) <= set(expected), death
         assert run.live().outputs == stats or not came, death
