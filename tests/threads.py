@@ -1,8 +1,8 @@
 """How many threads read for a run of the local engine: one or several, in turn. What comes out must be the same.
 
-A run that is not told takes the next of `COUNTS`, not one for each core; so what is run twice, cut in other ways, or killed
-and started again runs with one thread and with several. A test that fails says which they were. Runs in processes of their
-own have to be told, by `Turns.options`.
+A run that is not told takes the next of `COUNTS`, not one for each core; so what is run twice, cut in other ways, or
+killed and started again runs with one thread and with several. A test that fails says which they were. Runs in
+processes of their own have to be told, by `Turns.options`.
 """
 
 from __future__ import annotations
