@@ -4,8 +4,8 @@
 
 A standalone master and two workers of one core each are started on this machine. In the run ``killed`` a worker dies by
 SIGKILL once half of the hours are answered, and another is started. Spark's event log says when which executor was at
-work; ``busy`` is the share of the time from the first task of all to the last that it was, of the time that it
-lived. The answer has to be that of the local engine. Prints JSON.
+work; ``busy`` is the share of the time from the first micro-batch's first task to the last's last that it was, of the
+time that it lived. The answer has to be that of the local engine. Prints JSON.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from spark import folders
 
 sys.path.insert(0, str(common.HERE.parent))
 
+from tests.reliability.events import EventLog, submit_args
 from tests.reliability.standalone import Cluster, standalone
 
 QUERY = common.SAMPLES / "warehouse.sql"
@@ -36,17 +37,9 @@ Spans = list[tuple[float, float]]
 
 def run(sources: dict[str, Path], cluster: Cluster, half: int | None, folder: Path) -> float | None:
     """Run the query; when a worker was killed, in seconds since the epoch, if it is to be at ``half`` the answer."""
-    out, events = folder / "out.jsonl", folder / "events"
-    events.mkdir()
-    settings = {
-        "enabled": "true",
-        "dir": events.as_uri(),
-        "compress": "false",
-        "rolling.enabled": "false",
-    }
-    words = [f"--conf spark.eventLog.{name}={value}" for name, value in settings.items()]
+    out = folder / "out.jsonl"
     environment = os.environ | {
-        "PYSPARK_SUBMIT_ARGS": " ".join([*words, "pyspark-shell"]),
+        "PYSPARK_SUBMIT_ARGS": submit_args(folder / "events", {}),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     command = [sys.executable, "-m", "xmlpunct", "run", str(QUERY), "--master", cluster.url]
@@ -75,33 +68,15 @@ def answer(out: Path) -> list[tuple[Any, ...]]:
     )
 
 
-def timeline(folder: Path) -> tuple[dict[str, Spans], dict[str, tuple[float, float]]]:
-    """By executor, when it had tasks, and when it lived; in seconds since the epoch."""
-    tasks: dict[str, Spans] = {}
-    lived: dict[str, tuple[float, float]] = {}
-    for event in map(json.loads, next((folder / "events").iterdir()).read_text().splitlines()):
-        match event["Event"]:
-            case "SparkListenerExecutorAdded":
-                tasks[event["Executor ID"]] = []
-                lived[event["Executor ID"]] = (event["Timestamp"] / 1000, float("inf"))
-            case "SparkListenerExecutorRemoved":
-                began, _ = lived[event["Executor ID"]]
-                lived[event["Executor ID"]] = (began, event["Timestamp"] / 1000)
-            case "SparkListenerTaskEnd":
-                task = event["Task Info"]
-                tasks[task["Executor ID"]].append((task["Launch Time"] / 1000, task["Finish Time"] / 1000))
-    return tasks, lived
-
-
 def figures(folder: Path, killed: float | None) -> dict[str, Any]:
-    """What a run comes to, with its times from the first task on."""
-    tasks, lived = timeline(folder)
-    began = min(first for spans in tasks.values() for first, _ in spans)
-    ended = max(last for spans in tasks.values() for _, last in spans)
+    """What a run comes to, with its times from the first micro-batch on."""
+    log = EventLog.read(folder / "events")
+    tasks = [task for task in log.tasks if task.batch is not None]
+    began, ended = min(task.began for task in tasks), max(task.ended for task in tasks)
     executors = {}
-    for name, spans in tasks.items():
-        spans = [(max(a, began) - began, b - began) for a, b in sorted(spans)]
-        first, last = max(lived[name][0], began) - began, min(lived[name][1], ended) - began
+    for name, added in sorted(log.added.items(), key=lambda pair: pair[1]):
+        spans = sorted((task.began - began, task.ended - began) for task in tasks if task.executor == name)
+        first, last = max(added, began) - began, min(log.removed.get(name, ended), ended) - began
         executors[name] = {
             "lived": [round(first, 3), round(last, 3)],
             "busy": round(sum(b - a for a, b in merged(spans)) / (last - first), 3),
@@ -140,7 +115,7 @@ def draw(axes: Any, runs: dict[str, Any]) -> None:
             )
         place.set(
             title=name,
-            xlabel="seconds since the first task",
+            xlabel="seconds since the first micro-batch",
             yticks=[],
             ylim=(-0.6, len(found["executors"]) - 0.2),
         )

@@ -6,6 +6,7 @@ import os
 import random
 import threading
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,18 @@ from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 
-QUERY = """CREATE STREAM a (hour INT NOT NULL, n INT, room STRING PATH '../@room') WITH (element = 't');
+STREAMS = """CREATE STREAM a (hour INT NOT NULL, n INT, room STRING PATH '../@room') WITH (element = 't');
 CREATE STREAM b (hour INT NOT NULL, n INT) WITH (element = 't');
-SELECT a.hour, a.room, a.n, COUNT(*) AS c FROM a JOIN b ON a.hour = b.hour GROUP BY a.hour, a.room, a.n"""
+"""
+QUERIES = (
+    "SELECT a.hour, a.room, a.n, COUNT(*) AS c FROM a JOIN b ON a.hour = b.hour GROUP BY a.hour, a.room, a.n",
+    "SELECT hour, MAX(n) AS m FROM (SELECT hour, n FROM a UNION SELECT hour, n FROM b) GROUP BY hour",
+    "SELECT hour, 6 / n AS x FROM a WHERE 4 / (n - 1) > 0 UNION ALL SELECT hour, n FROM b WHERE n > 0",
+    "SELECT DISTINCT hour + n AS x, n FROM a",
+    "SELECT hour, 2 / n AS x FROM a INTERSECT SELECT hour, n FROM b",
+    "SELECT hour, n FROM a UNION SELECT hour, 1 / n FROM b LIMIT 3",
+    "SELECT window_start, COUNT(*) AS c FROM HOP(TABLE a, DESCRIPTOR(hour), 2, 4) GROUP BY window_start, window_end",
+)
 ODD = ("<!-- <t> -->", "<![CDATA[ <t> ]]>", "<?t <t> ?>", "<other/>", "\n", "<t><hour>x</hour></t>")
 
 
@@ -59,9 +69,9 @@ def sources(chance: random.Random, folder: Path) -> dict[str, str]:
     return found
 
 
-def story(given: dict[str, str], size: int, threads: int) -> list[object]:
+def story(sql: str, given: dict[str, str], size: int, threads: int) -> list[object]:
     """All that a run gives, slice by slice: results, rejects, counts, where its inputs stand, and how it ends."""
-    query, stats, told = plan(QUERY, given), RunStats("local"), list[object]()
+    query, stats, told = plan(STREAMS + sql, given), RunStats("local"), list[object]()
     running = LocalRun(query, open_sources(query), size, stats, PUNCT_NAMESPACE, threads=threads)
     with closing(running):
         try:
@@ -69,6 +79,7 @@ def story(given: dict[str, str], size: int, threads: int) -> list[object]:
                 told += [sorted(result.tuples.rows(), key=repr), sorted(map(str, result.punctuations))]
                 told += [[*map(str, running.rejects)], running.snapshot()[0], running.behind()]
                 told += [{name: vars(counts).copy() for name, counts in stats.inputs.items()}]
+                told += [asdict(counts) for counts in stats.operators]
                 running.rejects.clear()
                 assert sum(f.reader.begun for f in running._feeds if not f.done) <= SLICES_AHEAD * threads
         except SourceError as error:
@@ -80,9 +91,10 @@ def story(given: dict[str, str], size: int, threads: int) -> list[object]:
 def test_threads_change_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     given, size = sources(chance, tmp_path), chance.choice([20, 50, 300, 2000, 2**20])
-    expected = story(given, size, 1)
+    sql = QUERIES[seed % len(QUERIES)]
+    expected = story(sql, given, size, 1)
     for threads in (2, 3, 8):
-        assert story(given, size, threads) == expected
+        assert story(sql, given, size, threads) == expected
     assert not [t for t in threading.enumerate() if t.name == "read ahead"]
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join, Merge, Operator, Pipeline, run
+from xmlpunct.expressions.expression import Column
+from xmlpunct.expressions.functions import call, number
+from xmlpunct.operators import Aggregate, DupElim, GroupBy, Join, Merge, Operator, Pipeline, Select, run
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.pattern import Constant
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
+from xmlpunct.types import INT
 
 X = Schema.parse("x INT")
 FIVE = Punctuation.of(X, x=5)
@@ -200,3 +203,33 @@ def test_an_operator_that_serves_two_outputs_runs_once() -> None:
         running.stop(0)
         assert running.is_stopped(0)
         assert not any(running.push_all(0, Slice(X.frame([(8,)]), [])))
+
+
+def test_what_is_done_before_a_slices_turn_changes_nothing() -> None:
+    ahead, plain = pipeline(), pipeline()
+    given = Slice(X.frame([(5,), (5,), (6,), (None,)]), [FIVE])
+    done = ahead.ahead(0, given.tuples)
+    assert {edge: (of.tuples.rows(), of.stepped) for edge, of in done.items()} == {
+        (0, 0): ([(5,), (5,), (6,), (None,)], True),
+        (1, 0): ([(5,), (6,), (None,)], False),
+    }
+    for side in (0, 1):
+        (mine,), (other,) = (
+            ahead.push_all(side, given, done if side == 0 else {}),
+            plain.push_all(side, given),
+        )
+        assert mine.tuples.equals(other.tuples)
+        assert mine.punctuations == other.punctuations
+    assert ahead.counters == plain.counters
+
+
+def test_what_was_done_for_an_operator_that_has_finished_since_is_dropped() -> None:
+    half = Select(X, call("<", Column(INT, True, "x"), call("/", number("4"), Column(INT, True, "x"))))
+    whole = Pipeline([half, Merge([X, X])], [[(0, 0)], [(1, 1)]], [[(1, 0)], []])
+    late = X.frame([(0,), (1,)])
+    done = whole.ahead(0, late)
+    assert [(of.tuples.rows(), len(of.rejects)) for of in done.values()] == [([(1,)], 1), ([(1,)], 0)]
+    whole.push(0, Slice(X.empty(), [Punctuation.everything(X)]))
+    (output,) = whole.push_all(0, Slice(late), done)
+    assert not output.tuples.height
+    assert not whole.rejects

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import pyspark
 SPARK_HOME = Path(pyspark.__file__).parent
 _HERE = "127.0.0.1"
 _DEPLOY = "org.apache.spark.deploy"
+_APART = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+"""Runs a shell script that may mount what nobody else sees."""
 _START_SECONDS = 240
 """What no part of it takes to start, whatever else the machine does."""
 
@@ -28,25 +31,33 @@ class Cluster:
     workers: list[subprocess.Popen[bytes]]
     """All workers that were ever started, of one core each."""
 
-    def __init__(self, folder: Path, ending: ExitStack) -> None:
-        self._folder, self._ending, self.workers = folder, ending, []
+    def __init__(self, folder: Path, ending: ExitStack, hidden: Path | None) -> None:
+        self._folder, self._ending, self._hidden, self.workers = folder, ending, hidden, []
         port = _free_port()
         self.url = f"spark://{_HERE}:{port}"
         words = (f"{_DEPLOY}.master.Master", "-h", _HERE, "-p", str(port), "--webui-port", "0")
         self._start("master", "New state: ALIVE", *words)
 
     def start_worker(self) -> None:
-        """Start one more worker."""
-        name = f"worker{len(self.workers)}"
-        words = ("-h", _HERE, "-c", "1", "-m", "1g", "--webui-port", "0", "-d", str(self._folder / name))
-        said = "Successfully registered"
-        self.workers.append(self._start(name, said, f"{_DEPLOY}.worker.Worker", *words, self.url))
+        """Start one more worker, on a host of its own, as Spark sees it."""
+        number = len(self.workers)
+        name, host = f"worker{number}", f"127.0.0.{number + 2}"
+        words = ("-h", host, "-c", "1", "-m", "1g", "--webui-port", "0", "-d", str(self._folder / name))
+        deploy = (f"{_DEPLOY}.worker.Worker", *words, self.url)
+        self.workers.append(self._start(name, "Successfully registered", *deploy, host=host))
 
-    def _start(self, name: str, said: str, *words: str) -> subprocess.Popen[bytes]:
-        """Start a part and wait until it has ``said`` something."""
+    def _start(self, name: str, said: str, *words: str, host: str = _HERE) -> subprocess.Popen[bytes]:
+        """Start a part and wait until it has ``said`` something. Workers do not see the hidden folder."""
         log = self._folder / f"{name}.log"
-        environment = os.environ | {"SPARK_LOCAL_IP": _HERE, "PYSPARK_PYTHON": sys.executable}
+        environment = os.environ | {"SPARK_LOCAL_IP": host, "PYSPARK_PYTHON": sys.executable}
         command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
+        if self._hidden is not None and host != _HERE:
+            command = [
+                *_APART,
+                f'mount -t tmpfs none {shlex.quote(str(self._hidden))} && exec "$@"',
+                "sh",
+                *command,
+            ]
         with open(log, "wb") as out:
             process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
         self._ending.callback(_end, process)
@@ -58,11 +69,19 @@ class Cluster:
         return process
 
 
+def can_hide() -> bool:
+    """Whether this machine lets a process see other files than the rest."""
+    try:
+        return subprocess.run([*_APART, "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
 @contextmanager
-def standalone(folder: Path, workers: int) -> Iterator[Cluster]:
-    """A cluster with so many workers, which ends with the block."""
+def standalone(folder: Path, workers: int, hidden: Path | None = None) -> Iterator[Cluster]:
+    """A cluster with so many workers, which ends with the block. What is in a ``hidden`` folder no worker sees."""
     with ExitStack() as ending:
-        cluster = Cluster(folder, ending)
+        cluster = Cluster(folder, ending, hidden)
         for _ in range(workers):
             cluster.start_worker()
         yield cluster

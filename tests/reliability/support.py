@@ -69,6 +69,16 @@ def wait_for_results(output: Path, run: subprocess.Popen[bytes]) -> None:
         time.sleep(0.1)
 
 
+def wait_for_a_batch(checkpoint: Path, run: subprocess.Popen[bytes]) -> None:
+    """Come back in the middle of a micro-batch on Spark."""
+    until = time.monotonic() + MOST_SECONDS
+    folders = [checkpoint / "spark" / name for name in ("offsets", "commits")]
+    while not set.difference(*({path.name for path in folder.glob("[0-9]*")} for folder in folders)):
+        assert run.poll() is None, "it ended too soon"
+        assert time.monotonic() < until, "no micro-batch"
+        time.sleep(0.01)
+
+
 def ends_well(run: subprocess.Popen[bytes]) -> None:
     _, said = run.communicate(timeout=MOST_SECONDS)
     assert run.returncode == 0, said.decode()

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import SparkContext
 
 from tests.operators.harness import FEWER
 from tests.sinks.test_create_sink import QUERIES, feed, on_shards, sinks
 from tests.spark.simulated import combined
-from tests.spark.support import NAMESPACE
+from tests.spark.support import NAMESPACE, locally, on_spark, read_back, split
 from tests.spark.test_ranges import job_of
 from xmlpunct.engine.spark import combining
 from xmlpunct.engine.spark.combining import Combiner, Said
 from xmlpunct.engine.spark.job import RESULT, Row
+from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.sql import plan
+from xmlpunct.errors import XmlPunctError
 from xmlpunct.operators import run
 from xmlpunct.operators.gather import Gather
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -66,15 +70,20 @@ def test_several_sinks_get_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Mo
         assert outputs(tmp_path, monkeypatch, 1, shards, queries) == each
 
 
-def test_the_number_of_shards_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Promises that all shards have to make, of which a micro-batch has several."""
+def write_readings(path: Path) -> None:
+    """The feed of `HOTTEST`."""
     chance, lines = random.Random(1), [f'<s xmlns:punct="{NAMESPACE}">']
     for hour in range(7):
         for _ in range(9):
             sid, temp = chance.randrange(30), chance.randrange(90)
             lines.append(f"<reading><sid>{sid}</sid><hour>{hour}</hour><temp>{temp}</temp></reading>")
         lines.append(f"<punct:reading><hour>(,{hour}]</hour></punct:reading>")
-    (tmp_path / "feed.xml").write_text("\n".join([*lines, "</s>"]))
+    path.write_text("\n".join([*lines, "</s>"]))
+
+
+def test_the_number_of_shards_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Promises that all shards have to make, of which a micro-batch has several."""
+    write_readings(tmp_path / "feed.xml")
     monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 2000)
     for size, cases in ((2000, ((10**9, 2), (1, 2), (1, 5), (1, 40))), (10**6, ((1, 200),))):
         expected = outputs(tmp_path, monkeypatch, 10**9, 1, HOTTEST, size)
@@ -139,3 +148,41 @@ def test_what_is_combined_is_not_too_large(tmp_path: Path, monkeypatch: pytest.M
     whole = Said.of(gather, [row for row in found if row not in others])
     assert whole.slice_.tuples["hour"].to_list() == [shard for shard in range(16) for _ in range(9)]
     assert PunctuationBatch.of(whole.slice_.punctuations) == []
+
+
+@pytest.mark.spark
+def test_on_spark_through_a_restart(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five shards in two groups give what the local engine does, and go on where the run died."""
+    write_readings(tmp_path / "feed.xml")
+    query = plan(HOTTEST.format(folder=tmp_path))
+    paths = [tmp_path / f"{n}.xml" for n in range(len(query.answers))]
+
+    def found() -> list[Any]:
+        schemas = (answer.root.schema for answer in query.answers)
+        return [split(read_back(path, schema)) for path, schema in zip(paths, schemas, strict=True)]
+
+    locally(query, paths[-1])
+    expected = found()
+    for path in paths:
+        path.unlink()
+    take, taken = Sink.take, list[list[Row]]()
+
+    def watched(self: Sink, rows: Iterable[Row], batch: int) -> None:
+        taken.append([*rows])
+        if len(taken) == 2:
+            raise OSError("died")
+        take(self, taken[-1], batch)
+
+    monkeypatch.setattr(Sink, "take", watched)
+    monkeypatch.setattr(SparkContext, "defaultParallelism", 5)
+    monkeypatch.setattr(combining, "MANY", 4)
+    options = {"checkpoint": str(tmp_path / "checkpoint"), "slice_bytes": 1600}
+    with pytest.raises(XmlPunctError, match="died"):
+        on_spark(spark, query, paths[-1], **options)
+    assert not any(path.read_text().endswith("</stream>\n") for path in paths)
+    on_spark(spark, query, paths[-1], **options)
+    assert found() == expected
+    for rows in taken:
+        seqs = [row.seq for row in rows if row.port == RESULT]
+        assert len(seqs) <= 2, "a row for each group"
+    assert len(taken) > 3

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+from tests.sinks.test_create_sink import DECLARED
 from tests.sinks.test_datasets import content, rows, seen
-from tests.spark.support import HOURS, READINGS, Warehouse, everything, on_spark
+from tests.spark.support import HOURS, NAMESPACE, READINGS, Warehouse, everything, on_spark, read_back, split
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.checkpoint.commit import Commit
-from xmlpunct.errors import XmlPunctError
+from xmlpunct.engine.sql import plan
+from xmlpunct.errors import SourceError, XmlPunctError
+from xmlpunct.schema import Schema
 
 pytestmark = pytest.mark.spark
 
@@ -55,3 +58,38 @@ def test_a_death_between_writing_and_keeping(
     with closing(sqlite3.connect(database)) as connection:
         ((text,),) = connection.execute("SELECT text FROM rejects").fetchall()
     assert text == "<tempdata><hour>x</hour></tempdata>"
+
+
+def test_sinks_of_tasks_when_an_input_fails(spark: Any, tmp_path: Path) -> None:
+    """A dataset of XML in parts, one of columns, a file: each has what was read before the failure, and nothing of what
+    tasks have read behind it."""
+    folder = tmp_path / "feed.xml"
+    folder.mkdir()
+    for number in range(4):
+        tuples = "".join(f"<a><x>{i % 7}</x><hour>{number}</hour></a>\n" for i in range(50))
+        text = f'<s xmlns:punct="{NAMESPACE}">{tuples}<punct:a><hour>{number}</hour></punct:a></s>'
+        (folder / f"{number}.xml").write_text(text if number != 2 else text.replace("</hour></a>", "</hour>"))
+    query = plan(
+        f"""{DECLARED.format(folder=tmp_path)}
+        CREATE SINK groups WITH (output = '{tmp_path}/groups/') AS
+          SELECT x, hour, COUNT(*) AS n FROM a GROUP BY x, hour;
+        CREATE SINK rows WITH (output = '{tmp_path}/rows/') AS SELECT x, hour FROM a;
+        CREATE SINK columns WITH (output = '{tmp_path}/columns/', format = 'parquet') AS SELECT x, hour FROM a;
+        SELECT x, hour FROM a"""
+    )
+    out, checkpoint = tmp_path / "out.xml", str(tmp_path / "checkpoint")
+    for _ in range(2):  # the second one finds that it is over
+        with pytest.raises(SourceError):
+            on_spark(spark, query, out, checkpoint=checkpoint)
+    schema = Schema.parse("x INT, hour INT")
+    found = read_back(out.read_bytes() + b"</stream>", schema)
+    tuples = split(found)[0]
+    assert tuples == sorted(((i % 7, hour) for hour in (0, 1) for i in range(50)), key=repr)
+    assert split(read_back(f"{tmp_path}/rows/", schema)) == split(found)
+    assert sorted(rows(tmp_path / "columns")) == tuples
+    counted = split(read_back(f"{tmp_path}/groups/", Schema.parse("x INT, hour INT, n INT")))
+    assert counted[0] == sorted(((*t, tuples.count(t)) for t in {*tuples}), key=repr)
+    assert [str(p) for p in counted[1]] == ["<*, 0, *>", "<*, 1, *>"]
+    parts = list(tmp_path.glob("groups/slice-*/0-tuples/part-*"))
+    assert len(parts) == 2, "one of each shard"
+    assert not [*tmp_path.rglob("_xmlpunct/aside-*")]

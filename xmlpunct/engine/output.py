@@ -67,6 +67,11 @@ class Output:
             tuples = tuples.sort(tuples.columns, nulls_last=True)
         return Slice(tuples, fresh)
 
+    def count(self, tuples: int, late: int) -> None:
+        """Count tuples that somebody else prepared and wrote, and those that were too late."""
+        self.tuples += tuples
+        self.late += late
+
     def body(self, given: Slice) -> bytes:
         """The bytes of a slice."""
         ready = self.prepare(given) if given else given

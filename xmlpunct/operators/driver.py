@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import polars as pl
 
@@ -35,9 +37,22 @@ class Counters:
         return {name: getattr(self, name) for name in Counters.__slots__}
 
 
-def run(operator: Operator, port: int, given: Slice) -> Slice:
-    """Give one slice to one operator."""
-    at_once = operator.step(port, given.tuples) if given.tuples.height else operator.schema.empty()
+class Done(NamedTuple):
+    """What was done with the tuples of a slice before its turn: what they come to at an operator, and its rejects; or
+    fewer tuples to be given to it."""
+
+    tuples: pl.DataFrame
+    rejects: list[Reject]
+    stepped: bool
+
+
+def run(operator: Operator, port: int, given: Slice, done: Done | None = None) -> Slice:
+    """Give one slice to one operator, of which something may be ``done``."""
+    if done is not None and done.stepped:
+        at_once = done.tuples
+    else:
+        tuples = given.tuples if done is None else done.tuples
+        at_once = operator.step(port, tuples) if tuples.height else operator.schema.empty()
     if not given.punctuations and not operator.speaks:
         return Slice(at_once)
     passed, promised = operator.punctuate(port, given.punctuations)
@@ -48,6 +63,9 @@ def run(operator: Operator, port: int, given: Slice) -> Slice:
 
 Edge = tuple[int, int]
 """An operator's place in its pipeline, and one of its ports."""
+Ahead = Mapping[Edge, Done]
+"""What was done before a slice's turn."""
+NOT_AHEAD: Ahead = {}
 Found = dict[int, list[Slice]]
 """What came out of each operator whose output is the pipeline's, by its place."""
 
@@ -84,6 +102,23 @@ class Pipeline:
         (output,) = self.open_all()
         return output
 
+    def ahead(self, port: int, tuples: pl.DataFrame) -> Ahead:
+        """What can be done of a slice for input ``port`` before its turn, in any thread, for `push_all`."""
+        done: dict[Edge, Done] = {}
+        waiting = [(edge, tuples) for edge in self.inputs[port]]
+        while waiting:
+            (place, own), tuples = edge, _ = waiting.pop()
+            operator = copy(self.operators[place])  # whose rejects are its own
+            operator.rejects = []
+            if not tuples.height:
+                continue
+            if operator.tuplewise:
+                done[edge] = Done(operator.step(own, tuples), operator.rejects, True)
+                waiting += [(above, done[edge].tuples) for above in self.targets[place]]
+            elif (fewer := operator.reduced(tuples)) is not tuples:
+                done[edge] = Done(fewer, [], False)
+        return done
+
     def push(self, port: int, given: Slice) -> Slice:
         """As `push_all`, of the only output. A pipeline without operators gives what it takes."""
         if not self.operators:
@@ -102,31 +137,34 @@ class Pipeline:
                 self._onward(place, Slice(operator.schema.empty(), said), found)
         return self._gathered(found)
 
-    def push_all(self, port: int, given: Slice) -> list[Slice]:
+    def push_all(self, port: int, given: Slice, ahead: Ahead = NOT_AHEAD) -> list[Slice]:
         """Give a slice to input ``port``; return what comes out of each output."""
         found: Found = {place: [] for place in self.outputs}
         for edge in self.inputs[port]:
-            self._climb(edge, given, found)
+            self._climb(edge, given, found, ahead)
         return self._gathered(found)
 
     def _gathered(self, found: Found) -> list[Slice]:
         return [concat(self.operators[place].schema, found[place]) for place in self.outputs]
 
-    def _onward(self, place: int, given: Slice, found: Found) -> None:
+    def _onward(self, place: int, given: Slice, found: Found, ahead: Ahead = NOT_AHEAD) -> None:
         """Give an operator's output to whoever reads it."""
         if place in found:
             found[place].append(given)
         for edge in self.targets[place]:
-            self._climb(edge, given, found)
+            self._climb(edge, given, found, ahead)
 
-    def _climb(self, edge: Edge, given: Slice, found: Found) -> None:
+    def _climb(self, edge: Edge, given: Slice, found: Found, ahead: Ahead) -> None:
         """Give a slice to an operator, and what comes of it to all above; ``found`` takes what comes out."""
         place, port = edge
         operator, counters = self.operators[place], self.counters[place]
         if place not in self._stopped:
             counters.tuples_in += given.tuples.height
             counters.punctuations_in += len(given.punctuations)
-            given = run(operator, port, given)
+            if isinstance(operator, Finished):  # since then
+                ahead = NOT_AHEAD
+            done = ahead.get(edge)
+            given = run(operator, port, given, done)
             counters.tuples_out += given.tuples.height
             counters.punctuations_out += len(given.punctuations)
             if operator.ends and given.punctuations.has_end:
@@ -136,10 +174,12 @@ class Pipeline:
             counters.forgotten = now.forgotten
             counters.state_rows_peak = max(counters.state_rows_peak, counters.state_rows)
             counters.held_punctuations_peak = max(counters.held_punctuations_peak, counters.held_punctuations)
+            if done is not None:
+                self.rejects += done.rejects
             if operator.rejects:
                 self.rejects += operator.rejects
                 operator.rejects = []
-            self._onward(place, given, found)
+            self._onward(place, given, found, ahead)
 
     def stop(self, output: int) -> None:
         """Do no more for an output: operators that serve no other one take nothing, and retain nothing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from xmlpunct.operators.arrangement import Arrangement
+from xmlpunct.operators.arrangement import Arrangement, distinct
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.state import State
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -36,6 +36,9 @@ class DupElim(Operator):
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self.seen.insert(tuples)
+
+    def reduced(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        return distinct(tuples)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         self.seen.remove(self.seen.matching(PunctuationSet(self.schema, batch)))  # keep

@@ -46,6 +46,8 @@ class Operator(ABC):
     """
 
     name: str
+    tuplewise = False
+    """Whether `step` takes each tuple by itself, so that it may be done before the slice's turn, in any thread."""
     speaks = False
     """Whether `punctuate` may have something to say where no punctuation came in."""
     ends = True
@@ -76,6 +78,10 @@ class Operator(ABC):
     @abstractmethod
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """Take the tuples of a slice; return those that can be output at once."""
+
+    def reduced(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        """Fewer tuples of which `step` gives the same; found before the slice's turn, in any thread."""
+        return tuples
 
     @abstractmethod
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:

@@ -43,6 +43,7 @@ class Project(Operator):
     """
 
     name = "project"
+    tuplewise = True
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ class Select(Operator):
     """
 
     name = "select"
+    tuplewise = True
 
     def __init__(self, schema: Schema, predicate: Expression) -> None:
         super().__init__((schema,), schema)

@@ -53,6 +53,9 @@ class SetOperation(TwoInputs):
         fresh = distinct(named(tuples, self.schema))
         return self.output.step(0, self.compare(port, fresh))
 
+    def reduced(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        return distinct(tuples)
+
     @abstractmethod
     def compare(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """Take new distinct tuples of an input; return results, maybe again ones given before."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from xmlpunct.operators.arrangement import distinct
 from xmlpunct.operators.dupelim import DupElim
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.operators.merge import Merge
@@ -43,6 +44,9 @@ class Union(Operator):
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self._dupelim.step(0, self._merge.step(port, tuples))
+
+    def reduced(self, tuples: pl.DataFrame) -> pl.DataFrame:
+        return distinct(tuples)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         # What merge promises decides what dupelim keeps.

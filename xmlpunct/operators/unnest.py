@@ -34,6 +34,7 @@ class Unnest(Operator):
     """
 
     name = "unnest"
+    tuplewise = True
 
     def __init__(
         self,

@@ -2,5 +2,6 @@
 
 from xmlpunct.engine.datasets.dataset import Dataset
 from xmlpunct.engine.datasets.files import FORMATS
+from xmlpunct.engine.datasets.shared import SharedDataset
 
-__all__ = ["FORMATS", "Dataset"]
+__all__ = ["FORMATS", "Dataset", "SharedDataset"]

@@ -6,6 +6,7 @@
     DIR/_xmlpunct/open-12       the rows of the 12th partition, as far as they are not in memory
     DIR/_xmlpunct/state-7       after the 7th commit: which partitions are open, and what was promised of them
     DIR/_xmlpunct/ready-12      files on their way to where they are seen
+    DIR/_xmlpunct/aside-...     on Spark, instead of open-12 and state-7: rows as tasks put them aside
     DIR/_xmlpunct/done-RUN      all is published: then nothing else is left
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 import polars as pl
 
 from xmlpunct.codec import dump, load
+from xmlpunct.engine.datasets.chunks import Chunk
 from xmlpunct.engine.datasets.files import append
 from xmlpunct.engine.files import sync_folder
 from xmlpunct.errors import XmlPunctError
@@ -36,7 +38,8 @@ _HEAD = 8
 class Partition:
     """An open partition: its ``number``, in the order in which they came, its values, and its rows.
 
-    ``length`` is how much of its file counts, ``rows`` what is not there yet, which takes about ``held`` bytes.
+    ``length`` is how much of its file counts, ``rows`` what is not there yet, which takes about ``held`` bytes. Where
+    tasks put rows aside, ``chunks`` are all of them.
     """
 
     number: int
@@ -44,6 +47,7 @@ class Partition:
     length: int = 0
     rows: list[pl.DataFrame] = field(default_factory=list)
     held: int = 0
+    chunks: list[Chunk] = field(default_factory=list)
 
 
 class Staging:

@@ -1,8 +1,9 @@
 """Reading ahead of the operators, in several threads, with the same result.
 
 The parts of a slice's way from bytes to columns that need order (reading, and cutting) are done by one thread at a
-time for each input; parsing is done by all. What comes of it is taken in the order in which it was cut. The thread
-that runs the operators is one of them: where it has to wait for an input it does what the others have not begun.
+time for each input; parsing is done by all, and what operators do tuple by tuple. What comes of it is taken in the
+order in which it was cut. The thread that runs the operators is one of them: where it has to wait for an input it does
+what the others have not begun.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.reader import Cuts, InputReader, Standing
 from xmlpunct.firehose import Source, StreamSpec
 from xmlpunct.firehose.builder import Parsed
+from xmlpunct.operators.driver import Ahead
 
 _JOIN_SECONDS = 1.0
 """How long the end of a run waits for a thread that still reads: one that hangs in a connection keeps nobody."""
 
 Task = Callable[[], None]
-Found = tuple[Parsed, Standing] | BaseException | None
+Further = Callable[[Parsed], Sequence[Ahead]]
+"""What else is done of what was parsed: for each of its streams."""
+Found = tuple[Parsed, Standing, Sequence[Ahead]] | BaseException | None
 """What was read ahead: nothing at the end of an input."""
 
 
@@ -102,6 +107,7 @@ class AheadReader(InputReader):
     """An `InputReader` that can be told to `begin` what is going to be read. It gives the same, in the same order.
 
     With ``spread`` cutting leaves to parsing all that it can: more work in all, and more of it for several threads.
+    ``further`` is done of what is read ahead: ``ahead`` has what came of it for what was `read` last.
     """
 
     def __init__(
@@ -113,9 +119,11 @@ class AheadReader(InputReader):
         alone: bool,
         helpers: Helpers,
         spread: bool,
+        further: Further,
     ) -> None:
         super().__init__(given, specs, punct_namespace, bell, alone)
-        self._helpers, self.parses_ahead = helpers, not spread
+        self._helpers, self.parses_ahead, self._further = helpers, not spread, further
+        self.ahead: Sequence[Ahead] = ()
         self._sizes: deque[int] = deque()  # of what is to be cut next
         self._cutting = False
         self._cuts = self._taken = 0  # how many were cut, and how many of them were taken
@@ -137,6 +145,7 @@ class AheadReader(InputReader):
 
     def read(self, size: int) -> Parsed | None:
         """As `InputReader.read` has it: what was begun first, or if nothing was, what there is."""
+        self.ahead = ()
         if not self.begun:
             return super().read(size)
         number = self._taken
@@ -148,7 +157,10 @@ class AheadReader(InputReader):
         if found is not None and found[0].error is not None:
             self._sizes.clear()
             self._helpers.wait(lambda: not self._cutting)
-        return None if found is None else self.take(*found)
+        if found is None:
+            return None
+        parsed, at, self.ahead = found
+        return self.take(parsed, at)
 
     def is_ready(self) -> bool:
         """Whether `read` would not have to wait for anyone but those who read ahead."""
@@ -180,7 +192,10 @@ class AheadReader(InputReader):
         self._go_on_cutting()
         try:
             if cuts is not None:
-                found = self.parse_all(cuts)
+                parsed, at = self.parse_all(cuts)
+                found = parsed, at, ()
+                with suppress(Exception):  # it is met again when it is the slice's turn
+                    found = parsed, at, self._further(parsed)
         except BaseException as error:
             found = error
         with self._helpers.changed:

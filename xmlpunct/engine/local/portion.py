@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from xmlpunct.engine.inputs.said import Plain
 from xmlpunct.engine.plan import Stream
 from xmlpunct.errors import Reject
 from xmlpunct.firehose import Parsed
+from xmlpunct.operators.driver import Ahead
 from xmlpunct.slice import Slice
 
 
@@ -42,13 +44,15 @@ class Rows:
 class Portion:
     """What was read for a slice: of which feed and what (None: its end). Without a feed, nothing has come.
 
-    Or it is what was ``said`` in a stream's place, where the feed stands. Or it is some of a table's ``rows``.
+    Or it is what was ``said`` in a stream's place, where the feed stands. Or it is some of a table's ``rows``. What was
+    done of it already is ``ahead``, for each of the feed's streams.
     """
 
     feed: Feed | None = None
     parsed: Parsed | None = None
     said: Plain | None = None
     rows: Rows | None = None
+    ahead: Sequence[Ahead] = ()
 
     @property
     def place(self) -> list[Any] | None:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -28,6 +29,7 @@ from xmlpunct.engine.why.holding import Holding
 from xmlpunct.errors import Reject, SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose import Parsed, Source
 from xmlpunct.operators import Counters, Pipeline
+from xmlpunct.operators.driver import NOT_AHEAD, Ahead
 from xmlpunct.operators.outline import outline
 from xmlpunct.overlooked import Notice
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -94,7 +96,8 @@ class LocalRun:
                 distinct[key],
                 [stream.spec(columns_read(query.roots, stream)) for _, stream in streams],
             )
-            reader = AheadReader(given, specs, namespace, self.bell, alone, self._helpers, spread)
+            further = partial(self._ahead, streams)
+            reader = AheadReader(given, specs, namespace, self.bell, alone, self._helpers, spread, further)
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
         self._looked = time.monotonic()
@@ -155,7 +158,7 @@ class LocalRun:
             self._read_ahead(candidates)
         if parsed is not None and parsed.error is None and before == feed.reader.cursor:
             return Portion()  # half an element, say
-        return Portion(feed, parsed)
+        return Portion(feed, parsed, ahead=feed.reader.ahead)
 
     def process(self, portion: Portion) -> list[Slice]:
         """What the query makes of a portion: a slice for each answer."""
@@ -179,7 +182,7 @@ class LocalRun:
             return self._push(feed.streams, [self._end(stream) for _, stream in feed.streams])
         self._more |= self.ended and (any(portion.parsed.slices) or any(portion.parsed.rejects))
         self._count(feed, portion.parsed)
-        return self._push(feed.streams, portion.parsed.slices)
+        return self._push(feed.streams, portion.parsed.slices, portion.ahead)
 
     def judge(self, portion: Portion, limit: RejectLimit, rejects: Sequence[Reject]) -> SourceError | None:
         """The failure that a portion is, whose ``rejects`` are known by now, if an input has too large a share."""
@@ -345,14 +348,22 @@ class LocalRun:
         waits = self._waits() if silent else {}
         self.stats.idle = [Idle(f.name, seconds, waits[id(f)]) for f, seconds in silent if waits[id(f)]]
 
-    def _push(self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice]) -> list[Slice]:
+    def _ahead(self, streams: Sequence[tuple[int, Stream]], parsed: Parsed) -> list[Ahead]:
+        """What can be done of slices before their turn: in any thread, while this one does something else."""
+        given = zip(streams, parsed.slices, strict=True)
+        return [self._pipeline.ahead(i, stream.taken(slice_).tuples) for (i, stream), slice_ in given]
+
+    def _push(
+        self, streams: Sequence[tuple[int, Stream]], slices: Sequence[Slice], ahead: Sequence[Ahead] = ()
+    ) -> list[Slice]:
         results = [] if self._opened else [self._pipeline.open_all()]
         self._opened = True
-        for (i, stream), given in zip(streams, slices, strict=True):
+        done = ahead or [NOT_AHEAD] * len(slices)
+        for (i, stream), given, of_stream in zip(streams, slices, done, strict=True):
             if given:
                 if given.punctuations:
                     self.stats.holding.say(stream.name, given.punctuations)
-                results.append(self._pipeline.push_all(i, stream.taken(given)))
+                results.append(self._pipeline.push_all(i, stream.taken(given), of_stream))
         self.rejects += self._pipeline.rejects
         self._pipeline.rejects.clear()
         self.stats.slices += 1

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
 
+from xmlpunct.codec import pack
 from xmlpunct.engine.checkpoint.commit import Frames, Written
 from xmlpunct.engine.output import Output
+from xmlpunct.engine.spark.aside import Place, PutAside
 from xmlpunct.engine.spark.combining import Said
 from xmlpunct.engine.spark.edge import edge_pipeline
 from xmlpunct.engine.spark.job import Job, Row
@@ -13,7 +16,19 @@ from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject
 from xmlpunct.firehose.connectors import Outlet, Results
+from xmlpunct.frames import grouped
 from xmlpunct.slice import Slice, concat
+
+_GATHER, _TARGET = "gather", "target"
+
+
+class Taken(NamedTuple):
+    """What a micro-batch gives an answer: a slice, what became of the tuples that are ``put`` aside and not in it, and
+    the rejects that do not fit the output."""
+
+    slice_: Slice
+    put: list[PutAside]
+    rejects: list[Reject]
 
 
 class Target(Protocol):
@@ -21,7 +36,16 @@ class Target(Protocol):
 
     position: Any
 
-    def write(self, output: Output, given: Slice, batch: int, length: int, first: bool, closes: bool) -> int:
+    def place(self) -> Place | None:
+        """Where tasks put tuples aside; None if they come here."""
+
+    def begin(self, state: Frames) -> None:
+        """Go on where a `snapshot` was committed; with nothing, begin."""
+
+    def snapshot(self) -> Frames:
+        """What has to be known to go on, beside the position."""
+
+    def write(self, output: Output, taken: Taken, batch: int, length: int, first: bool, closes: bool) -> int:
         """Write a micro-batch behind so many bytes; how long the target then is.
 
         It is the ``first`` one, or the last one if it ``closes`` the output. May be done over.
@@ -41,9 +65,19 @@ class OutletTarget:
         self._outlet = outlet
         self.position: Any = outlet.commit()
 
-    def write(self, output: Output, given: Slice, batch: int, length: int, first: bool, closes: bool) -> int:
+    def place(self) -> None:
+        """All tuples come here."""
+
+    def begin(self, state: Frames) -> None:
+        """It was opened at its position."""
+
+    def snapshot(self) -> Frames:
+        """The position is all."""
+        return {}
+
+    def write(self, output: Output, taken: Taken, batch: int, length: int, first: bool, closes: bool) -> int:
         data = output.writer.start() if first else b""
-        ready = output.prepare(given) if given else given
+        ready = output.prepare(taken.slice_) if taken.slice_ else taken.slice_
         data += output.writer.body(ready) if ready else b""
         data += output.writer.end() if closes else b""
         slices = (ready,) if ready else ()
@@ -70,41 +104,65 @@ class AnswerSink:
         self._job, self._place, self._target = job, place, target
         self._name, self._answer = job.query.answers[place].name, job.fragments.answers[place]
         self._gather = None if self.from_reader else gather_of(job, self._answer.source)
+        self._place_aside = target.place()
 
     @property
     def from_reader(self) -> bool:
         """Whether the reader itself gives it: there is no operator with state."""
         return self._answer.from_edge
 
-    def begin(self, written: Written, state: Frames, operators: Frames) -> None:
-        """Go on where a commit left off."""
-        self.written = written
-        self.output.restore(state)
-        if self._gather is not None:
-            self._gather.state.restore(operators)
+    @property
+    def is_aside(self) -> bool:
+        """Whether tasks put its tuples aside."""
+        return self._place_aside is not None
 
-    def take(self, rows: list[Row], opens: bool) -> tuple[Slice, list[Reject]]:
+    def place_aside(self) -> Place | None:
+        """Where tasks put its tuples aside now; None if it is complete."""
+        if self._place_aside is None or self.written.closed:
+            return None
+        return replace(self._place_aside, written=pack(self.output.snapshot()))
+
+    def begin(self, written: Written, state: Frames, operators: Frames) -> None:
+        """Go on where a commit left off; without a state, begin."""
+        self.written = written
+        parts = grouped(operators)
+        if state:
+            self.output.restore(state)
+            if self._gather is not None:
+                self._gather.state.restore(parts.get(_GATHER, {}))
+        self._target.begin(parts.get(_TARGET, {}))
+
+    def take(self, rows: list[Row], opens: bool) -> Taken:
         """What rows of a micro-batch say, as one, nothing once it is complete; and what does not fit the output.
 
         The first one ``opens`` it.
         """
         schema = self._answer.schema
         if self.written.closed:
-            return Slice(schema.empty()), []
-        mine = [row for row in rows if row.port == self._place]
+            return Taken(Slice(schema.empty()), [], [])
+        mine = sorted((row for row in rows if row.port == self._place), key=lambda row: row.seq)
+        put: list[PutAside] = []
+        if self.is_aside:
+            opened = [PutAside.from_bytes(row.payload) for row in mine]
+            mine = [row._replace(payload=said) for row, (said, _) in zip(mine, opened, strict=True)]
+            put = [one for _, one in opened]
         if self._gather is not None:
-            return self.output.fitting(Said.of(self._gather, mine).met(self._gather))
-        known = [edge_pipeline(self._job, self._answer.source).open()] if opens else []
-        parts = [Slice.from_bytes(schema, row.payload) for row in sorted(mine, key=lambda row: row.seq)]
-        return self.output.fitting(concat(schema, [*known, *parts]))
+            given = Said.of(self._gather, mine).met(self._gather)
+        else:
+            known = [edge_pipeline(self._job, self._answer.source).open()] if opens else []
+            given = concat(schema, [*known, *(Slice.from_bytes(schema, row.payload) for row in mine)])
+        fits, rejects = self.output.fitting(given)
+        return Taken(fits, put, [*rejects, *(reject for one in put for reject in one.rejects)])
 
-    def write(self, given: Slice, batch: int, closes: bool, breaks_off: bool, stats: RunStats) -> Written:
+    def write(self, taken: Taken, batch: int, closes: bool, breaks_off: bool, stats: RunStats) -> Written:
         """Write a micro-batch; how far the output then is. It ``closes`` it, or nothing follows though it is not
         complete."""
         old = self.written
         if old.closed:
             return old
-        length = self._target.write(self.output, given, batch, old.length, not old.groups, closes)
+        for one in taken.put:
+            self.output.count(one.tuples, one.late)
+        length = self._target.write(self.output, taken, batch, old.length, not old.groups, closes)
         if breaks_off and not closes:
             self._target.break_off()
         stats.wrote(self._name, bytes=length, complete=closes, **self.output.counts)
@@ -115,5 +173,8 @@ class AnswerSink:
         self._target.finish()
 
     def snapshot(self) -> Frames:
-        """The state of what puts it together."""
-        return {} if self._gather is None else dict(self._gather.state.snapshot())
+        """The state of what puts it together, and of where it goes."""
+        states = {_TARGET: self._target.snapshot()}
+        if self._gather is not None:
+            states[_GATHER] = dict(self._gather.state.snapshot())
+        return {f"{part}/{name}": frame for part, state in states.items() for name, frame in state.items()}

@@ -73,6 +73,10 @@ class Said(NamedTuple):
         rest = {json.dumps(shards): PunctuationBatch.of(said) for shards, said in self.others}
         return pack(named | {shards: said.to_frame(said.schema) for shards, said in rest.items()})
 
+    def without_tuples(self) -> Said:
+        """The same, but for the tuples."""
+        return self._replace(slice_=Slice(self.slice_.tuples.clear(), self.slice_.punctuations))
+
     def met(self, gather: Gather) -> Slice:
         """What it comes to at a gather, which remembers it."""
         return Slice(self.slice_.tuples, gather.meet(self.slice_.punctuations, self.others))

@@ -135,7 +135,7 @@ class Onward:
             told = operators_to_bytes(pipeline)
             self.reported.append(Row(keys[0], job.sink, EDGE_OPERATORS, self.seq, told))
             for answer in job.answers_of(True, edge_number):
-                yield from job.results(answer, keys[0], self.seq, output)
+                yield from job.results(answer, keys[self.seq % len(keys)], self.seq, output)
             for stage, fragment in enumerate(job.fragments.fragments):
                 for port, feed in enumerate(fragment.feeds):
                     if feed.from_edge and feed.source == edge_number and output:

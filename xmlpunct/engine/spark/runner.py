@@ -24,20 +24,29 @@ from xmlpunct.engine.sink import make_outputs, open_outlet, open_rejects, run_of
 from xmlpunct.engine.spark.answers import OutletTarget, Target
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
-from xmlpunct.engine.spark.dataset import DatasetTarget, check_dataset
+from xmlpunct.engine.spark.dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.job import Job, batch_to_rows
 from xmlpunct.engine.spark.light import NAME, QuerySource, with_fragments
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.scratch import Scratch
-from xmlpunct.engine.spark.session import STREAMING, SparkFailure, active, gist, spark_session
+from xmlpunct.engine.spark.session import (
+    STATE_FORMAT,
+    STREAMING,
+    SparkFailure,
+    active,
+    gist,
+    spark_session,
+    state_format,
+)
 from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.spark.warmup import warming
+from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.firehose.steady import ChangedError
 
-CHANGED = re.compile(rf"\b{ChangedError.__name__}: (.+)$", re.MULTILINE)
+_OURS = re.compile(rf"\b(?:{ChangedError.__name__}|{XmlPunctError.__name__}): (.+)$", re.MULTILINE)
 """How a traceback ends that somebody else's process prints."""
 _GLANCE = 0.1
 """How often, in seconds, to look whether Spark is still at it."""
@@ -61,7 +70,7 @@ class Runner:
         self._outputs = make_outputs(query, options)
         for answer in query.answers:
             own = options.to(answer.destination)
-            if _by_slices(own):
+            if own.dataset and own.format not in FORMATS:
                 with told_of(answer):
                     check_dataset(own, answer.root.schema)
 
@@ -78,13 +87,12 @@ class Runner:
                 warn_if_gone(self.query, self.options, commit)
                 return
             rejects = open_rejects(self.options, commit, checkpoint.run, opened)
-            targets = self._targets(commit, checkpoint.run, opened)
+            cluster = Cluster()
+            targets = self._targets(commit, checkpoint.run, cluster, opened)
 
             def work(shared: SparkSession) -> None:
                 own = shared.newSession()  # so that our settings are nobody else's
-                for target in targets:
-                    if isinstance(target, DatasetTarget):
-                        target.session = own
+                cluster.session = own
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
                 begun = [written.position for written in commit.outputs]
                 for written, target in zip(commit.outputs, targets, strict=True):
@@ -112,22 +120,24 @@ class Runner:
                     work(made)
             warn_of_growth(found.inputs)
 
-    def _targets(self, commit: Commit, run: str, opened: ExitStack) -> list[Target]:
+    def _targets(self, commit: Commit, run: str, cluster: Cluster, opened: ExitStack) -> list[Target]:
         """Where each answer goes."""
         found: list[Target] = []
         for number, (answer, output) in enumerate(zip(self.query.answers, self._outputs, strict=True)):
             own, written = self.options.to(answer.destination), commit.outputs[number]
             with told_of(answer):
-                if _by_slices(own):
-                    found.append(DatasetTarget(str(own.output), commit.batch, own.punct_namespace))
-                else:
-                    found.append(OutletTarget(open_outlet(own, output, written, run_of(run, number), opened)))
+                if not own.dataset:
+                    outlet = open_outlet(own, output, written, run_of(run, number), opened)
+                    found.append(OutletTarget(outlet))
+                    continue
+                in_columns = own.format in FORMATS
+                dataset = (
+                    ColumnsTarget(own, output.schema, cluster) if in_columns else XmlTarget(own, cluster)
+                )
+                opened.callback(dataset.close)
+                dataset.open(run_of(run, number), commit.batch)
+                found.append(dataset)
         return found
-
-
-def _by_slices(options: RunOptions) -> bool:
-    """Whether the output is a directory in which Spark writes each slice as XML."""
-    return options.dataset and options.format not in FORMATS
 
 
 def _stream(
@@ -143,6 +153,7 @@ def _stream(
     for name, value in STREAMING.items():
         session.conf.set(name, value)
     session.conf.set("spark.sql.shuffle.partitions", str(job.shards))
+    session.conf.set(STATE_FORMAT, state_format(session, folder))
     with active(session):
         session.dataSource.register(QuerySource)
     try:
@@ -173,6 +184,8 @@ def _stream(
         raise _failed(error) from error
     if isinstance(sink.failure, XmlPunctError | BrokenPipeError):
         raise sink.failure
+    if isinstance(sink.failure, PySparkException | Py4JError):
+        raise _failed(sink.failure) from sink.failure
     if sink.failure is not None:
         raise XmlPunctError(f"the output could not be written: {sink.failure}") from sink.failure
     if not sink.done.is_set():
@@ -180,9 +193,9 @@ def _stream(
 
 
 def _failed(error: BaseException | None) -> XmlPunctError:
-    """What Spark failed for: an input that has changed, of which its workers cannot tell otherwise, or itself."""
-    if (changed := CHANGED.search(str(error))) is not None:
-        return XmlPunctError(changed[1])
+    """What Spark failed for: what its workers raised on purpose, of which they cannot tell otherwise, or itself."""
+    if (ours := _OURS.search(str(error))) is not None:
+        return XmlPunctError(ours[1])
     return SparkFailure(f"Spark failed: {gist(error)}")
 
 
@@ -196,7 +209,7 @@ def _taker(sink: Sink) -> Callable[[DataFrame, int], None]:
 
     def take(frame: DataFrame, batch: int) -> None:
         # Collected even if the sink has seen it: state is only as far as what was run.
-        sink.take(batch_to_rows(combiner.spread(frame).toArrow()), batch)
+        sink.take(batch_to_rows(sink.aside(batch).spread(combiner.spread(frame)).toArrow()), batch)
 
     return take
 

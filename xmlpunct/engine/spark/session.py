@@ -44,6 +44,8 @@ STREAMING = {
 }
 """What a session must be set to for our queries, whoever made it."""
 
+STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 """Java has little to compute here, and less time: compiling it thoroughly costs more than it ever gives back."""
 
@@ -54,6 +56,17 @@ _SOCKET_FOLDER = 60
 def state_store(session: SparkSession) -> str:
     """The class that keeps the state of a session's streaming queries."""
     return str(session.conf.get(PROVIDER, _USUAL_STORE))
+
+
+def state_format(session: SparkSession, folder: Path) -> str:
+    """What `STATE_FORMAT` has to be for a query whose checkpoint is in ``folder``: what it was when that was begun.
+
+    On a cluster two attempts at a task may be under way at once. In format 2 each writes state under a name of its own,
+    and the commit says which counts. In format 1, some 0.1 s faster a micro-batch, the later overwrites the earlier.
+    """
+    for commit in (folder / "commits").glob("[0-9]*"):
+        return commit.read_text().partition("\n")[0].removeprefix("v")
+    return "1" if re.match(r"local($|\[)", session.sparkContext.master) else "2"
 
 
 def with_state_store(session: SparkSession) -> dict[str, str]:
@@ -183,7 +196,8 @@ def gist(error: BaseException | None) -> str:
 
 
 def _conf(master: str, scratch: Scratch) -> SparkConf:
-    conf = SparkConf(loadDefaults=False)
+    """What Spark is started with. Nothing in it may ask other machines for a directory of this process."""
+    conf, is_here = SparkConf(loadDefaults=False), master.startswith("local")
     sockets = scratch.directory("s")
     settings = {
         **STREAMING,
@@ -194,9 +208,12 @@ def _conf(master: str, scratch: Scratch) -> SparkConf:
         "spark.local.dir": str(scratch.directory("local")),
         "spark.driver.extraJavaOptions": f'-Djava.io.tmpdir="{scratch.directory("tmp")}" {_JAVA_OPTIONS}',
         "spark.sql.warehouse.dir": str(scratch.directory("warehouse")),
-        "spark.python.unix.domain.socket.enabled": str(len(str(sockets)) < _SOCKET_FOLDER).lower(),
+        "spark.python.unix.domain.socket.enabled": str(
+            is_here and len(str(sockets)) < _SOCKET_FOLDER
+        ).lower(),
         "spark.python.unix.domain.socket.dir": str(sockets),
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
+        "spark.locality.wait": "0",  # else a shard waits for a worker that died, or for one that has another
     }
     for name, value in settings.items():
         conf.set(name, value)

@@ -15,7 +15,8 @@ from xmlpunct.engine.checkpoint.commit import Commit, Written
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.reject_limit import RejectLimit, marked
 from xmlpunct.engine.sink import rejected, snapshot_of_outputs, tell_complete
-from xmlpunct.engine.spark.answers import AnswerSink, Target
+from xmlpunct.engine.spark.answers import AnswerSink, Taken, Target
+from xmlpunct.engine.spark.aside import Aside
 from xmlpunct.engine.spark.edge import counts, rejects_from_bytes, voided
 from xmlpunct.engine.spark.job import (
     COUNTS,
@@ -35,7 +36,6 @@ from xmlpunct.firehose.connectors import Outlet, Results
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.frames import grouped
-from xmlpunct.slice import Slice
 
 
 class Keeper(Protocol):
@@ -76,12 +76,21 @@ class Sink:
         self._rejects, self._metrics = rejects, metrics
         self._judges = any(stream.guarded for stream in job.query.streams)
         self._answers = [AnswerSink(job, place, *of) for place, of in enumerate(answers)]
-        if commit.batch >= 0:
-            states, operators = grouped(commit.output), grouped(commit.operators)
-            for place, (answer, written) in enumerate(zip(self._answers, commit.outputs, strict=True)):
-                answer.begin(written, states[str(place)], operators.get(str(place), {}))
+        states, operators = grouped(commit.output), grouped(commit.operators)
+        for place, (answer, written) in enumerate(zip(self._answers, commit.outputs, strict=True)):
+            answer.begin(written, states.get(str(place), {}), operators.get(str(place), {}))
         if not commit.over:
             self._go_on(was_closed=[False] * len(self._answers))
+
+    def aside(self, batch: int) -> Aside:
+        """What tasks do with the tuples of a micro-batch whose rows are not taken yet."""
+        is_new = batch > self._commit.batch and not (self._commit.over or self.done.is_set())
+        places = {
+            place: answer.place_aside() if is_new else None
+            for place, answer in enumerate(self._answers)
+            if answer.is_aside
+        }
+        return Aside(self.job, batch, places)
 
     def take(self, rows: Iterable[Row], batch: int) -> None:
         """Take a micro-batch, if it is new. Raises what keeps it from being written, and keeps that."""
@@ -133,7 +142,7 @@ class Sink:
         void = voided(failures)
         rows = [row for row in rows if not self._from_reader(row) or counts(row, void)]
         taken = [answer.take(rows, self._commit.batch < 0) for answer in self._answers]
-        rejects = [reject for _, unfit in taken for reject in unfit]
+        rejects = [reject for of in taken for reject in of.rejects]
         rejects += rejects_from_bytes(row.payload for row in rows if row.port in (EDGE_REJECTS, REJECTS))
         rejects.sort(key=Reject.place)
         if self.strict and rejects:
@@ -150,15 +159,15 @@ class Sink:
         log_notices(notices)
         before = [answer.written.closed for answer in self._answers]
         closed = [
-            was or self._metrics.ended or given.punctuations.has_end
-            for was, (given, _) in zip(before, taken, strict=True)
+            was or self._metrics.ended or of.slice_.punctuations.has_end
+            for was, of in zip(before, taken, strict=True)
         ]
         # The output may be complete before the place where an input fails: then nobody asks for what lies behind.
         matters = bool(failures) and (self._judges or not all(closed))
         failure = json.loads(failures[0].payload) if matters else None
         if excess is not None and failure is None:
             closed, failure = before, list(excess.__reduce__()[1])
-        self._write(batch, [given for given, _ in taken], rejects, closed, failure)
+        self._write(batch, taken, rejects, closed, failure)
         if failure is not None:
             self.failure = SourceError(*failure)
 
@@ -188,7 +197,7 @@ class Sink:
     def _write(
         self,
         batch: int,
-        given: Sequence[Slice],
+        taken: Sequence[Taken],
         rejects: list[Reject],
         closed: Sequence[bool],
         failure: list[Any] | None,
@@ -196,8 +205,8 @@ class Sink:
         old, stats = self._commit, self._metrics.stats
         new = Commit(batch, failure=failure)
         new.outputs = [
-            answer.write(slice_, batch, closes, failure is not None, stats)
-            for answer, slice_, closes in zip(self._answers, given, closed, strict=True)
+            answer.write(of, batch, closes, failure is not None, stats)
+            for answer, of, closes in zip(self._answers, taken, closed, strict=True)
         ]
         new.ended = new.closed and (self._metrics.ended or not self._judges)
         new.rejects = self._put_rejects(batch, rejects, old, new.over)

@@ -39,6 +39,7 @@ class Hop(Operator):
     """
 
     name = "hop"
+    tuplewise = True
 
     def __init__(
         self, schema: Schema, timestamp: str, frame: Frame, start: str | None, end: str | None
@@ -88,6 +89,7 @@ class WindowPromises(Operator):
     """
 
     name = "window promises"
+    tuplewise = True
 
     def __init__(
         self,

@@ -1,0 +1,377 @@
+"""Datasets as Spark's tasks write them, without Spark: what they put aside, what is made of it, and what counts."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+import pytest
+
+from tests.checkpoints import committed
+from tests.reliability.faults import Death
+from tests.reliability.support import LONG
+from tests.sinks.test_create_sink import DECLARED, Batches, Dying, feed
+from tests.sinks.test_datasets import content, seen
+from tests.spark.simulated import combined, without_spark
+from tests.spark.test_ranges import job_of
+from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.datasets import shared
+from xmlpunct.engine.datasets.chunks import ASIDE
+from xmlpunct.engine.local import run as local
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.reject_limit import RejectLimit
+from xmlpunct.engine.rules.guard import with_guards
+from xmlpunct.engine.sink import make_outputs
+from xmlpunct.engine.spark import combining
+from xmlpunct.engine.spark.aside import PutAside
+from xmlpunct.engine.spark.dataset import Cluster, ColumnsTarget
+from xmlpunct.engine.spark.job import Row
+from xmlpunct.engine.spark.metrics import RunMetrics
+from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.errors import SourceError, StrictError, UsageError, XmlPunctError
+from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.punctuations.promised import Promised
+from xmlpunct.slice import Slice
+
+BOTH = "SELECT x, hour, 1 AS one FROM both"
+COUNTED = "SELECT x, hour, COUNT(*) AS n FROM both GROUP BY x, hour"
+TEXTS = "SELECT t, x, hour FROM a"
+ORDERED = "SELECT x, hour, t FROM a ORDER BY hour, x DESC, t"
+
+T = TypeVar("T")
+
+
+class Here(Cluster):
+    """A cluster of this process."""
+
+    def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        return [task() for task in tasks]
+
+
+class Run:
+    """A query whose answer goes to a dataset, and its micro-batches, as Spark would compute them."""
+
+    def __init__(
+        self, folder: Path, sql: str = BOTH, by: tuple[str, ...] = ("hour",), shards: int = 2, **options: Any
+    ) -> None:
+        self.out, self.log = folder / "out", folder / "log"
+        named: dict[str, Any] = {"format": "parquet", "partition_by": by, "slice_bytes": 300, **options}
+        self.options = RunOptions(output=f"{self.out}/", **named)
+        query = plan(DECLARED.format(folder=folder) + sql)
+        self.query = with_guards(query) if self.options.guarded else query
+        self.job, batches = job_of(self.query, folder, shards, self.options.slice_bytes), Batches()
+        without_spark(self.job, batches)  # type: ignore[arg-type]
+        self.batches = batches.rows
+
+    def begin(self, opened: ExitStack, death: int = -1, run: str = "run") -> Sink:
+        """A sink as a run would make it now; one that dies between writing a micro-batch and committing it."""
+        commit, self.stats = (
+            (committed(self.log) if self.log.exists() else Commit.begun(self.query)),
+            RunStats("spark"),
+        )
+        (output,) = make_outputs(self.query, self.options)
+        target = ColumnsTarget(self.options, output.schema, Here())
+        opened.callback(target.close)
+        target.open(run, commit.batch)
+        metrics = RunMetrics(self.query, self.job.inputs, self.stats, commit.stats, commit.held)
+        strict, limit = self.options.strict, self.options.max_rejects
+        return Sink(
+            self.job, Dying(self.log, death), commit, [(output, target)], None, metrics, strict, limit=limit
+        )
+
+    def rows(self, sink: Sink, number: int) -> list[Row]:
+        """What comes to the driver of a micro-batch."""
+        return [*sink.aside(number).rows(combined(self.job, self.batches[number]))]
+
+    def live(self, death: int = -1, after: int = 0) -> RunStats:
+        """One life, which sees the micro-batches from the last commit on, or from one that is given."""
+        with ExitStack() as opened:
+            sink = self.begin(opened, death)
+            first = max(after, committed(self.log).batch if self.log.exists() else 0)
+            for number in range(first, len(self.batches)):
+                sink.take(self.rows(sink, number), number)
+        if sink.failure is not None:
+            raise sink.failure
+        return self.stats
+
+
+def rows(out: Path) -> list[tuple[Any, ...]]:
+    """What readers find, in no order."""
+    paths = [p for p in out.rglob("*.parquet") if "_xmlpunct" not in p.parts]
+    found = [pl.read_parquet(p, hive_partitioning=True) for p in paths]
+    return sorted(pl.concat(found).rows(), key=repr) if found else []
+
+
+def left(out: Path) -> list[str]:
+    """What is there that is not to be seen, but what always is."""
+    own = out / "_xmlpunct"
+    return sorted(n for n in os.listdir(own) if n not in ("lock", "run") and not n.startswith("done-"))
+
+
+def locally(run: Run) -> RunStats:
+    """The same by the local engine."""
+    stats = RunStats("local")
+    local.run(run.query, run.options, stats)
+    return stats
+
+
+@pytest.mark.parametrize("sql", [BOTH, COUNTED, TEXTS], ids=["union", "groups", "one stream"])
+@pytest.mark.parametrize("by", [("hour",), ("x", "hour"), ()], ids=["by hour", "by two", "not"])
+@pytest.mark.parametrize("shards", [1, 4])
+def test_the_same_as_of_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, by: tuple[str, ...], shards: int
+) -> None:
+    """What many shards say is combined before."""
+    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 200)
+    monkeypatch.setattr(combining, "MANY", 2)
+    (tmp_path / "feed.xml").write_text(feed(shards))
+    run = Run(tmp_path, sql, by, shards)
+    got = run.live().outputs[""]
+    found, names = rows(run.out), seen(run.out)
+    assert left(run.out) == []
+    shutil.rmtree(run.out)
+    wanted = locally(run).outputs[""]
+    assert found == rows(run.out)
+    assert names == seen(run.out) or not by
+    assert (got.tuples, got.punctuations, got.complete) == (wanted.tuples, wanted.punctuations, True)
+    assert got.tuples == len(found) >= 10
+    assert got.bytes > 0
+
+
+def test_late_tuples_are_dropped_and_counted(tmp_path: Path) -> None:
+    """By tasks, which know what was written before their micro-batch."""
+    (tmp_path / "feed.xml").write_text(feed(1, late=True))
+    run = Run(tmp_path, "SELECT hour, x FROM a")
+    stats = run.live().outputs[""]
+    found, written = list[tuple[Any, ...]](), Promised(run.job.fragments.schema)
+    for batch in run.batches:
+        for row in batch:
+            if row.port == 0:
+                slice_ = Slice.from_bytes(written.schema, row.payload)
+                found += slice_.tuples.filter(~written.mask(slice_.tuples)).rows()
+                written.add(slice_.punctuations)
+    assert rows(run.out) == sorted(((x, hour) for hour, x in found), key=repr)
+    assert stats.late == run.stats.inputs["a"].tuples - len(found) > 0
+
+
+def test_no_tuple_comes_to_the_driver(tmp_path: Path) -> None:
+    """What does is as large for a hundred times as many tuples."""
+    sizes = []
+    for hundreds in (1, 100):
+        folder = tmp_path / str(hundreds)
+        folder.mkdir()
+        tuples = "".join(f"<a><x>{i}</x><hour>1</hour></a>" for i in range(100 * hundreds))
+        (folder / "feed.xml").write_text(f"<s>{tuples}</s>")
+        run = Run(folder, "SELECT x, hour FROM a", slice_bytes=2**20)
+        with ExitStack() as opened:
+            sink = run.begin(opened)
+            sizes.append(sum(len(row.payload) for row in run.rows(sink, 0) if row.port == 0))
+    assert sizes[1] < 1.1 * sizes[0] < 5000
+
+
+@pytest.mark.parametrize("many", [2, 64])
+def test_a_part_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
+    monkeypatch.setattr(shared, "MANY", many)
+    (tmp_path / "feed.xml").write_text(feed(3))
+    run = Run(tmp_path, ORDERED, ())
+    run.live()
+    (path,) = run.out.glob("part-*")
+    found = pl.read_parquet(path).rows()
+    assert found == sorted(found, key=lambda row: (row[1], -row[0], row[2] is None, row[2]))
+    assert len(found) > 5
+
+
+@pytest.mark.parametrize("by", [("hour",), ("x",), ()], ids=["by hour", "at the end", "as files fill"])
+def test_every_moment_to_die_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...]) -> None:
+    """Whoever goes on has all of it once, and what could be seen stays as it is."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(shared, "FILE_BYTES", 1500)
+    monkeypatch.setattr(shared, "MANY", 3)
+    (tmp_path / "feed.xml").write_text(feed(6, hours=4))
+    run = Run(tmp_path, COUNTED, by, 3)
+    assert len(run.batches) > 3
+    stats = run.live().outputs
+    expected, names = rows(run.out), seen(run.out)
+    assert len(names) > 2
+
+    def clear() -> None:
+        for path in sorted(run.out.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        run.log.unlink(missing_ok=True)
+
+    number, came = 0, True
+    while came:
+        clear()
+        death = Death(number, torn=bool(number % 2))
+        with death.awaited():
+            run.live()
+        came = death.came
+        before = content(run.out)
+        assert set(rows(run.out)) <= set(expected), death
+        assert run.live().outputs == stats or not came, death
+        after = content(run.out)
+        assert {path: after[path] for path in before} == before, death
+        assert (rows(run.out), seen(run.out), left(run.out)) == (expected, names, []), death
+        number += 1 if LONG else 7
+    assert number > 70
+
+
+@pytest.mark.parametrize("by", [("hour",), ("x",), ()], ids=["by hour", "at the end", "as files fill"])
+def test_a_death_between_writing_and_committing(tmp_path: Path, by: tuple[str, ...]) -> None:
+    (tmp_path / "feed.xml").write_text(feed(6, hours=4))
+    run = Run(tmp_path, COUNTED, by)
+    for death in range(len(run.batches)):
+        with pytest.raises(OSError, match="died"):
+            run.live(death)
+        before = content(run.out)
+    stats = run.live()
+    after = content(run.out)
+    assert {path: after[path] for path in before} == before
+    found = rows(run.out)
+    assert len(found) == len(set(found)) == stats.tuples_out > 10
+    assert left(run.out) == []
+
+
+@pytest.mark.parametrize("by", [("hour",), ()], ids=["by hour", "as files fill"])
+def test_what_is_read_behind_a_failure_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...]
+) -> None:
+    """Tasks have put it aside: those that read on where another found that the input has failed."""
+    monkeypatch.setattr("xmlpunct.engine.spark.source.LEAST_PIECE", 200)
+    (tmp_path / "feed.xml").mkdir()
+    for number in range(4):
+        tuples = "".join(f"<a><x>{100 * number + i}</x><hour>{number}</hour></a>\n" for i in range(100))
+        said = f"<punct:a><hour>{number}</hour></punct:a>"
+        text = f'<s xmlns:punct="{PUNCT_NAMESPACE}">\n{tuples}{said}</s>'
+        wrong = text.replace("<x>150</x>", "<y><x>150</x>")
+        (tmp_path / "feed.xml" / f"{number}.xml").write_text(wrong)
+    run = Run(tmp_path, "SELECT x, hour FROM a", by, 3, slice_bytes=2**20)
+    with ExitStack() as opened:
+        sink = run.begin(opened)
+        given = run.rows(sink, 0)
+        put = sum(PutAside.from_bytes(row.payload)[1].tuples for row in given if row.port == 0)
+        assert put > 150
+        sink.take(given, 0)
+    assert isinstance(sink.failure, SourceError)
+    assert sorted(x for x, _ in rows(run.out)) == [*range(100 if by else 150)]
+    assert run.stats.tuples_out == 150
+    assert not (run.out / "_SUCCESS").exists()
+
+
+def test_a_task_that_runs_twice_counts_once(tmp_path: Path) -> None:
+    """The driver hears of one attempt; what others left is removed."""
+    (tmp_path / "feed.xml").write_text(feed(2, hours=3))
+    run = Run(tmp_path, COUNTED, ("x",))
+    with ExitStack() as opened:
+        sink = run.begin(opened)
+        for number in range(len(run.batches) - 1):
+            run.rows(sink, number)
+            sink.take(run.rows(sink, number), number)
+            run.rows(sink, number)  # seen: nothing is put aside any more
+    kept = left(run.out)
+    with ExitStack() as opened:
+        run.begin(opened)
+        assert 0 < len([name for name in left(run.out) if name.startswith(ASIDE)]) < len(kept)
+    run.live()
+    found = rows(run.out)
+    assert len(found) == len(set(found)) == run.stats.tuples_out
+    assert left(run.out) == []
+
+
+def test_what_is_open_is_in_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many micro-batches it came in."""
+    monkeypatch.setattr(shared, "MANY", 4)
+    (tmp_path / "feed.xml").write_text(feed(2, hours=40))
+    run = Run(tmp_path, "SELECT 1 AS one, x, hour FROM a", ("one",), slice_bytes=100)
+    most = 0
+    with ExitStack() as opened:
+        sink = run.begin(opened)
+        for number in range(len(run.batches)):
+            sink.take(run.rows(sink, number), number)
+            most = max(most, len(left(run.out)))
+    assert len(run.batches) > 40
+    assert most <= 2 * 4 + 1, "those that are there, and those that the last commit needs"
+    assert len(rows(run.out)) == run.stats.tuples_out > 80
+    assert left(run.out) == []
+
+
+def test_a_dataset_is_complete_before_its_inputs(tmp_path: Path) -> None:
+    (tmp_path / "feed.xml").write_text(feed(4, hours=6))
+    run = Run(tmp_path, "SELECT x, hour FROM both LIMIT 5", rejects="r")
+    with ExitStack() as opened:
+        sink = run.begin(opened)
+        for number in range(len(run.batches)):
+            sink.take(run.rows(sink, number), number)
+    assert len(rows(run.out)) == 5
+    assert (run.out / "_SUCCESS").exists()
+    assert left(run.out) == []
+
+
+@pytest.mark.parametrize("options", [{"strict": True}, {"max_rejects": RejectLimit.parse("1")}, {}], ids=str)
+def test_rejects_of_tasks(tmp_path: Path, options: dict[str, Any]) -> None:
+    """What can name no directory is found by a task, and judged by the driver."""
+    body = "".join(f"<a><x>{i}</x><hour>1</hour><t>{t}</t></a>" for i, t in enumerate(["p", "", "", "q"]))
+    (tmp_path / "feed.xml").write_text(f"<s>{body}</s>")
+    run = Run(tmp_path, "SELECT t, x FROM a", ("t",), **options)
+    if not options:
+        assert run.live().rejected == 2
+        assert rows(run.out) == [(0, "p"), (3, "q")]
+        return
+    with pytest.raises(StrictError if "strict" in options else SourceError, match="t is empty"):
+        run.live()
+    assert seen(run.out) == []
+
+
+def test_who_was_thought_dead_lets_nothing_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The locks are lost, as on a network's file system they may be."""
+    (tmp_path / "feed.xml").write_text(feed(6, hours=4))
+    run = Run(tmp_path, COUNTED, ("x",))
+    with ExitStack() as opened:
+        run.begin(opened)
+        with pytest.raises(UsageError, match="another run is writing"):
+            run.begin(opened)
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+    with ExitStack() as opened:
+        first = run.begin(opened)
+        first.take(run.rows(first, 0), 0)
+        late = run.rows(first, 1)
+        WriteAheadLog(run.log).take_over()
+        second = run.begin(opened)
+        given = run.rows(second, 1)
+        with pytest.raises(XmlPunctError, match="another run has taken over"):
+            first.take(late, 1)
+        second.take(given, 1)
+        for number in range(2, len(run.batches)):
+            second.take(run.rows(second, number), number)
+    found = rows(run.out)
+    assert len(found) == len(set(found)) == run.stats.tuples_out
+
+
+def test_what_was_put_aside_and_is_gone_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "feed.xml").write_text(feed(6, hours=4))
+    run = Run(tmp_path, COUNTED, ("x",))
+    with pytest.raises(OSError, match="died"):
+        run.live(death=2)
+    for path in (run.out / "_xmlpunct").glob(f"{ASIDE}*"):
+        path.unlink()
+    with pytest.raises(XmlPunctError, match="does not hold what this run committed"):
+        run.live()
+
+
+def test_what_machines_do_not_share_is_told(tmp_path: Path) -> None:
+    (tmp_path / "feed.xml").write_text(feed(6, hours=4))
+    run = Run(tmp_path, COUNTED, ("x",))
+    with ExitStack() as opened:
+        aside = run.begin(opened).aside(1)
+    assert not (run.out / "_xmlpunct").exists()
+    with pytest.raises(XmlPunctError, match=r"cannot write .*_xmlpunct: No such file or directory"):
+        [*aside.rows(run.batches[1])]

@@ -1,0 +1,192 @@
+"""A dataset of XML: a directory that holds, for each micro-batch, files that Spark's own ``xml`` writer made.
+
+::
+
+    OUT/slice-000000000012/0-tuples/part-...xml         <stream> <result>...
+    OUT/slice-000000000012/1-punctuations/part-...xml   <stream> <punct:result>...
+
+Read back in the order of names, that is the stream again. Values are turned into text by our own rules, so
+that what is read back is what was written, whatever Spark makes of a timestamp. A slice is written in
+``OUT/_xmlpunct`` and appears by one rename.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from xmlpunct.engine.checkpoint.commit import Frames
+from xmlpunct.engine.datasets.chunks import Chunk, read_chunks
+from xmlpunct.engine.datasets.directory import OWN
+from xmlpunct.engine.files import make_folder, sync_folder, sync_tree, writing
+from xmlpunct.engine.options import RunOptions
+from xmlpunct.engine.output import Output
+from xmlpunct.engine.spark.answers import Taken
+from xmlpunct.engine.spark.aside import Place
+from xmlpunct.engine.spark.dataset import Cluster
+from xmlpunct.engine.spark.table.columns import Layout
+from xmlpunct.errors import UsageError
+from xmlpunct.escapes import UNHOLDABLE
+from xmlpunct.names import is_xml_name
+from xmlpunct.punctuations.punctuation import to_frame
+from xmlpunct.schema import Attribute, Schema
+from xmlpunct.types import STRING
+
+_ATTRIBUTE = "@"
+"""Marks columns that become XML attributes; no XML element can be called so, and ``_``, the default, can."""
+
+
+def check_dataset(options: RunOptions, schema: Schema) -> None:
+    """Raise `UsageError` for what Spark's writer cannot be told, or would write in another way than ours."""
+    if options.format != "xml":
+        raise UsageError(f"a dataset such as {options.output} is written as xml, parquet, arrow or csv")
+    if options.form is not None:
+        raise UsageError(
+            f"a dataset such as {options.output} takes no {options.spelled('root')}, {options.spelled('row')}, "
+            f"{options.spelled('namespaces')} or {options.spelled('pretty')}: write a file"
+        )
+    for a in schema:
+        if not a.type.comparable:
+            raise UsageError(
+                f"column {a.name} is {a.type.kind}: a dataset such as {options.output} has text in each column: "
+                "write a file"
+            )
+    for name in schema.names:
+        if not is_xml_name(name):
+            raise UsageError(
+                f"column {name!r}: a dataset such as {options.output} has a child for each column, no attributes, "
+                "nested elements or prefixes: write a file, or give the column another alias"
+            )
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Gives the tuples of chunks as texts. It is asked by the numbers of the chunks."""
+
+    folder: Path
+    chunks: tuple[Chunk, ...]
+    schema: Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            mine = [self.chunks[number] for number in batch.column(0).to_pylist()]
+            for tuples in read_chunks(self.folder, mine):
+                yield self.layout.batch(self.schema.texts(tuples))
+
+    @property
+    def layout(self) -> Layout:
+        """The columns, as texts."""
+        return Layout.flat(Schema.of(Attribute(name, STRING) for name in self.schema.names))
+
+
+class XmlTarget:
+    """The dataset that ``options`` say."""
+
+    position: Any = None
+
+    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
+        self._options, self._cluster = options, cluster
+        self.path = Path(str(options.output)).absolute()
+        self._own = self.path / OWN
+        self._lock = -1
+
+    def open(self, run: str, committed: int) -> None:
+        """Remove the slices behind micro-batch ``committed``. Raises `UsageError` for what cannot be written."""
+        try:
+            make_folder(self.path)
+            self._lock = os.open(self.path, os.O_RDONLY)
+            self._refuse_others()
+            for folder in self.path.glob("slice-*"):
+                if int(folder.name.removeprefix("slice-")) > committed:
+                    shutil.rmtree(folder)
+            shutil.rmtree(self._own, ignore_errors=True)
+            self._own.mkdir()
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot write the dataset {self._options.output}: {error}") from None
+
+    def place(self) -> Place:
+        """The directory of what is not to be seen."""
+        return Place(self._own, self._options)
+
+    def begin(self, state: Frames) -> None:
+        """All slices up to the commit are there."""
+
+    def snapshot(self) -> Frames:
+        """Nothing is open after a slice."""
+        return {}
+
+    def write(self, output: Output, taken: Taken, batch: int, length: int, first: bool, closes: bool) -> int:
+        said = output.prepare(taken.slice_).punctuations
+        chunks = [chunk for one in taken.put for _, chunk in one.keyed]
+        name = f"slice-{batch:012d}"
+        folder = self._own / name
+        if chunks:
+            self._write(self._tuples(output.schema, chunks), folder / "0-tuples", "result")
+        if said:
+            patterns = to_frame(output.schema, said)
+            # As our own writer does: to leave a punctuation unsaid is never wrong.
+            patterns = patterns.filter(~pl.any_horizontal(pl.all().str.contains(UNHOLDABLE)).fill_null(False))
+            namespace = pl.lit(self._options.punct_namespace).alias(f"{_ATTRIBUTE}xmlns:punct")
+            texts = patterns.with_columns(namespace).to_arrow(compat_level=pl.CompatLevel.oldest())
+            frame = self._session.createDataFrame(texts).coalesce(1)
+            self._write(frame, folder / "1-punctuations", "punct:result")
+        if not folder.exists():
+            return length
+        with writing(self.path):
+            sync_tree(folder)  # Spark's writer does not
+            length += sum(path.stat().st_size for path in folder.glob("*/part-*"))
+            os.rename(folder, self.path / name)
+            sync_folder(self.path)
+            for file in {chunk.file for chunk in chunks}:
+                (self._own / file).unlink()
+        return length
+
+    def break_off(self) -> None:
+        """All slices that came are written."""
+
+    def finish(self) -> None:
+        """Nobody waits at a directory."""
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._lock >= 0:
+            shutil.rmtree(self._own, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+    @property
+    def _session(self) -> Any:
+        assert self._cluster.session is not None
+        return self._cluster.session
+
+    def _refuse_others(self) -> None:
+        """Raise `UsageError` while another run writes the dataset."""
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            self._lock = -1
+            raise UsageError(f"another run is writing the dataset {self._options.output}") from None
+        except OSError:  # a file system without locks
+            return
+
+    def _tuples(self, schema: Schema, chunks: Sequence[Chunk]) -> DataFrame:
+        """The tuples of chunks, a part for each."""
+        texts = Texts(self._own, tuple(chunks), schema)
+        numbers = self._session.range(0, len(chunks), 1, len(chunks))
+        frame: DataFrame = numbers.mapInArrow(texts, texts.layout.columns)
+        return frame
+
+    def _write(self, frame: DataFrame, folder: Path, tag: str) -> None:
+        options = {"rowTag": tag, "rootTag": "stream", "attributePrefix": _ATTRIBUTE, "valueTag": "#text"}
+        writer = frame.write.format("xml").mode("overwrite").options(**options)
+        writer.option("validateName", False).save(folder.as_uri())
