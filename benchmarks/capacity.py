@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import common
 import planning
-from stages import FEW_SHARDS, SLICE, edges, job_of, local, sink
+from stages import FEW_SHARDS, SLICE, dataset, edges, job_of, local, sink
 from stages import planning as seconds_of_planning
 
 FILES = 2000
@@ -162,6 +162,7 @@ def measure(given: Any) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
         **memory(given),
         "t": seconds_of_planning(warehouse.job, FILES, given.rounds),
         **sink(constants.job, constants.result, given.cores, given.rounds),
+        **dataset(constants.job, constants.result, given.rounds),
         **(spark(given) if given.spark else {}),
     }
     # What punctuations cost is in ``cp``, so what tuples cost is taken from where there are next to none.

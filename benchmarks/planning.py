@@ -32,6 +32,9 @@ MACHINE = {
     "v": ("seconds of the sink for what a shard of a fragment reports of itself in a micro-batch", "s"),
     "g": ("seconds of the sink per punctuation that every shard has to say, of {shards:,} shards", "s"),
     "W": ("bytes a second of XML results sorted and written, without punctuations", "B/s"),
+    "rp": ("seconds of the sink per punctuation of a dataset, whose tuples do not come to it", "s"),
+    "rt": ("seconds of the sink per tuple of a dataset", "s"),
+    "wt": ("core seconds of tasks per tuple of a dataset, which they put aside and make a file of", "s"),
     "b": ("seconds of a micro-batch with next to nothing in it, 2 shards (`--spark`)", "s"),
     "bs": ("what each further shard adds to that where it gets no further core (`--spark`)", "s"),
 }
@@ -69,6 +72,7 @@ def limits(machine: Figures, query: Figures, cores: int) -> dict[str, float]:
     return {
         "planning": FILE_BYTES / machine["t"] / query["x"],
         "sink": 1 / (query["y"] * machine["r"]),
+        "sink of a dataset": 1 / (query["y"] * (machine["rp"] + machine["rt"])),
         "network": cores / CORES_PER_MACHINE * LINK / query["x"],
     }
 

@@ -195,6 +195,67 @@ def sink(job: Any, result: Any, shards: int, rounds: int) -> dict[str, float]:
     }
 
 
+TIMES = 10
+"""How many times as many tuples the larger of two micro-batches brings."""
+
+
+def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
+    """What the sink does with results that go to a dataset, and tasks with their tuples."""
+    from tempfile import TemporaryDirectory
+
+    import polars as pl
+
+    from xmlpunct.engine.exchange.routing import route
+    from xmlpunct.engine.options import RunOptions
+    from xmlpunct.engine.sink import make_output
+    from xmlpunct.engine.spark.answers import AnswerSink
+    from xmlpunct.engine.spark.aside import Aside
+    from xmlpunct.engine.spark.dataset import Cluster, ColumnsTarget
+    from xmlpunct.engine.spark.job import RESULT, Row
+    from xmlpunct.engine.stats import RunStats
+    from xmlpunct.slice import Slice
+
+    class Here(Cluster):
+        def run(self, tasks: Any) -> list[Any]:
+            return [task() for task in tasks]
+
+    key = job.fragments.fragments[job.fragments.answers[0].source].keys[0][0]
+    (answer,) = job.query.answers
+
+    def once(given: Any) -> tuple[float, float]:
+        """The seconds of tasks, and those of the sink."""
+        parts = route(given, job.fragments.schema, (key,), FEW_SHARDS)
+        rows = [Row(0, job.sink, RESULT, shard, part.to_bytes()) for shard, part in parts.items()]
+        with TemporaryDirectory() as folder:
+            options = RunOptions(output=f"{folder}/out/", format="parquet")
+            output = make_output(options, answer)
+            target = ColumnsTarget(options, output.schema, Here())
+            target.open("run", -1)
+            taking, stats = AnswerSink(job, 0, output, target), RunStats("spark")
+            put, rows = timed(lambda: [*Aside(job, 0, {0: taking.place_aside()}).rows(rows)])
+
+            def take() -> None:
+                taking.write(taking.take(rows, False), 0, False, False, stats)
+                taking.snapshot()
+
+            seconds, _ = timed(take)
+            made, _ = timed(target.break_off)
+            target.close()
+        return put + made, seconds
+
+    def fewest(given: Any) -> list[float]:
+        return [min(seconds) for seconds in zip(*(once(given) for _ in range(rounds)), strict=True)]
+
+    few, many = Slice(result.tuples), Slice(pl.concat([result.tuples] * TIMES))
+    said, one, all_ = map(fewest, (result, few, many))
+    more = (TIMES - 1) * result.tuples.height
+    return {
+        "rp": max(0.0, said[1] - one[1]) / len(result.punctuations),
+        "rt": max(0.0, all_[1] - one[1]) / more,
+        "wt": (all_[0] - one[0]) / more,
+    }
+
+
 def reports(job: Any, shards: int, rounds: int) -> float:
     """Seconds of the sink for what a shard of a fragment reports of itself in a micro-batch."""
     from xmlpunct.engine.inputs.ranges import Cursor, advance

@@ -1,13 +1,21 @@
-"""Hypothesis profiles: ``ci``, the same examples every time, and ``long``, 50 times as many and random ones.
+"""Threads in turn (see `tests.threads`); and Hypothesis profiles.
 
-``XMLPUNCT_LONG=1 pytest`` selects the long profile.
+``ci`` has the same examples every time, and ``long``, which ``XMLPUNCT_LONG=1 pytest`` selects, 50 times as many and
+random ones.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from tests.threads import TURNS
+from xmlpunct.engine.local import running
+
+running.cores = TURNS.next
 
 EXAMPLES = 20
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -29,3 +37,15 @@ settings.register_profile(
     suppress_health_check=SLOW,
 )
 settings.load_profile("long" if os.environ.get("XMLPUNCT_LONG") == "1" else "ci")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    TURNS.begin(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and str(TURNS):
+        report.sections.append(("threads of the local engine, run by run", str(TURNS)))
+    return report

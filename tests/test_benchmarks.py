@@ -168,7 +168,23 @@ SMALL = ("--items", "2000", "--hours", "1", "--mib", "1", "--cores", "8")
 def test_capacity_measures_what_it_plans_with(data: Path) -> None:
     found = said("capacity", data, *SMALL)
     machine, queries = found["machine"], found["queries"]
-    assert {"P", "Pc", "cp", "cr", "m", "M0", "t", "r", "u", "v", "g", "W"} == machine.keys()
+    assert {
+        "P",
+        "Pc",
+        "cp",
+        "cr",
+        "m",
+        "M0",
+        "t",
+        "r",
+        "u",
+        "v",
+        "g",
+        "W",
+        "rp",
+        "rt",
+        "wt",
+    } == machine.keys()
     assert machine["M0"] > 2**20
     # What does not depend on the clock is known beforehand: an hour of two sensors, and ten bids for each item.
     assert queries["warehouse"]["q"] == pytest.approx(2 / 36000)

@@ -20,6 +20,7 @@ import pytest
 
 from tests.cli.harness import SAMPLES, Cli
 from tests.reliability.support import LONG, MOST_SECONDS
+from tests.threads import TURNS
 from xmlpunct.connectors import Connector
 from xmlpunct.firehose import generate, parse
 from xmlpunct.firehose.connectors import connector_of
@@ -154,4 +155,5 @@ def run(file: Path, checkpoint: Path, *engine: str) -> subprocess.Popen[bytes]:
     url = f"messages://{file}?topic="
     command = ["run", *(engine or LOCAL), "-q", QUERY, "--checkpoint", str(checkpoint)]
     places = ["-s", f"sensor1={url}in", "-o", f"{url}out"]
-    return subprocess.Popen([sys.executable, "-m", "xmlpunct", *command, *places])
+    options = TURNS.options(command)
+    return subprocess.Popen([sys.executable, "-m", "xmlpunct", *command, *places, *options])

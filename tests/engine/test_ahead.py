@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.reliability.support import LONG
+from tests.threads import COUNTS, TURNS
 from xmlpunct.engine.inputs.ahead import Helpers
 from xmlpunct.engine.local.run import open_sources
 from xmlpunct.engine.local.running import SLICES_AHEAD, LocalRun
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, UsageError
-from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 
 STREAMS = """CREATE STREAM a (hour INT NOT NULL, n INT, room STRING PATH '../@room') WITH (element = 't');
 CREATE STREAM b (hour INT NOT NULL, n INT) WITH (element = 't');
@@ -95,6 +96,21 @@ def test_threads_change_nothing(tmp_path: Path, seed: int) -> None:
     for threads in (2, 3, 8):
         assert story(sql, given, size, threads) == expected
     assert not [t for t in threading.enumerate() if t.name == "read ahead"]
+
+
+def test_runs_that_are_not_told_take_turns_in_tests() -> None:
+    """Those of tests that kill and cut, that is: see `tests.threads`."""
+    query = plan("CREATE STREAM a (n INT) WITH (element = 't'); SELECT n FROM a", {"a": ""})
+    found = []
+    for _ in COUNTS:
+        given = {"a": Source.of(b"<s/>", "a")}
+        with closing(LocalRun(query, given, None, RunStats("local"), PUNCT_NAMESPACE)) as run:
+            found.append(run._helpers.count)
+    assert sorted(found) == sorted(COUNTS)
+    assert str(TURNS) == " ".join(map(str, found))
+    commands = ("run --engine local", "run --engine local --threads 3", "run --engine spark", "say local")
+    told = [TURNS.options(command.split()) for command in commands]
+    assert told == [["--threads", str(found[0])], [], [], []]
 
 
 def test_what_nobody_has_begun_is_done_by_the_one_who_waits() -> None:

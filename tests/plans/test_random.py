@@ -33,10 +33,10 @@ class Case:
         self.rng = random.Random(seed)
         self.root = grower(seed).plan(self.rng.randint(1, 4))
         read = {node.stream.name for node in self.root.walk() if isinstance(node, Scan)}
-        inputs = [feed(self.rng, s.schema) if s.name in read else [] for s in STREAMS]
-        self.feeds = parts(self.rng, inputs, PARTS)
+        self.inputs = [feed(self.rng, s.schema) if s.name in read else [] for s in STREAMS]
+        self.feeds = parts(self.rng, self.inputs, PARTS)
         tables = {
-            s.name: (s.schema, rows_of(s, elements)) for s, elements in zip(STREAMS, inputs, strict=True)
+            s.name: (s.schema, rows_of(s, elements)) for s, elements in zip(STREAMS, self.inputs, strict=True)
         }
         self.limit = self.root.count if isinstance(self.root, Limit) else None
         self.ordered = any(isinstance(node, Sort) for node in (self.root, *self.root.inputs))
@@ -47,15 +47,19 @@ class Case:
         """A plan that means the same gives the right rows; in order, if there is one; of LIMIT alone, some."""
         running = engine(root, NAMES, shards)
         seen = watch(running, STREAMS, self.feeds, self.rng, root.schema, asked)
-        found, wanted = bag(seen.tuples), bag(self.wanted)
+        self.judge(seen.tuples)
+        return seen
+
+    def judge(self, tuples: Sequence[Row]) -> None:
+        """Whether these are the rows."""
+        found, wanted = bag(tuples), bag(self.wanted)
         if self.any:
             assert not found - wanted, f"too many {found - wanted}"
-            assert len(seen.tuples) == min(self.limit or 0, len(self.wanted))
+            assert len(tuples) == min(self.limit or 0, len(self.wanted))
         else:
             assert found == wanted, f"too many {found - wanted}, missing {wanted - found}"
         if self.ordered:
-            assert sequence(seen.tuples) == sequence(self.wanted)
-        return seen
+            assert sequence(tuples) == sequence(self.wanted)
 
     def run_twice(self, root: Node, shards: int) -> None:
         """Cut in two ways, the same has come out, and is closed, after each part of the feeds.

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.cli.harness import WAREHOUSE
+from tests.threads import TURNS
 
 LONG = os.environ.get("XMLPUNCT_LONG") == "1"
 """Whether tests take their long form."""
@@ -27,8 +28,8 @@ def start(*options: str) -> subprocess.Popen[bytes]:
 
 
 def launch(*arguments: str) -> subprocess.Popen[bytes]:
-    """A command in a process of its own."""
-    command = [sys.executable, "-m", "xmlpunct", *arguments]
+    """A command in a process of its own; on the local engine, with the number of threads whose turn it is."""
+    command = [sys.executable, "-m", "xmlpunct", *arguments, *TURNS.options(arguments)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"})
 
 

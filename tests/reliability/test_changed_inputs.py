@@ -28,19 +28,22 @@ SQL = "SELECT x, hour FROM a"
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every slice counts, and little is looked at, so that small files have a head, a middle and an end."""
+    """Every slice counts, and little is looked at, so that small files have a head, a middle and an end.
+
+    Each part that is looked at holds a value: a punctuation and what is between two values take 65 bytes.
+    """
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(ledger, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(ledger, "SAVE_SHARE", 1e9)
     monkeypatch.setattr(ledger, "SAVE_SECONDS", 0.0)
     for module in (steady, segments, held):
-        monkeypatch.setattr(module, "KEPT_BYTES", 64)
+        monkeypatch.setattr(module, "KEPT_BYTES", 80)
 
 
 def bench_of(folder: Path) -> Bench:
-    """A run that takes some ten slices."""
+    """A run that takes more slices than are read ahead."""
     found = Bench(folder, SQL)
-    found.sources["a"].write_text(feed(5, hours=12))
+    found.sources["a"].write_text(feed(5, hours=40))
     return found
 
 

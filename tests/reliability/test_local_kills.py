@@ -48,8 +48,6 @@ class Lives:
             "local",
             "--slice",
             "8KiB",
-            "--threads",
-            str(self.chance.choice((1, 2, 4))),
             "--checkpoint",
             f"{out}.checkpoint",
             "-o",

@@ -21,6 +21,7 @@ import pytest
 from tests.reliability.bench import UNION, Bench
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG, MOST_SECONDS
+from tests.threads import TURNS
 from xmlpunct.engine.checkpoint import checkpoint as checkpoints
 from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.local import ledger
@@ -416,6 +417,7 @@ def test_a_process_that_dies_in_the_middle(tmp_path: Path) -> None:
 
     def live(number: int, torn: str) -> int:
         driver = [sys.executable, "-m", "tests.reliability.faults", str(number), torn, *command]
+        driver += TURNS.options(command)
         return subprocess.run(driver, stderr=subprocess.PIPE, timeout=MOST_SECONDS, cwd=ROOT).returncode
 
     assert live(10**6, "") == 0

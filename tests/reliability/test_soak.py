@@ -55,7 +55,7 @@ class Trial:
         """Run until killed (None), or to the end (the exit code)."""
         feeds = [word for i, s in enumerate(sources, 1) for word in ("-s", f"sensor{i}={s}")]
         kept = ["--checkpoint", str(self.out.with_suffix(".checkpoint")), "-o", str(self.out)]
-        kept += ["--threads", str(self.chance.choice((1, 2, 4))), "--slice", self.slicing]
+        kept += ["--slice", self.slicing]
         run = launch("run", str(WAREHOUSE), "--engine", "local", *feeds, *kept)
         until = time.monotonic() + (self.chance.uniform(0.2, 1.5) if deadly else MOST_SECONDS)
         while run.poll() is None and time.monotonic() < until:

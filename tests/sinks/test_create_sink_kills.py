@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.reliability.support import LONG, MOST_SECONDS
+from tests.reliability.support import LONG, MOST_SECONDS, ends_well, launch
 from xmlpunct.firehose import generate
 
 QUERY = """CREATE STREAM sensor1 (sid STRING, hour INT NOT NULL, min INT, currtmp INT)
@@ -47,7 +45,7 @@ def command(folder: Path, out: Path, *options: str) -> list[str]:
         "--checkpoint",
         f"{out}/checkpoint",
     ]
-    return [sys.executable, "-m", "xmlpunct", *words, *options]
+    return [*words, *options]
 
 
 def results(out: Path) -> dict[str, Any]:
@@ -81,10 +79,10 @@ def test_killed_at_random(tmp_path: Path, options: list[str]) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
     for folder in (whole, out):
         folder.mkdir()
-    subprocess.run(command(tmp_path, whole, *LOCAL), check=True, timeout=MOST_SECONDS)
+    ends_well(launch(*command(tmp_path, whole, *LOCAL)))
     expected, size = results(whole), (whole / "most.jsonl").stat().st_size
     for _ in range(20 if LONG else 2):
-        process = subprocess.Popen(command(tmp_path, out, *options))
+        process = launch(*command(tmp_path, out, *options))
         most, target = out / "most.jsonl", chance.randrange(1, size // 2)
         target += most.stat().st_size if most.exists() else 0
         until = time.monotonic() + MOST_SECONDS
@@ -93,8 +91,9 @@ def test_killed_at_random(tmp_path: Path, options: list[str]) -> None:
                 break
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-    subprocess.run(command(tmp_path, out, *options), check=True, timeout=MOST_SECONDS)
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+    ends_well(launch(*command(tmp_path, out, *options)))
     assert kills
     found = results(out)
     for name in expected if options is LOCAL else ("minutes", "hours"):

@@ -19,7 +19,7 @@ import duckdb
 import pytest
 
 from tests.cli.harness import SAMPLES, Cli
-from tests.reliability.support import LONG
+from tests.reliability.support import LONG, ends_well, launch
 from xmlpunct.engine.sink import REJECTS
 from xmlpunct.firehose import generate
 
@@ -226,14 +226,12 @@ def test_killed_at_random(place: Place, tmp_path: Path) -> None:
         command = ["run", "--engine", "local", "--slice", "4KiB", "-q", query]
         command += ["-o", f"{place.url}table={table}", "--checkpoint", str(tmp_path / f"c{number}")]
         for _ in range(8 if LONG else 2):
-            process = subprocess.Popen([sys.executable, "-m", "xmlpunct", *command])
+            process = launch(*command)
             time.sleep(chance.uniform(0.5, 2.0))
             process.send_signal(signal.SIGKILL)
-            kills += process.wait() == -signal.SIGKILL
-        ended = subprocess.run(
-            [sys.executable, "-m", "xmlpunct", *command], capture_output=True, check=False, timeout=120
-        )
-        assert ended.returncode == 0, ended.stderr.decode()
+            process.communicate()
+            kills += process.returncode == -signal.SIGKILL
+        ends_well(launch(*command))
         assert sorted(place.run(f"SELECT sid, hour, min, currtmp FROM {table}")) == rows
     assert kills
 

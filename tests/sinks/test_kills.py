@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from tests.reliability.support import LONG
+from tests.reliability.support import LONG, ends_well, launch
 from xmlpunct import Schema, parse
 from xmlpunct.firehose import generate
 
@@ -85,17 +83,14 @@ def test_killed_at_random(tmp_path: Path) -> None:
         try:
             for _ in range(8 if LONG else 3):
                 seen = len(watcher.known)
-                threads = str(chance.choice((1, 2, 4)))
-                process = subprocess.Popen([sys.executable, "-m", "xmlpunct", *command, "--threads", threads])
+                process = launch(*command)
                 until, target = time.monotonic() + 60, seen + chance.randrange(1, 8)
                 while process.poll() is None and len(watcher.known) < target and time.monotonic() < until:
                     time.sleep(0.002)
                 process.send_signal(signal.SIGKILL)
-                kills += process.wait() == -signal.SIGKILL
-            ended = subprocess.run(
-                [sys.executable, "-m", "xmlpunct", *command], capture_output=True, check=False
-            )
-            assert ended.returncode == 0, ended.stderr.decode()
+                process.communicate()
+                kills += process.returncode == -signal.SIGKILL
+            ends_well(launch(*command))
         finally:
             watcher.over.set()
             watcher.join()

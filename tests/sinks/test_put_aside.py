@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import shutil
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 import pytest
 
 from tests.checkpoints import committed
+from tests.reliability.disk import Disk
 from tests.reliability.faults import Death
 from tests.reliability.support import LONG
 from tests.sinks.test_create_sink import DECLARED, Batches, Dying, feed
@@ -23,7 +25,7 @@ from tests.spark.test_ranges import job_of
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.datasets import shared
-from xmlpunct.engine.datasets.chunks import ASIDE, ChunkedFile
+from xmlpunct.engine.datasets.chunks import ASIDE
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.reject_limit import RejectLimit
@@ -47,13 +49,14 @@ COUNTED = "SELECT x, hour, COUNT(*) AS n FROM both GROUP BY x, hour"
 TEXTS = "SELECT t, x, hour FROM a"
 ORDERED = "SELECT x, hour, t FROM a ORDER BY hour, x DESC, t"
 
+T = TypeVar("T")
+
 
 class Here(Cluster):
     """A cluster of this process."""
 
-    def make(self, files: Sequence[ChunkedFile]) -> None:
-        for file in files:
-            file.make()
+    def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        return [task() for task in tasks]
 
 
 class Run:
@@ -177,7 +180,9 @@ def test_no_tuple_comes_to_the_driver(tmp_path: Path) -> None:
     assert sizes[1] < 1.1 * sizes[0] < 5000
 
 
-def test_a_part_is_in_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("many", [2, 64])
+def test_a_part_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
+    monkeypatch.setattr(shared, "MANY", many)
     (tmp_path / "feed.xml").write_text(feed(3))
     run = Run(tmp_path, ORDERED, ())
     run.live()
@@ -188,29 +193,32 @@ def test_a_part_is_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", [("hour",), ("x",), ()], ids=["by hour", "at the end", "as files fill"])
-def test_every_moment_to_die_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("power", [False, True], ids=["to die at", "to lose power"])
+def test_every_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...], power: bool
+) -> None:
     """Whoever goes on has all of it once, and what could be seen stays as it is."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(shared, "FILE_BYTES", 1500)
+    monkeypatch.setattr(shared, "MANY", 3)
     (tmp_path / "feed.xml").write_text(feed(6, hours=4))
-    run = Run(tmp_path, COUNTED, by, 3)
+    run, chance = Run(tmp_path, COUNTED, by, 3), random.Random(7)
     assert len(run.batches) > 3
     stats = run.live().outputs
     expected, names = rows(run.out), seen(run.out)
     assert len(names) > 2
 
-    def clear() -> None:
-        for path in sorted(run.out.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-        run.log.unlink(missing_ok=True)
-
     number, came = 0, True
     while came:
-        clear()
-        death = Death(number, torn=bool(number % 2))
-        with death.awaited():
+        shutil.rmtree(run.out)
+        run.log.unlink(missing_ok=True)
+        disk, death = Disk(), Death(number, torn=bool(number % 2))
+        disk.forgets = lambda luck=number % 3: chance.random() >= 0.5 * luck  # type: ignore[misc]
+        with disk.watched() if power else nullcontext(), death.awaited():
             run.live()
         came = death.came
+        if power:
+            disk.crash()
         before = content(run.out)
         assert set(rows(run.out)) <= set(expected), death
         assert run.live().outputs == stats or not came, death
@@ -280,6 +288,23 @@ def test_a_task_that_runs_twice_counts_once(tmp_path: Path) -> None:
     run.live()
     found = rows(run.out)
     assert len(found) == len(set(found)) == run.stats.tuples_out
+    assert left(run.out) == []
+
+
+def test_what_is_open_is_in_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many micro-batches it came in."""
+    monkeypatch.setattr(shared, "MANY", 4)
+    (tmp_path / "feed.xml").write_text(feed(2, hours=40))
+    run = Run(tmp_path, "SELECT 1 AS one, x, hour FROM a", ("one",), slice_bytes=100)
+    most = 0
+    with ExitStack() as opened:
+        sink = run.begin(opened)
+        for number in range(len(run.batches)):
+            sink.take(run.rows(sink, number), number)
+            most = max(most, len(left(run.out)))
+    assert len(run.batches) > 40
+    assert most <= 2 * 4 + 1, "those that are there, and those that the last commit needs"
+    assert len(rows(run.out)) == run.stats.tuples_out > 80
     assert left(run.out) == []
 
 

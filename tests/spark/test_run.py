@@ -21,6 +21,8 @@ from tests.spark.support import (
     read_back,
     split,
 )
+from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
+from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.files import Appender
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
@@ -182,8 +184,9 @@ def test_malformed_input(spark: Any, warehouse: Warehouse, tmp_path: Path) -> No
         run(query, options, RunStats("spark"))
 
 
-def test_dataset_of_a_spooled_source(spark: Any, tmp_path: Path) -> None:
-    """All types through Spark's xml writer and back; the source is in UTF-16, so it is spooled."""
+def test_dataset_of_a_spooled_source(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All types through Spark's xml writer and back; the source is in UTF-16, so it is spooled. The run dies when the
+    slice can be seen, and is not committed."""
     declared = "s STRING, i INT, d DOUBLE, n DECIMAL(9,2), b BOOLEAN, day DATE, at TIMESTAMP, _1 STRING"
     schema = Schema.parse(declared)
     rows = [
@@ -197,8 +200,22 @@ def test_dataset_of_a_spooled_source(spark: Any, tmp_path: Path) -> None:
     document = f'<?xml version="1.0" encoding="utf-16"?><r xmlns:punct="{NAMESPACE}">{body}{said}</r>'
     source, out = tmp_path / "in.xml", f"{tmp_path}/out/"
     source.write_bytes(document.encode("utf-16"))
-    stats = on_spark(spark, everything(source, schema), out)
+    keep, seen = Checkpoint.commit, list[Path]()
+
+    def die(self: Checkpoint, commit: Commit) -> None:
+        if commit.batch == 0 and not seen:
+            seen.extend(Path(out).glob("slice-*"))
+            raise OSError(5, "died")
+        keep(self, commit)
+
+    monkeypatch.setattr(Checkpoint, "commit", die)
+    options: dict[str, Any] = {"checkpoint": str(tmp_path / "checkpoint")}
+    with pytest.raises(XmlPunctError, match="died"):
+        on_spark(spark, everything(source, schema), out, **options)
+    assert [folder.name for folder in seen] == ["slice-000000000000"]
+    stats = on_spark(spark, everything(source, schema), out, **options)
     assert (stats.tuples_out, stats.punctuations_out) == (3, 1)
+    assert stats.outputs[""].bytes == sum(p.stat().st_size for p in Path(out).rglob("part-*"))
     (folder,) = Path(out).iterdir()
     assert sorted(p.name for p in folder.iterdir()) == ["0-tuples", "1-punctuations"]
     expected = list(parse(str(source), schema, element="tempdata"))

@@ -17,7 +17,6 @@ from xmlpunct.schema import Schema
 
 ASIDE = "aside-"
 """How the names of files begin that hold rows which were put aside."""
-_HALF = "half-"
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,23 @@ def in_groups(chunks: Sequence[Chunk], bytes_: int) -> list[list[Chunk]]:
 
 
 @dataclass(frozen=True)
-class ChunkedFile:
-    """A file of a dataset that is to be made at ``path``, of chunks in ``folder``."""
+class Merging:
+    """Makes one chunk of some in ``folder``, in a file whose name begins with ``name``, as `put_aside` does."""
+
+    folder: Path
+    name: str
+    chunks: tuple[Chunk, ...]
+
+    def __call__(self) -> Chunk:
+        with writing(self.folder):
+            rows = pl.concat(read_chunks(self.folder, self.chunks))
+        (chunk,) = put_aside(self.folder, self.name, [rows])
+        return chunk
+
+
+@dataclass(frozen=True)
+class Making:
+    """Makes a file of a dataset at ``path``, of chunks in ``folder``."""
 
     folder: Path
     chunks: tuple[Chunk, ...]
@@ -82,9 +96,9 @@ class ChunkedFile:
     format: str
     schema: Schema
 
-    def make(self) -> None:
+    def __call__(self) -> None:
         """Make it, durably, so that whoever looks finds all of it or nothing. Raises `XmlPunctError`."""
-        half = self.folder / f"{_HALF}{uuid4().hex}"
+        half = self.folder / f"{ASIDE}half-{uuid4().hex}"
         with writing(self.folder):
             rows = read_chunks(self.folder, self.chunks)
             write_files(self.format, self.schema, rows, lambda _: half, None)

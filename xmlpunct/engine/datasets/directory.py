@@ -234,6 +234,8 @@ class Directory(ABC):
             else:
                 left.unlink()
         for name in names:
+            if name == names[-1]:
+                sync_folder(self._path)
             os.rename(ready / name, self._path / name)
         shutil.rmtree(ready)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Protocol, TypeVar
 
 import polars as pl
 
 from xmlpunct.engine.checkpoint.commit import Frames
-from xmlpunct.engine.datasets.chunks import ASIDE, Chunk, ChunkedFile, in_groups
+from xmlpunct.engine.datasets.chunks import ASIDE, Chunk, Making, Merging, in_groups
 from xmlpunct.engine.datasets.directory import Directory
 from xmlpunct.engine.datasets.files import FILE_BYTES
 from xmlpunct.engine.datasets.staging import Partition
@@ -17,6 +19,9 @@ from xmlpunct.errors import XmlPunctError
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
+SMALL_BYTES = 4 * 2**20
+MANY = 64
+"""Of a partition that stays open, so many chunks in a row that are smaller than that are made one."""
 _CHUNKS = "chunks"
 _CHUNK = {"$number": pl.Int64(), "$file": pl.String(), "$at": pl.Int64(), "$length": pl.Int64()}
 
@@ -24,21 +29,31 @@ Keyed = tuple[tuple[object, ...], Chunk]
 """Rows that were put aside, behind the values of the columns to partition by that they have in common."""
 
 
+T = TypeVar("T")
+
+
+class Workers(Protocol):
+    """Who does the work."""
+
+    def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Run some tasks, each perhaps more than once; what they give."""
+
+
 class SharedDataset(Directory):
-    """The dataset in directory ``path``: who has it knows where rows are, and ``make`` has others make files of them.
+    """The dataset in directory ``path``: who has it knows where rows are, and ``workers`` make files of them.
 
     What a run has to know that goes on is not kept there but given: `snapshot`, `restore`. Rows that no snapshot
     knows of count for nothing, whoever put them aside.
     """
 
-    def __init__(
-        self, path: str, format_: str, by: Sequence[str], make: Callable[[Sequence[ChunkedFile]], None]
-    ) -> None:
+    def __init__(self, path: str, format_: str, by: Sequence[str], workers: Workers) -> None:
         super().__init__(path, format_, by)
         self.folder = self._own
         """Where rows are put aside."""
-        self._make, self._files = make, Counter[str]()
-        """How many open chunks each file has."""
+        self._workers, self._files = workers, Counter[str]()
+        """``_files``: how many open chunks each file has."""
+        self._merged: list[Chunk] = []
+        """What is not needed any more when the next micro-batch comes, since what it became is committed then."""
 
     def open(self, schema: Schema, run: str) -> None:
         """Make the directory this run's. Raises `UsageError` for what cannot be written there."""
@@ -75,6 +90,8 @@ class SharedDataset(Directory):
         if self._settled:  # all of it is there
             return
         with writing(self._path):
+            self._forget(self._merged)
+            self._merged = []
             # By what was there at the last commit, so that a micro-batch that comes again publishes the same.
             if not self._by and self._measure >= FILE_BYTES:
                 self._publish(list(self._open))
@@ -86,6 +103,22 @@ class SharedDataset(Directory):
                 self._publish_promised(punctuations)
             if last:
                 self._end()
+            else:
+                self._merge()
+
+    def _merge(self) -> None:
+        """Make few chunks of many."""
+        runs = [
+            (partition, run) for partition in self._open.values() if len(run := _small(partition)) >= MANY
+        ]
+        merges = [Merging(self.folder, str(partition.number), tuple(run)) for partition, run in runs]
+        if not merges:
+            return
+        for (partition, run), chunk in zip(runs, self._workers.run(merges), strict=True):
+            del partition.chunks[-len(run) :]
+            self._put(partition, [chunk])
+            self._merged += run
+        sync_folder(self.folder)
 
     def _put(self, partition: Partition, chunks: Iterable[Chunk]) -> None:
         for chunk in chunks:
@@ -93,19 +126,23 @@ class SharedDataset(Directory):
             self._files[chunk.file] += 1
 
     def _made(self, partitions: Iterable[Partition]) -> Iterator[Partition]:
-        made, files = list(partitions), list[ChunkedFile]()
+        made, files = list(partitions), list[Making]()
         for partition in made:
             ready = self._ready(partition)
             ready.mkdir()
             for number, group in enumerate(in_groups(partition.chunks, FILE_BYTES)):
                 path = ready / self._file(partition, number)
-                files.append(ChunkedFile(self.folder, tuple(group), path, self._format, self._rest))
+                files.append(Making(self.folder, tuple(group), path, self._format, self._rest))
         if files:
-            self._make(files)
+            self._workers.run(files)
         yield from made
 
     def _drop(self, partition: Partition) -> None:
-        for chunk in partition.chunks:
+        self._forget(partition.chunks)
+
+    def _forget(self, chunks: Iterable[Chunk]) -> None:
+        """Remove the files that have no others."""
+        for chunk in chunks:
             self._files[chunk.file] -= 1
             if not self._files[chunk.file]:
                 del self._files[chunk.file]
@@ -118,3 +155,8 @@ class SharedDataset(Directory):
                     f"{self.folder} does not hold what this run committed to it: {name} was removed, or it is another "
                     "directory"
                 )
+
+
+def _small(partition: Partition) -> list[Chunk]:
+    """The last chunks of a partition, as far as they are small."""
+    return [*takewhile(lambda chunk: chunk.length < SMALL_BYTES, reversed(partition.chunks))][::-1]

@@ -23,9 +23,11 @@ from xmlpunct.engine.datasets.chunks import Chunk, put_aside
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.sink import make_output
-from xmlpunct.engine.spark.combining import taken_apart
+from xmlpunct.engine.spark.combining import Said
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job, Row, batch_to_rows, rows_to_batch
+from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.errors import Reject
+from xmlpunct.operators.gather import Gather
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
@@ -93,39 +95,43 @@ class Aside:
 
     def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows that some come to."""
-        outputs: dict[int, Output] = {}
+        outputs: dict[int, tuple[Output, Gather | None]] = {}
         for row in rows:
             if row.stage != self.job.sink or row.port not in self.places:
                 yield row
             elif (place := self.places[row.port]) is not None:
                 if row.port not in outputs:
                     outputs[row.port] = self._output(row.port, place)
-                yield self._without_tuples(row, place, outputs[row.port])
+                yield _without_tuples(row, self.batch, place, *outputs[row.port])
 
-    def _output(self, number: int, place: Place) -> Output:
-        """The output of an answer, as it was before this micro-batch."""
+    def _output(self, number: int, place: Place) -> tuple[Output, Gather | None]:
+        """The output of an answer, as it was before this micro-batch; and who receives from its shards, if it has."""
         output = make_output(place.options, self.job.query.answers[number])
         if place.written:
             output.restore(unpack(place.written))
-        return output
+        given = self.job.fragments.answers[number]
+        return output, None if given.from_edge else gather_of(self.job, given.source)
 
-    def _without_tuples(self, row: Row, place: Place, output: Output) -> Row:
-        """A row whose tuples are put aside."""
-        schema, by = output.schema, place.options.partition_by
-        given, said = taken_apart(schema, row.payload)
-        fits, rejects = output.fitting(Slice(given))
-        before = output.late
-        tuples = output.prepare(fits).tuples
-        keyed: list[tuple[tuple[object, ...], Chunk]] = []
-        if tuples.height:
-            parts: dict[tuple[object, ...], pl.DataFrame] = {(): tuples}
-            if by:
-                rest = [name for name in schema.names if name not in by]
-                groups = tuples.partition_by(by, as_dict=True, maintain_order=True)
-                parts = {key: rows.select(rest) for key, rows in groups.items()}
-            keyed = [
-                *zip(parts, put_aside(place.folder, f"{self.batch}-{row.seq}", parts.values()), strict=True)
-            ]
-        put = PutAside(tuples.height, output.late - before, rejects, keyed)
-        keys = Schema.of(schema[name] for name in by)
-        return row._replace(payload=put.to_bytes(said, keys))
+
+def _without_tuples(row: Row, batch: int, place: Place, output: Output, gather: Gather | None) -> Row:
+    """A row whose tuples are put aside. What its shard promises is looked at here, so that the driver need not."""
+    schema, by = output.schema, place.options.partition_by
+    if gather is None:
+        given = Slice.from_bytes(schema, row.payload)
+        said = Slice(schema.empty(), given.punctuations).to_bytes()
+    else:
+        of_shard = Said.of(gather, [row])
+        given, said = of_shard.slice_, of_shard.without_tuples().to_bytes()
+    fits, rejects = output.fitting(Slice(given.tuples))
+    before = output.late
+    tuples = output.prepare(fits).tuples
+    keyed: list[tuple[tuple[object, ...], Chunk]] = []
+    if tuples.height:
+        parts: dict[tuple[object, ...], pl.DataFrame] = {(): tuples}
+        if by:
+            rest = [name for name in schema.names if name not in by]
+            groups = tuples.partition_by(by, as_dict=True, maintain_order=True)
+            parts = {key: rows.select(rest) for key, rows in groups.items()}
+        keyed = [*zip(parts, put_aside(place.folder, f"{batch}-{row.seq}", parts.values()), strict=True)]
+    put = PutAside(tuples.height, output.late - before, rejects, keyed)
+    return row._replace(payload=put.to_bytes(said, Schema.of(schema[name] for name in by)))

@@ -15,7 +15,6 @@ from itertools import chain
 from math import isqrt
 from typing import NamedTuple
 
-import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -27,7 +26,6 @@ from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.operators.gather import Gather
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
-from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice, concat
 
 MANY = 256
@@ -74,6 +72,10 @@ class Said(NamedTuple):
         named = {_SLICE: self.slice_.to_bytes()}
         rest = {json.dumps(shards): PunctuationBatch.of(said) for shards, said in self.others}
         return pack(named | {shards: said.to_frame(said.schema) for shards, said in rest.items()})
+
+    def without_tuples(self) -> Said:
+        """The same, but for the tuples."""
+        return self._replace(slice_=Slice(self.slice_.tuples.clear(), self.slice_.punctuations))
 
     def met(self, gather: Gather) -> Slice:
         """What it comes to at a gather, which remembers it."""
@@ -131,15 +133,6 @@ class Combiner:
             if not answer.from_edge and not fragments.fragments[answer.source].single
         }
         return {PROMISES: many[0]} if self.job.merges and many else many
-
-
-def taken_apart(schema: Schema, payload: bytes) -> tuple[pl.DataFrame, bytes]:
-    """The tuples of a row, be it of one shard or combined, and its payload without them."""
-    named = pieces(payload)
-    combined = named.get(_SLICE)
-    part = Slice.from_bytes(schema, payload if combined is None else combined)
-    rest = Slice(schema.empty(), part.punctuations).to_bytes()
-    return part.tuples, rest if combined is None else pack({**named, _SLICE: rest})
 
 
 def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:

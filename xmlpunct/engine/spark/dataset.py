@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
 from xmlpunct.engine.checkpoint.commit import Frames
 from xmlpunct.engine.datasets import SharedDataset
-from xmlpunct.engine.datasets.chunks import ChunkedFile
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.spark.answers import Taken
 from xmlpunct.engine.spark.aside import Place
 from xmlpunct.schema import Schema
 
+T = TypeVar("T")
 _TASKS = 4
 """So many tasks for each core make the files of a micro-batch, so that one that takes longer holds up less."""
 
@@ -25,14 +25,19 @@ _TASKS = 4
 class Cluster:
     """What tasks run on, as soon as there is a ``session``."""
 
-    session: SparkSession | None = field(default=None)
+    session: SparkSession | None = None
 
-    def make(self, files: Sequence[ChunkedFile]) -> None:
-        """Make files."""
+    def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Run some tasks; what they give."""
         assert self.session is not None
         context = self.session.sparkContext
-        tasks = min(len(files), _TASKS * context.defaultParallelism)
-        context.parallelize(files, tasks).foreach(ChunkedFile.make)
+        slices = min(len(tasks), _TASKS * context.defaultParallelism)
+        found: list[T] = context.parallelize(tasks, slices).map(_run).collect()
+        return found
+
+
+def _run(task: Callable[[], T]) -> T:
+    return task()
 
 
 class ColumnsTarget:
@@ -43,7 +48,7 @@ class ColumnsTarget:
     def __init__(self, options: RunOptions, schema: Schema, cluster: Cluster) -> None:
         self._options, self._schema = options, schema
         path, by = str(options.output), options.partition_by
-        self._dataset = SharedDataset(path, options.format, by, cluster.make)
+        self._dataset = SharedDataset(path, options.format, by, cluster)
 
     def open(self, run: str, committed: int) -> None:
         """Make the directory this run's. Raises `UsageError` for what cannot be written there."""

@@ -1,0 +1,59 @@
+"""Random plans over documents: the rows that DuckDB gives, whatever the slices, by one thread and by several."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from tests.operators.harness import assert_proper
+from tests.oracle.values import Row
+from tests.plans.feeds import STREAMS
+from tests.plans.random_plans import AggregateGrower, Grower
+from tests.plans.test_judging import Document
+from tests.plans.test_random import Case
+from tests.spark.support import NAMESPACE
+from tests.threads import COUNTS
+from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.engine.plan import Node, Query, Scan, numbered
+from xmlpunct.engine.rules import optimize
+from xmlpunct.engine.rules.walk import everywhere
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.firehose import Source
+from xmlpunct.punctuations.punctuation import Punctuation
+
+SEEDS = range(500 if os.environ.get("XMLPUNCT_LONG") == "1" else 20)
+
+
+def over_documents(root: Node) -> Query:
+    """A plan whose streams are documents."""
+    streams = {s.name: replace(s, element="t") for s in STREAMS}
+
+    def placed(node: Node) -> Node:
+        return replace(node, stream=streams[node.stream.name]) if isinstance(node, Scan) else node
+
+    best = numbered(optimize(everywhere(root, placed)))
+    read = {node.stream.name for node in best.walk() if isinstance(node, Scan)}
+    return Query.of(best, [s for s in streams.values() if s.name in read])
+
+
+@pytest.mark.parametrize("grower", [Grower, AggregateGrower], ids=["plans", "other aggregates"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_documents_give_what_duckdb_gives(seed: int, grower: type[Grower]) -> None:
+    case = Case(seed, grower)
+    query = over_documents(case.root)
+    documents = {
+        s.name: Document(s, given[:-1]).text for s, given in zip(STREAMS, case.inputs, strict=True) if given
+    }
+    for size, threads in zip([1, case.rng.randint(2, 1000), None], COUNTS, strict=True):
+        sources = {s.name: Source.of(documents[s.name].encode(), s.name) for s in query.streams}
+        found, said = list[Row](), list[Punctuation]()
+        running = LocalRun(query, sources, size, RunStats("local"), NAMESPACE, threads=threads)
+        with closing(running):
+            while (part := running.advance()) is not None:
+                assert_proper(part.tuples.rows(), said)
+                found += part.tuples.rows()
+                said += part.punctuations
+        case.judge(found)
