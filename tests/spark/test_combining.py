@@ -17,9 +17,10 @@ from tests.sinks.test_create_sink import QUERIES, feed, on_shards, sinks
 from tests.spark.simulated import combined
 from tests.spark.support import NAMESPACE, locally, on_spark, read_back, split
 from tests.spark.test_ranges import job_of
-from xmlpunct.engine.spark import combining
+from xmlpunct.engine.spark import combining, runner
 from xmlpunct.engine.spark.combining import Combiner, Said
 from xmlpunct.engine.spark.job import RESULT, Row
+from xmlpunct.engine.spark.session import state_format
 from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.sql import plan
 from xmlpunct.errors import XmlPunctError
@@ -152,7 +153,10 @@ def test_what_is_combined_is_not_too_large(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.spark
 def test_on_spark_through_a_restart(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five shards in two groups give what the local engine does, and go on where the run died."""
+    """Five shards in two groups give what the local engine does, and go on where the run died.
+
+    It began on a cluster, so to speak, and goes on elsewhere: the format of state is the checkpoint's.
+    """
     write_readings(tmp_path / "feed.xml")
     query = plan(HOTTEST.format(folder=tmp_path))
     paths = [tmp_path / f"{n}.xml" for n in range(len(query.answers))]
@@ -177,8 +181,13 @@ def test_on_spark_through_a_restart(spark: Any, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(SparkContext, "defaultParallelism", 5)
     monkeypatch.setattr(combining, "MANY", 4)
     options = {"checkpoint": str(tmp_path / "checkpoint"), "slice_bytes": 1600}
-    with pytest.raises(XmlPunctError, match="died"):
-        on_spark(spark, query, paths[-1], **options)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(runner, "state_format", lambda *_: "2")
+        with pytest.raises(XmlPunctError, match="died"):
+            on_spark(spark, query, paths[-1], **options)
+    folder = tmp_path / "checkpoint" / "spark"
+    assert state_format(spark, folder) == "2"
+    assert state_format(spark, tmp_path) == "1"
     assert not any(path.read_text().endswith("</stream>\n") for path in paths)
     on_spark(spark, query, paths[-1], **options)
     assert found() == expected
