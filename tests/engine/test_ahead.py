@@ -14,6 +14,7 @@ import pytest
 from tests.reliability.support import LONG
 from tests.threads import COUNTS, TURNS
 from xmlpunct.engine.inputs.ahead import Helpers
+from xmlpunct.engine.local import running as running_
 from xmlpunct.engine.local.run import open_sources
 from xmlpunct.engine.local.running import SLICES_AHEAD, LocalRun
 from xmlpunct.engine.sql import plan
@@ -169,3 +170,16 @@ def test_a_fork_says_that_what_was_begun_is_another_process(tmp_path: Path) -> N
                 os._exit(7)
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.parametrize(("most", "each"), [(10**6, SLICES_AHEAD), (2000, 2), (100, 1)])
+def test_of_large_slices_fewer_are_read_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, each: int
+) -> None:
+    monkeypatch.setattr(running_, "MOST_BYTES", most)
+    (tmp_path / "a").write_bytes(document(random.Random(1), 300))
+    query = plan(STREAMS + "SELECT hour FROM a", {"a": str(tmp_path / "a")})
+    running = LocalRun(query, open_sources(query), 2500, RunStats("local"), PUNCT_NAMESPACE, threads=2)
+    with closing(running):
+        begun = [running._feeds[0].reader.begun for _ in range(5) if running.advance() is not None]
+    assert max(begun) == 2 * each

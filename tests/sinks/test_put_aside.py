@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import fcntl
 import os
 import random
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from tests.checkpoints import committed
@@ -25,7 +28,7 @@ from tests.spark.test_ranges import job_of
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.datasets import shared
-from xmlpunct.engine.datasets.chunks import ASIDE
+from xmlpunct.engine.datasets.chunks import ASIDE, put_aside
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.reject_limit import RejectLimit
@@ -37,11 +40,13 @@ from xmlpunct.engine.spark.dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.job import Row
 from xmlpunct.engine.spark.metrics import RunMetrics
 from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.spark.xml_dataset import Texts, XmlTarget
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import SourceError, StrictError, UsageError, XmlPunctError
 from xmlpunct.firehose import PUNCT_NAMESPACE
 from xmlpunct.punctuations.promised import Promised
+from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
 BOTH = "SELECT x, hour, 1 AS one FROM both"
@@ -379,3 +384,32 @@ def test_what_machines_do_not_share_is_told(tmp_path: Path) -> None:
     assert not (run.out / "_xmlpunct").exists()
     with pytest.raises(XmlPunctError, match=r"cannot write .*_xmlpunct: No such file or directory"):
         [*aside.rows(run.batches[1])]
+
+
+def test_a_dataset_of_xml_has_one_writer(tmp_path: Path) -> None:
+    """Who begins removes the slices that were not committed, and what was put aside."""
+    out = tmp_path / "out"
+    for name in ("slice-000000000003", "slice-000000000004", "_xmlpunct/slice-000000000005"):
+        (out / name).mkdir(parents=True)
+    options = RunOptions(output=f"{out}/")
+    one, other = XmlTarget(options, Here()), XmlTarget(options, Here())
+    one.open("run", 3)
+    assert sorted(p.name for p in out.rglob("*")) == ["_xmlpunct", "slice-000000000003"]
+    with pytest.raises(UsageError, match="another run is writing the dataset"):
+        other.open("run", 3)
+    other.close()
+    one.close()
+    assert os.listdir(out) == ["slice-000000000003"]
+
+
+def test_texts_of_what_was_put_aside(tmp_path: Path) -> None:
+    schema = Schema.parse("d DOUBLE, n DECIMAL(9,2), at TIMESTAMP")
+    moment = dt.datetime(2024, 2, 29, 23, 59, 59, 123456, tzinfo=dt.UTC)
+    frames = [schema.frame([(float("inf"), Decimal("7.50"), moment)]), schema.frame([(None, None, None)])]
+    chunks = put_aside(tmp_path, "0-0", frames)
+    asked = pa.RecordBatch.from_pydict({"id": [1, 0]})
+    texts = Texts(tmp_path, tuple(chunks), schema)(iter([asked]))
+    assert [tuple(row.values()) for batch in texts for row in batch.to_pylist()] == [
+        (None, None, None),
+        ("INF", "7.50", "2024-02-29T23:59:59.123456Z"),
+    ]

@@ -38,7 +38,7 @@ from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
-VERSION = 9
+VERSION = 10
 """Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"

@@ -28,7 +28,6 @@ _CHUNK = {"$number": pl.Int64(), "$file": pl.String(), "$at": pl.Int64(), "$leng
 Keyed = tuple[tuple[object, ...], Chunk]
 """Rows that were put aside, behind the values of the columns to partition by that they have in common."""
 
-
 T = TypeVar("T")
 
 

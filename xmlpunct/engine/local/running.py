@@ -15,7 +15,7 @@ from xmlpunct.cores import cores
 from xmlpunct.engine.build import build
 from xmlpunct.engine.checkpoint.commit import Frames
 from xmlpunct.engine.inputs.ahead import AheadReader, Helpers
-from xmlpunct.engine.inputs.pacing import Pace, first_bytes, starved
+from xmlpunct.engine.inputs.pacing import MOST_BYTES, Pace, first_bytes, starved
 from xmlpunct.engine.inputs.parts import Input
 from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.said import Plain, Sayings, punctuation_of
@@ -302,11 +302,12 @@ class LocalRun:
     def _read_ahead(self, candidates: list[Feed]) -> None:
         """Begin to read what is likely to be wanted next: of those feeds whose last turn was longest ago.
 
-        What is read ahead is in memory: `SLICES_AHEAD` slices for each thread, of at most `pacing.MOST_BYTES` each.
+        What is read ahead is in memory: `SLICES_AHEAD` slices for each thread, of at most `MOST_BYTES` each. Of larger
+        ones there are fewer, and at least one for each thread.
         """
         waiting = [f for f in candidates if f.reader.is_there]
-        count = sum(f.reader.begun for f in waiting)
-        while waiting and count < SLICES_AHEAD * self._helpers.count:
+        count, each = sum(f.reader.begun for f in waiting), SLICES_AHEAD * MOST_BYTES // self._pace.bytes
+        while waiting and count < max(1, min(each, SLICES_AHEAD)) * self._helpers.count:
             next_ = min(waiting, key=lambda f: (f.reader.begun, f.turn))
             next_.reader.begin(self._pace.bytes)
             count += 1
