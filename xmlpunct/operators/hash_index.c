@@ -399,6 +399,7 @@ static PyObject *firsts(PyObject *module, PyObject *args)
     PyObject *bytes = seen.slots ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count)) : PyErr_NoMemory();
     if (bytes) {
         int64_t *first = (int64_t *)PyBytes_AsString(bytes);
+        Py_BEGIN_ALLOW_THREADS
         for (int64_t i = 0; i < seen.capacity; i++)
             seen.slots[i].row = EMPTY;
         for (int64_t i = 0; i < count; i++) {
@@ -408,6 +409,7 @@ static PyObject *firsts(PyObject *module, PyObject *args)
                 *slot = (Slot){hash[i], i};
             first[i] = slot->row;
         }
+        Py_END_ALLOW_THREADS
     }
     free(seen.slots);
     PyBuffer_Release(&hashes);

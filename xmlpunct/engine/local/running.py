@@ -41,6 +41,10 @@ LOOK_SHARE = 0.05
 SLICES_AHEAD = 3
 """For each thread so many slices are read ahead, so that no thread has to wait (`benchmarks/threads.py`)."""
 
+MANY = 4
+"""With fewer threads the one that runs the operators has time to do all of their work, sooner than handing it over
+takes; with so many, the others would wait for it (`benchmarks/threads.py`)."""
+
 SPREAD = 2
 """With so many threads for each source, parsing is spread over threads rather than cutting made cheap."""
 
@@ -96,7 +100,7 @@ class LocalRun:
                 distinct[key],
                 [stream.spec(columns_read(query.roots, stream)) for _, stream in streams],
             )
-            further = partial(self._ahead, streams)
+            further = partial(self._ahead, streams) if self._helpers.count >= MANY else _nothing
             reader = AheadReader(given, specs, namespace, self.bell, alone, self._helpers, spread, further)
             self._feeds.append(Feed(number, streams, reader))
         self._pace = Pace(slice_bytes, first_bytes(max(len(s.schema) for s in query.streams)))
@@ -437,3 +441,8 @@ class LocalRun:
     def _feeds_of(self, declared: str) -> list[Feed]:
         """The feeds of a stream: one for each sender."""
         return [f for f in self._feeds if declared in (s.declared for _, s in f.streams)]
+
+
+def _nothing(_: Parsed) -> list[Ahead]:
+    """What few threads do of slices before their turn."""
+    return []
