@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -301,3 +302,27 @@ def test_a_task_keeps_nothing_of_the_bytes_that_it_has_parsed(
     found = parse_ranges.parse_ranges(Input("s", (0,), (part,)), [whole], parser)
     assert found.parsed.slices[0].tuples.height == 2000
     assert before < parser.most < before + 10
+
+
+@pytest.mark.parametrize("now", [b">7<", b"</x><", b">0</hour"], ids=["a value", "malformed", "longer"])
+def test_bytes_that_are_known_by_a_checksum_are_those_or_nothing(tmp_path: Path, now: bytes) -> None:
+    file = directory(tmp_path / "in", documents(300)) / "000.xml"
+    data = file.read_bytes()
+    at, size = data.index(b"<tempdata>"), data.rindex(b"</tempdata>") - data.index(b"<tempdata>") + 11
+    part = Part(str(file), str(file), len(data))
+    opened = Position(at, 1 + data.count(b"\n", 0, at), ("<s>", "<part>"), started=True)
+    known = Range(0, opened, size, uncut=True, checksum=crc32(data[at : at + size]))
+    parser = Parser([StreamSpec("s", SCHEMA, "tempdata")])
+    assert (
+        parse_ranges.parse_ranges(Input("s", (0,), (part,)), [known], parser).parsed.slices[0].tuples.height
+        == 300
+    )
+    file.write_bytes(data.replace(b">0<", now, 1))
+    with pytest.raises(ChangedError, match="are not those that were found there"):
+        parse_ranges.parse_ranges(Input("s", (0,), (part,)), [known], parser)
+    file.write_bytes(data[: at + 99])
+    with pytest.raises(ChangedError, match=r"it ends at byte|are not those"):
+        parse_ranges.parse_ranges(Input("s", (0,), (part,)), [known], parser)
+    file.unlink()
+    lost = parse_ranges.parse_ranges(Input("s", (0,), (part,)), [known], parser).parsed
+    assert str(lost.error) == f"{file}: cannot read it: No such file or directory"

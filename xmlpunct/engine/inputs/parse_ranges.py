@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import NamedTuple
 from zlib import crc32
@@ -47,8 +47,9 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
         part, label = given.parts[r.part], labels[r.part] if labels else ()
         try:
             if r.uncut and r.checksum is not None:
-                data = io.BytesIO(range_bytes(part, r))
-                found += _parse_uncut(part, r, data, parser, label)
+                with closing(_Checked(part, r)) as known:
+                    found += _parse_uncut(part, r, known, parser, label)
+                    known.check()
                 size += r.size
             elif r.uncut:
                 with closing(_Summed(part)) as file:
@@ -92,6 +93,33 @@ def _parse_uncut(
         yield _parse(parser, rest, label, False)
 
 
+class _Checked:
+    """The bytes of a range that is known by its checksum, as they come. Raises `SourceError` if it cannot be read."""
+
+    def __init__(self, part: Part, r: Range) -> None:
+        self._part, self._range, self._left, self._sum = part, r, r.size, 0
+        with _told(part):
+            self._file = open_at(part, r.start.byte) if r.data is None else io.BytesIO(r.data)
+
+    def read(self, size: int) -> bytes:
+        """Some bytes, none at the end."""
+        with _told(self._part):
+            data = self._file.read(min(size, self._left))
+        self._left, self._sum = self._left - len(data), crc32(data, self._sum)
+        return data
+
+    def check(self) -> None:
+        """Raise `ChangedError` if the bytes, those that nobody has read included, are not those that were found."""
+        while self.read(AT_ONCE_BYTES):
+            pass
+        if self._left or self._sum != self._range.checksum:
+            raise _changed(self._part, self._range)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
 class _Summed:
     """A file from its beginning on, with the ``size`` and the ``checksum`` of what was read of it."""
 
@@ -126,14 +154,22 @@ def range_bytes(part: Part, r: Range) -> bytes:
         raise SourceError(part.name, r.failure)
     if r.data is not None:
         return r.data
+    with _told(part), open_at(part, r.start.byte) as file:
+        data = file.read(r.size)
+    if len(data) != r.size or r.checksum not in (None, crc32(data)):
+        raise _changed(part, r)
+    return data
+
+
+@contextmanager
+def _told(part: Part) -> Iterator[None]:
+    """Where a part cannot be read, raise `SourceError`."""
     try:
-        with open_at(part, r.start.byte) as file:
-            data = file.read(r.size)
+        yield
     except OSError as error:
         raise SourceError(part.name, f"cannot read it: {error.strerror}") from None
-    if len(data) != r.size or r.checksum not in (None, crc32(data)):
-        begin, end = r.start.byte, r.start.byte + r.size
-        raise ChangedError.of(
-            part.name, f"its bytes {begin:,} to {end:,} are not those that were found there"
-        )
-    return data
+
+
+def _changed(part: Part, r: Range) -> ChangedError:
+    begin, end = r.start.byte, r.start.byte + r.size
+    return ChangedError.of(part.name, f"its bytes {begin:,} to {end:,} are not those that were found there")
