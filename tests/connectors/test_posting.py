@@ -6,6 +6,7 @@ import http.client
 import json
 import random
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -140,8 +141,14 @@ def test_what_is_refused() -> None:
         assert pieces == []
         chunked = http.client.HTTPConnection("127.0.0.1", port)
         with closing(chunked):
-            chunked.request("POST", "/", iter([b"<s>"]), encode_chunked=True)
+            chunked.request("POST", "/", (b"<s>" * 1000 for _ in range(100)), encode_chunked=True)
             assert chunked.getresponse().status == 411
+        for body in (b"-5\r\n<s>\r\n", b"zz\r\n", b"5"):  # no chunks
+            with socket.create_connection(("127.0.0.1", port)) as sender:
+                head = f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nTransfer-Encoding: chunked\r\n\r\n"
+                sender.sendall(head.encode() + body)
+                sender.shutdown(socket.SHUT_WR)
+                assert b"411" in sender.recv(100)
 
 
 def test_who_has_no_password_is_refused() -> None:

@@ -48,6 +48,7 @@ WAIT_SECONDS = 10.0
 _READ_SECONDS = 30.0
 _LAST_SECONDS = 1.0  # so long the end waits for those who are being answered
 _DRAINED_BYTES = 2**20
+_CHUNK_HEAD = 20  # its length, in hexadecimal digits, and the line's end
 _HEAD_BYTES = 4  # by which an encoding is known
 _WANTED = "http-listen://HOST:PORT, and ?senders=a,b where several post, to /a and /b"
 _log = logging.getLogger("xmlpunct")
@@ -281,13 +282,24 @@ class _Handler(BaseHTTPRequestHandler):
             if text is not None and number is None:
                 raise Refused(HTTPStatus.BAD_REQUEST, f"{SEQUENCE} is a number, from 0 on")
         except Refused:
-            self.rfile.read(min(length or 0, _DRAINED_BYTES))  # or the answer would not be read
+            self._drain(length)
             raise
         with inlet.turn():
             data = self.rfile.read(length)
             if len(data) < length:
                 raise Refused(HTTPStatus.BAD_REQUEST, "the piece was cut")
             return inlet.take(headers.get(RUN), number, data, headers.get(LAST, "0") == "1")
+
+    def _drain(self, length: int | None) -> None:
+        """Take a piece that is refused, or its beginning: who still sends may not read the answer."""
+        if length is not None:
+            self.rfile.read(min(length, _DRAINED_BYTES))
+            return
+        left, size = _DRAINED_BYTES if "Transfer-Encoding" in self.headers else 0, 1
+        with suppress(ValueError):  # no chunk, then
+            while left > 0 and size > 0:
+                size = max(int(self.rfile.readline(_CHUNK_HEAD), 16), 0)
+                left -= len(self.rfile.read(min(size + 2, left)))
 
     def _meant(self) -> Posted:
         """Who is to have the piece. Raises `Refused`."""
