@@ -30,6 +30,8 @@ QUERIES = (
     "SELECT hour, MAX(n) AS m FROM (SELECT hour, n FROM a UNION SELECT hour, n FROM b) GROUP BY hour",
     "SELECT hour, 6 / n AS x FROM a WHERE 4 / (n - 1) > 0 UNION ALL SELECT hour, n FROM b WHERE n > 0",
     "SELECT DISTINCT hour + n AS x, n FROM a",
+    "SELECT 6 / n AS x FROM (SELECT hour AS n FROM a UNION ALL SELECT n FROM a)",
+    "SELECT DISTINCT n + 1 AS n FROM (SELECT hour AS n FROM a UNION ALL SELECT n FROM a)",
     "SELECT hour, 2 / n AS x FROM a INTERSECT SELECT hour, n FROM b",
     "SELECT hour, n FROM a UNION SELECT hour, 1 / n FROM b LIMIT 3",
     "SELECT window_start, COUNT(*) AS c FROM HOP(TABLE a, DESCRIPTOR(hour), 2, 4) GROUP BY window_start, window_end",

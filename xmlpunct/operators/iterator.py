@@ -47,7 +47,8 @@ class Operator(ABC):
 
     name: str
     tuplewise = False
-    """Whether `step` takes each tuple by itself, so that it may be done before the slice's turn, in any thread."""
+    """Whether `step` takes each tuple by itself, so that it may be done before the slice's turn, in any thread. Only of
+    operators with one input: others may get something twice of one slice, by each of their ports."""
     speaks = False
     """Whether `punctuate` may have something to say where no punctuation came in."""
     ends = True

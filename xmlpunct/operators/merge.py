@@ -33,7 +33,6 @@ class Merge(Operator):
     """
 
     name = "merge"
-    tuplewise = True
 
     def __init__(self, inputs: Sequence[Schema], alike: bool = False) -> None:
         self._merged = MergedInputs(inputs)
