@@ -249,3 +249,14 @@ def test_what_was_done_for_an_operator_that_has_finished_since_is_dropped() -> N
     (output,) = whole.push_all(0, Slice(late), done)
     assert not output.tuples.height
     assert not whole.rejects
+
+
+def test_what_comes_by_two_ports_is_not_taken_for_one() -> None:
+    """SELECT x FROM (SELECT x FROM a UNION ALL SELECT y FROM a) WHERE x > 2, where nobody pushed the condition down."""
+    pair = Schema.parse("x INT, y INT")
+    big = Select(X, call(">", Column(INT, True, "x"), number("2")))
+    stages: list[Operator] = [Scan.rename(pair, [name], ["x"]) for name in ("x", "y")]
+    whole = Pipeline([*stages, Merge([X, X]), big], [[(0, 0), (1, 0)]], [[(2, 0)], [(2, 1)], [(3, 0)], []])
+    tuples = pair.frame([(1, 5), (4, 2), (3, 3)])
+    (output,) = whole.push_all(0, Slice(tuples), whole.ahead(0, tuples))
+    assert sorted(output.tuples["x"]) == [3, 3, 4, 5]
