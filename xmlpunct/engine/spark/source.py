@@ -34,9 +34,8 @@ from xmlpunct.firehose.steady import ChangedError
 
 FIRST_BYTES = 16 * 2**20
 """What an input's first micro-batch has for each shard. More show the first result later (`benchmarks/spark.py`)."""
-MOST_BYTES, MOST_BYTES_OF_ALL = 128 * 2**20, 256 * 2**20
-"""What a micro-batch has at most for each shard, of one input and of all. `benchmarks/spark.py` tells what others cost.
-"""
+MOST_BYTES, MOST_BYTES_OF_ALL = 128 * 2**20, 512 * 2**20
+"""What a task has at most, and for each shard a micro-batch. `benchmarks/spark.py` tells what others cost."""
 SHORT_SECONDS = 2.0
 """A micro-batch that takes less may double. A third of that is Spark's own (`benchmarks/capacity.py --spark`)."""
 IDLE_SECONDS, GLANCE_SECONDS = 0.25, 0.005
@@ -65,7 +64,7 @@ class QueryReader:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        most = job.shards * min(MOST_BYTES, MOST_BYTES_OF_ALL // max(len(job.inputs), 1))
+        most = job.shards * MOST_BYTES_OF_ALL // max(len(job.inputs), 1)
         self.pace = Pace(job.slice_bytes, min(job.shards * FIRST_BYTES, most), most, SHORT_SECONDS)
         self._held: dict[int, Held] = {}
         self._said = SaidLog(Path(job.said))
@@ -204,8 +203,9 @@ class QueryReader:
             release(self.job.inputs[i], cursor)
 
     def _piece(self, inputs: int, size: int) -> int:
-        """How large a task should be, so that all cores have one."""
-        return max(LEAST_PIECE, -(-size // self._tasks(inputs)))
+        """How large a task should be, so that all cores have as many."""
+        tasks = self._tasks(inputs)
+        return max(LEAST_PIECE, -(-size // (tasks * max(1, -(-size // (tasks * MOST_BYTES))))))
 
     def _tasks(self, inputs: int) -> int:
         """How many tasks each of some inputs should have, so that all cores have one."""
