@@ -16,7 +16,7 @@ from xmlpunct.engine.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.ranges import Cursor, Range, advance
 from xmlpunct.engine.inputs.uncut import Uncut, save, saved
-from xmlpunct.firehose import PUNCT_NAMESPACE, Parser, StreamSpec
+from xmlpunct.firehose import PUNCT_NAMESPACE, Parser, StreamSpec, native
 from xmlpunct.firehose.spec import elements_of
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Schema
@@ -181,3 +181,30 @@ def test_what_is_wrong_is_found_where_it_is(
     check(broken.encode(), [piece for piece in pieces if piece.start.byte <= at], spec)
     ranges, whole = both_ways(part, pieces, spec)
     assert rows(part, ranges, spec) == rows(part, whole, spec)
+
+
+@pytest.mark.skipif(not native.COMPILED, reason="without a compiler nothing is passed over")
+def test_tuples_one_behind_another_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever looks like an end in them: a `Splitter` sees only what is around them."""
+    monkeypatch.setattr(cuts, "_STEP_BYTES", 100)
+    monkeypatch.setattr(cuts, "_PROBE_BYTES", 10)
+    understood: list[int] = []
+
+    class Watched(Splitter):
+        def feed(self, data: bytes) -> None:
+            understood.append(len(data))
+            super().feed(data)
+
+    monkeypatch.setattr(cuts, "Splitter", Watched)
+    monkeypatch.setattr(cuts, "PIECE_BYTES", 5000)
+    tuples = [
+        *(one.format(1) for one in TUPLES),
+        "<p:t/>",
+        "<!-- </r> --><?x?>\n",
+        "<t><a>2<!-- </t> --></a></t>",
+    ]
+    text = f"<r xmlns:p='{PUNCT_NAMESPACE}'><x/>{''.join(tuples) * 500}</r>\n"
+    part, pieces = found_in(tmp_path / "in.xml", text, SPECS[0])
+    check(text.encode(), pieces, SPECS[0])
+    assert all(piece.size < 5100 for piece in pieces)
+    assert sum(understood) < 1000 < len(text) / 50
