@@ -82,14 +82,3 @@ def test_the_end_stays_whatever_else_matches_all_tuples() -> None:
     closed = Closed(s)
     closed.update([Punctuation.everything(s), Punctuation.of(s, hour="(,9]"), Punctuation.of(s, hour="(,)")])
     assert closed.complete
-
-
-def test_a_part_of_what_is_closed_is_not_retained() -> None:
-    """As above an outer join: each order is closed, then each pair of an order and an item that is closed."""
-    schema = Schema.parse("order INT, item INT")
-    joint = JointCover(schema, [0])
-    for n in range(100):
-        joint.add([Punctuation.of(schema, order=n)])
-        joint.add([Punctuation.of(schema, item=n)])
-        joint.add([Punctuation.of(schema, order=n, item=n)])
-        assert len(joint) <= 2

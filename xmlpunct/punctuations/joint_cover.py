@@ -122,7 +122,7 @@ class JointCover:
                 known[lifted] = None
             elif any(attributes[i].reach(p.patterns[i]) is EMPTY for i in p.constrained):
                 continue  # it is about no tuple that can come
-            elif self._is_news(self._lifted(p)):
+            else:
                 row = self._open.add(lifted, open_places[0])
                 self._overtake(row, lifted.patterns[row[0]])
                 rows[row] = None
