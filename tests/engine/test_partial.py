@@ -14,6 +14,7 @@ from xmlpunct.engine.local.portion import Portion
 from xmlpunct.engine.local.provisional import PARTIAL_NAMESPACE, Provisional
 from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import NO_COPY, RunOptions, XmlForm, parse_time
+from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import UsageError
@@ -30,6 +31,7 @@ QUERIES = {
     "difference": "SELECT k, x FROM a EXCEPT SELECT k, x FROM b",
     "in order": "SELECT k, x FROM a ORDER BY k, x LIMIT 3",
     "window": "RSTREAM(SELECT k, COUNT(*) AS n FROM w [RANGE 2] GROUP BY k)",
+    "place": 'SELECT x, MAX("$byte") AS b FROM a GROUP BY x',
     "running": "SELECT k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM w",
 }
 
@@ -46,10 +48,12 @@ def document(rng: random.Random, second: str) -> bytes:
     return f'<s xmlns:p="{PUNCT_NAMESPACE}">{"".join(parts)}</s>'.encode()
 
 
+@pytest.mark.parametrize("is_guarded", [False, True], ids=["", "guarded"])
 @pytest.mark.parametrize("query", QUERIES)
-def test_what_is_released_and_what_is_possible_make_the_whole_answer(query: str) -> None:
+def test_what_is_released_and_what_is_possible_make_the_whole_answer(query: str, is_guarded: bool) -> None:
     for seed in range(12):
         rng, planned = random.Random(seed), plan(STREAMS + QUERIES[query], dict.fromkeys("abw", ""))
+        planned = with_guards(planned) if is_guarded else planned
         kinds = {stream.name: "ts" if stream.timestamp else "x" for stream in planned.streams}
         sources = {name: Source.of(document(rng, kind), name) for name, kind in kinds.items()}
         with closing(LocalRun(planned, sources, 100, RunStats("local"), PUNCT_NAMESPACE)) as run:
@@ -67,6 +71,16 @@ def test_what_is_released_and_what_is_possible_make_the_whole_answer(query: str)
                 seed
             )
             assert run.partial().is_empty()
+
+
+def test_it_is_in_the_order_that_was_asked_for() -> None:
+    document = b"<s><t><k>1</k></t><t><k>3</k></t><t><k>2</k></t></s>"
+    for order, keys in [("ORDER BY k DESC", [3, 2, 1]), ("", [1, 2, 3])]:
+        planned = plan(f"{STREAMS} SELECT k, COUNT(*) AS n FROM a GROUP BY k {order}", {"a": ""})
+        sources = {"a": Source.of(document, "a")}
+        with closing(LocalRun(planned, sources, None, RunStats("local"), PUNCT_NAMESPACE)) as run:
+            run.advance()
+            assert run.partial()["k"].to_list() == keys
 
 
 def test_two_inputs_end_in_a_copy() -> None:
@@ -92,7 +106,7 @@ def provisional(**options: Any) -> Provisional:
 
 def test_an_answer_is_marked() -> None:
     schema = plan(STREAMS + "SELECT k, x FROM a", {"a": ""}).root.schema
-    rows = schema.frame([(2, 1), (1, None)])
+    rows = schema.frame([(1, None), (2, 1)])
     answer = etree.fromstring(provisional().text(rows))
     assert answer.tag == f"{{{PARTIAL_NAMESPACE}}}answer"
     assert [child.tag for child in answer] == [f"{{{PARTIAL_NAMESPACE}}}result"] * 2

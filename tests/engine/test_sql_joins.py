@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 
 from tests.engine.fixtures import evaluate, unoptimized
 from tests.oracle.values import bag
+from xmlpunct.engine.build import build
 from xmlpunct.engine.plan import Join, Node
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql import plan
 from xmlpunct.operators.join_boxes import bounds_of
+from xmlpunct.punctuations.punctuation import Punctuation
+from xmlpunct.slice import Slice
 from xmlpunct.types import decimal
 
 DECLARED = """
@@ -204,3 +207,17 @@ def test_what_can_fail_is_asked_last_so_that_both_sides_have_bounds(condition: s
         bounds, own = bounds_of(join.residual, mine, other)
         assert sorted(bound.is_low for bound in bounds) == [False, True]
         assert not own
+
+
+def test_a_join_above_an_outer_join_hears_of_no_keys_that_differ() -> None:
+    """Each closed key would be combined with each that the other side has closed, and a chain of joins crawl."""
+    streams = "".join(f"CREATE STREAM {name} (k INT NOT NULL) WITH (source = '-');" for name in "xyz")
+    query = plan(f"{streams} SELECT x.k, y.k AS l FROM x LEFT JOIN y ON x.k = y.k LEFT JOIN z ON x.k = z.k")
+    pipeline, keys = build(query.roots, [s.name for s in query.streams]), range(100)
+    for port, stream in enumerate(query.streams):
+        promised = [Punctuation.of(stream.schema, k=k) for k in keys]
+        pipeline.push(port, Slice(stream.schema.frame([(k,) for k in keys]), promised))
+    said = {o.number: c.punctuations_out for o, c in zip(pipeline.operators, pipeline.counters, strict=True)}
+    joins = list(query.root.find(Join))
+    assert len(joins) == 2
+    assert all(said[join.number] <= 5 * len(keys) for join in joins), said

@@ -61,6 +61,56 @@ def test_arrays_hold_what_xpath_finds(parts: list[str], deep: bool, cut: int | N
     assert (result.tuples, len(result.rejects)) == (expected, wrong)
 
 
+@given(st.lists(orders, max_size=4), st.permutations(range(5)), st.sampled_from([None, 40]))
+def test_what_an_array_holds_can_stand_elsewhere_too(
+    parts: list[str], order: list[int], cut: int | None
+) -> None:
+    """In another column, in another array, and in an array within its items."""
+    columns = [
+        "q STRING PATH 'l/q'",
+        "i STRING PATH 'l/@i'",
+        "l ARRAY(q STRING, v STRING PATH '.', i STRING PATH '@i', n ARRAY(v STRING PATH '.') PATH 'q')",
+        "k ARRAY(v STRING PATH '.') PATH 'l/q'",
+        "v STRING PATH 'l[2]'",
+    ]
+    data, expected, wrong = document(parts), [], 0
+    for element in etree.fromstring(data):
+        rows: list[dict[str, Any]] = []
+        for item in element.findall("l"):
+            q, i = strings(item, "q"), strings(item, "@i")
+            n = [{"v": v} for v in q]
+            rows.append({"q": (q or [None])[0], "v": strings(item, ".")[0], "i": (i or [None])[0], "n": n})
+        q, i, v = (strings(element, path) for path in ("l/q", "l/@i", "l[2]"))
+        values = [*((found or [None])[0] for found in (q, i)), rows, [{"v": v} for v in q], (v or [None])[0]]
+        fine = len(q) < 2 and len(i) < 2
+        expected += [tuple(values[at] for at in order)] if fine else []
+        wrong += not fine
+    spec = StreamSpec("s", Schema.parse(HEAD + ", ".join(columns[at] for at in order)), "t")
+    result = outcome(data, spec, cut)
+    assert (result.tuples, len(result.rejects)) == (expected, wrong)
+
+
+@pytest.mark.parametrize("columns", ["x INT PATH '.'", "x INT PATH 'text()'", "x XML PATH '.'", "y INT"])
+@pytest.mark.parametrize(
+    ("said", "promised"),
+    [
+        ("<v>*</v>", ["<1, *>"]),
+        ("<v>*</v><v>*</v>", ["<1, *>"]),
+        ("<v>5</v>", []),
+        ("<v/>", []),
+        ("<v>5</v><v>*</v>", []),
+        ("<v y='5'/>", []),
+        ("<v><y>5</y></v>", []),
+    ],
+)
+def test_a_punctuation_that_says_something_of_items_is_dropped(
+    columns: str, said: str, promised: list[str]
+) -> None:
+    data = f"{ROOT}<p:t><i>1</i>{said}</p:t></s>"
+    found = one(data, f"i INT, v ARRAY({columns})")
+    assert [*map(str, found.punctuations)] == promised
+
+
 @pytest.mark.parametrize(
     "columns", ["l ARRAY(i STRING PATH '@i', q INT), z STRING", "l ARRAY(m ARRAY(q INT)), z INT"]
 )

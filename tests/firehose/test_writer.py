@@ -261,6 +261,10 @@ def test_columns_that_xml_cannot_say(names: list[str], says: str) -> None:
         ({"namespaces": {"g": PUNCT_NAMESPACE}}, "punctuations"),
         ({"namespaces": {"g": "urn:\x01"}}, "no namespace"),
         ({"punct_namespace": "urn:\x01"}, "no namespace"),
+        ({"punct_namespace": "a b"}, "has to be a URI"),
+        ({"element": "{http://x/é}a"}, "has to be a URI"),
+        ({"namespaces": {"g": "urn:x#a#b"}}, "has to be a URI"),
+        ({"namespaces": {"g": "u" * 1001}}, "1,000 characters"),
     ],
 )
 def test_names_that_xml_cannot_have(options: dict[str, Any], says: str) -> None:
@@ -274,6 +278,14 @@ def test_names_that_xml_cannot_have(options: dict[str, Any], says: str) -> None:
 def test_namespaces_that_cannot_be_read(text: str) -> None:
     with pytest.raises(UsageError, match="--namespaces"):
         read_namespaces(text)
+
+
+@pytest.mark.parametrize("uri", ["a", "a#b", "urn:x", "http://x/%20?a=1&b='2'", "u" * 1000])
+def test_namespaces_that_can_be_read_again(uri: str) -> None:
+    writer = XmlWriter(columns("g:a"), element="g:r", namespaces={"g": uri})
+    document = written(writer, Slice(writer.schema.frame([("x",)])))
+    back = Schema.parse(f"XMLNAMESPACES('{uri.replace(chr(39), chr(39) * 2)}' AS g), a STRING PATH 'g:a'")
+    assert list(parse(document, back, element=f"{{{uri}}}r")) == [("x",)]
 
 
 def test_deep_columns() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import (
     Aggregate,
     Difference,
@@ -23,12 +25,14 @@ from xmlpunct.operators import (
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
+from xmlpunct.types import INT
 
 ITEMS = 100_000 if os.environ.get("XMLPUNCT_LONG") == "1" else 10_000
 STEP, LAG = 500, 2
 """Items a slice; how many slices later an item's bids are closed."""
 ITEM = Schema.parse("id INT NOT NULL, seller STRING")
 BID = Schema.parse("item INT NOT NULL, price INT")
+OFFER = Schema.parse("id INT NOT NULL, least INT")
 NUMBER = Schema.parse("x INT")
 
 
@@ -63,6 +67,16 @@ def joins(kind: str) -> Callable[[], list[Operator]]:
     return lambda: [Join(ITEM, BID, [("id", "item")], kind)]
 
 
+def enough(twice: bool) -> Expression:
+    """That a bid is not below an offer, or not below half of it: then it bounds no attribute of offers."""
+    price = Column(INT, True, "price")
+    return call(">=", call("*", price, literal(INT, 2)) if twice else price, Column(INT, True, "least"))
+
+
+def bounded(kind: str, twice: bool = False) -> Callable[[], list[Operator]]:
+    return lambda: [Join(OFFER, BID, [("id", "item")], kind, enough(twice))]
+
+
 def counted() -> list[Operator]:
     join = Join(ITEM, BID, [("id", "item")], "left")
     return [join, GroupBy(join.schema, ("id",), [Aggregate("MAX", "price", False, "best")])]
@@ -72,6 +86,9 @@ MADE: dict[str, tuple[Callable[[], list[Operator]], Schema, Schema]] = {
     **{kind: (joins(kind), ITEM, BID) for kind in ("inner", "left", "right", "full")},
     "semi": (lambda: [SemiJoin(ITEM, BID, [("id", "item")])], ITEM, BID),
     "anti": (lambda: [SemiJoin(ITEM, BID, [("id", "item")], anti=True)], ITEM, BID),
+    "full, bounded": (bounded("full"), OFFER, BID),
+    "left, bounded on one side": (bounded("left", twice=True), OFFER, BID),
+    "anti, bounded": (lambda: [SemiJoin(OFFER, BID, [("id", "item")], True, enough(False))], OFFER, BID),
     "left join, group-by": (counted, ITEM, BID),
     "intersect": (lambda: [Intersect(NUMBER, NUMBER)], NUMBER, NUMBER),
     "difference": (lambda: [Difference(NUMBER, NUMBER)], NUMBER, NUMBER),
@@ -81,7 +98,7 @@ MADE: dict[str, tuple[Callable[[], list[Operator]], Schema, Schema]] = {
 }
 
 
-BOTH = ("left", "semi", "anti", "left join, group-by", "difference")
+BOTH = ("left", "semi", "anti", "full, bounded", "left join, group-by", "difference")
 """Where the sides differ, so that it matters which comes first."""
 
 

@@ -172,7 +172,17 @@ def join(
 
         return promised
 
-    return Oracle(cpass, cprop, keys.ckeep)
+    def owes(ports: Ports) -> Promise:
+        """The same of output tuples that can be: k has one value, or a null, on both sides."""
+        promised = cprop(ports)
+
+        def is_owed(u: Row) -> bool:
+            values = zip(*(keys.of(side, t) for side, t in enumerate(parts(u))), strict=True)
+            return all(None in k or same(k[0]) == same(k[1]) for k in values) and promised(u)
+
+        return is_owed
+
+    return Oracle(cpass, cprop, keys.ckeep, owes)
 
 
 def semijoin(

@@ -295,6 +295,10 @@ def test_what_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             bench.run()
         bench.sql, bench.options = sql, options
     with monkeypatch.context() as patch:
+        patch.setitem(bench.sources, "b", bench.sources["a"])
+        with pytest.raises(UsageError, match="another source"):
+            bench.run()
+    with monkeypatch.context() as patch:
         patch.setattr(checkpoints, "VERSION", -1)
         with pytest.raises(UsageError, match="finish the run with that version, or start again"):
             bench.run()

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lxml import etree
+
 from xmlpunct.errors import UsageError
-from xmlpunct.escapes import FORBIDDEN
+from xmlpunct.escapes import FORBIDDEN, in_attribute
 from xmlpunct.firehose.spec import Limits, expanded
 from xmlpunct.names import is_xml_name
 
@@ -128,9 +130,16 @@ def prefixed(name: str, namespaces: Namespaces) -> tuple[str, Namespaces]:
 
 
 def check_uri(uri: str) -> None:
-    """Raise `UsageError` for a namespace that cannot be declared."""
+    """Raise `UsageError` for a namespace that cannot be declared, or that nobody could read, as libxml2 sees it."""
+    reason = f"{uri!r} is no namespace that a prefix can stand for"
     if re.search(f"{FORBIDDEN}|[{{}}]", uri) or uri in (XML, "http://www.w3.org/2000/xmlns/"):
-        raise UsageError(f"{uri!r} is no namespace that a prefix can stand for")
+        raise UsageError(reason)
+    if len(uri) > Limits().name:
+        raise UsageError(f"a namespace of more than {Limits().name:,} characters cannot be read again")
+    try:
+        etree.fromstring(f'<a xmlns:p="{in_attribute(uri)}"/>')
+    except etree.XMLSyntaxError:
+        raise UsageError(f"{reason}: it has to be a URI, with other characters as %20") from None
 
 
 def _is_qualified(name: str) -> bool:

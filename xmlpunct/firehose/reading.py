@@ -124,7 +124,9 @@ class _Reader:
             found.append(at_path if under_name is None else under_name)
         return found
 
-    def read(self, branch: Branch, steps: Sequence[Step], is_root: bool = False) -> None:
+    def read(self, branch: Branch, reached: Sequence[Step], is_root: bool = False) -> None:
+        """Read the patterns in an element at which some steps arrive. Of the items of an array none can be said."""
+        steps = [step for step in reached if step.item < 0]
         for name, text in branch.attributes.items():
             slots = [step.attributes[name] for step in steps if name in step.attributes]
             for slot in slots:
@@ -133,20 +135,19 @@ class _Reader:
                 self.undeclared = True
         values = {slot for step in steps for slot in (step.text, step.own) if slot >= 0}
         values = values or {step.raw for step in steps if step.raw >= 0}
-        is_item = any(step.item >= 0 for step in steps)
-        below = any(step.children for step in steps)
+        below = any(step.named for step in steps)
         for slot in values if branch.text.strip(SPACE) or not (below or is_root) else ():
             self.give(slot, branch.text)
-        if is_item and not values:
+        if len(steps) < len(reached) and not values:
             self.undeclared |= _constrains(branch)
             return
         if not values:
             _no_text(branch)
         counts: dict[str, int] = {}
         for child in branch.children:
-            reached = self.reached(child, steps, counts)
-            if reached:
-                self.read(child, reached)
+            found = self.reached(child, steps, counts)
+            if found:
+                self.read(child, found)
             elif is_root and self.said(child) in self.shape.said:
                 if child.children or child.attributes:
                     raise PunctuationError(

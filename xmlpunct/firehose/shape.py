@@ -18,7 +18,8 @@ class Step:
     """A place in an element: which values stand here (-1: none), and what is declared below it.
 
     ``text`` is all text in it, ``own`` the text that is in no child, ``raw`` the element as it stood. ``item`` is the
-    table of which the element is a row.
+    table of which the element is a row. ``rows`` are the items of arrays: at a step of their own, apart from what else
+    is declared there.
     """
 
     text: int = -1
@@ -26,23 +27,36 @@ class Step:
     raw: int = -1
     item: int = -1
     children: dict[Hop, Step] = field(default_factory=dict)
+    rows: dict[Hop, Step] = field(default_factory=dict)
     named: dict[str, list[tuple[Hop, Step]]] = field(default_factory=dict)
-    """The same by the names of elements without their namespaces."""
+    """Both by the names of elements without their namespaces."""
     attributes: dict[str, int] = field(default_factory=dict)
 
     def child(self, hop: Hop) -> Step:
         """What is declared at a child, be it new."""
-        if hop not in self.children:
-            self.children[hop] = found = Step()
-            self.named.setdefault(hop.local, []).append((hop, found))
-        return self.children[hop]
+        return self._found(self.children, hop)
+
+    def row(self, hop: Hop) -> Step:
+        """What is declared of the items of an array, be it new."""
+        return self._found(self.rows, hop)
+
+    def below(self) -> Iterator[tuple[Hop, Step]]:
+        """All that is declared below it."""
+        yield from self.children.items()
+        yield from self.rows.items()
 
     def slots(self) -> Iterator[int]:
         """The values that stand here and below."""
         yield from (slot for slot in (self.text, self.own, self.raw) if slot >= 0)
         yield from self.attributes.values()
-        for child in self.children.values():
+        for _, child in self.below():
             yield from child.slots()
+
+    def _found(self, steps: dict[Hop, Step], hop: Hop) -> Step:
+        if hop not in steps:
+            steps[hop] = found = Step()
+            self.named.setdefault(hop.local, []).append((hop, found))
+        return steps[hop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +141,7 @@ class _Growing:
     def shape(self, schema: Schema) -> Shape:
         root = Step()
         self.table(schema, root, -1, "")
-        firsts = {hop.local for hop in root.children}
-        names = [a.name for a in schema if a.name not in firsts and not isinstance(a.type, ArrayType)]
+        names = [a.name for a in schema if a.name not in root.named and not isinstance(a.type, ArrayType)]
         said = {name: len(self.paths) + i for i, name in enumerate(names)}
         ups = tuple(self.ups.values())
         return Shape(root, tuple(self.paths), tuple(self.names), tuple(self.tables), ups, said)
@@ -143,10 +156,11 @@ class _Growing:
             path = path_of(a)
             check_path(a, path, inside=parent >= 0)
             step = root
-            if not path.up:
-                for hop in path.hops:
-                    step = step.child(hop)
+            is_array = isinstance(a.type, ArrayType)
+            for hop in path.hops[: len(path.hops) - is_array] if not path.up else ():
+                step = step.child(hop)
             if isinstance(a.type, ArrayType):
+                step = step.row(path.hops[-1])
                 if step.item >= 0:
                     raise SchemaError(f"attribute {prefix}{a.name}: two arrays are at PATH '{a.path}'")
                 step.item = len(self.tables)

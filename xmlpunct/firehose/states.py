@@ -303,7 +303,7 @@ class _States:
         if key in self.grown:
             return self.grown[key]
         spec, shape = self.specs[stream], self.shapes[stream]
-        hops = [hop for step in steps for hop in step.children]
+        hops = [hop for step in steps for hop, _ in step.below()]
         node = Node(kind, self.names, lambda name: self.below(node, stream, steps, path, name))
         node.stream, node.flows = stream, flows
         node.texts = tuple(step.text for step in steps if step.text >= 0)

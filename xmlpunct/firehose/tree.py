@@ -371,9 +371,9 @@ class _Tree:
         """
         slots = [slot for slot in (step.text, step.own) if slot >= 0] or [step.raw]
         attributes, slot = step.attributes, -1 if Flag.ROW in flags else slots[0]
-        if step.item >= 0 and slot < 0 and not attributes:
+        if step.item >= 0:
             return self.open_part(row)
-        if step.item >= 0 or len(slots) > 1 or (slot >= 0 and step.children):
+        if len(slots) > 1 or (slot >= 0 and step.named):
             return self.add(Flag.WRONG, -1, row, {})
         if where is not None and where[0] not in attributes:
             attributes = attributes | {where[0]: self.widths[row] - 1}
@@ -416,9 +416,9 @@ class _Tree:
 
 def _spaces(step: Step) -> set[str]:
     """The namespaces that are named in a step and below."""
-    hops = [name for hop in step.children for name in (hop.name, hop.attribute)]
+    hops = [name for hop, _ in step.below() for name in (hop.name, hop.attribute)]
     found = {expanded(name)[0] for name in (*step.attributes, *hops)}
-    return found.union(*map(_spaces, step.children.values()))
+    return found.union(*(_spaces(below) for _, below in step.below()))
 
 
 def _numbers(given: Sequence[object]) -> npt.NDArray[np.int32]:

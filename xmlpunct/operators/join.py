@@ -65,7 +65,7 @@ class Join(JoinInputs):
         self._preserved = preserved_sides(self.keys, self._output, self.pending)
         past = {f"past{side}": preserved.past for side, preserved in self._preserved.items()}
         self._ended = Cell(0)  # bit by side
-        self._both = Alignment(self.schema, 2) if combines else None
+        self._both = Alignment(self.schema, 2, possible=self._output.possible) if combines else None
         both = {} if self._both is None else {"both": self._both}
         self.state = State(**self.sides, ended=self._ended, **past, **both)
 

@@ -78,7 +78,8 @@ class JoinInputs(TwoInputs):
                 self.lose(side, tuples.matching(boxed), i) for i, tuples in enumerate(self.retained[side])
             ]
             gone = [pl.concat(both) for both in zip(gone, more, strict=True)]
-            self.boxes[port].forget(closed)
+        for boxes in self.boxes:  # of one side no tuple comes any more, of the other each is decided by its k
+            boxes.forget(closed)
         self.keys.add(port, closed)
         return closed, gone
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.pattern import interval
+from xmlpunct.punctuations.pattern import EMPTY, intersect, interval
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -41,6 +41,12 @@ class JoinOutput:
                 (RIGHT, [alias.get(n, n) for n in self.schema.names]),
             )
         ]
+        pairs = zip(*keys.names, strict=True) if kind != "inner" else ()
+        self._equal = [(self.schema.index(a), self.schema.index(b)) for a, b in pairs]
+
+    def possible(self, p: Punctuation) -> bool:
+        """Whether an output tuple can match ``p``: k has one value, or a null, on both sides."""
+        return all(intersect(p.patterns[i], p.patterns[j]) is not EMPTY for i, j in self._equal)
 
     def with_nulls(self, side: int, tuples: pl.DataFrame) -> pl.DataFrame:
         """A side's tuples with nulls for the other side."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import or_
 from random import Random
@@ -69,10 +69,17 @@ class Alignment:
 
     ``alike`` leaves out combinations of two punctuations each of which constrains an attribute that the other does
     not. Inputs that all say the same in the end lose only time by this, and avoid the product of all they say.
+    Combinations that no tuple can match, which are not ``possible``, are left out, too.
     """
 
-    def __init__(self, schema: Schema, ports: int, alike: bool = False) -> None:
-        self.schema, self.alike = schema, alike
+    def __init__(
+        self,
+        schema: Schema,
+        ports: int,
+        alike: bool = False,
+        possible: Callable[[Punctuation], bool] = lambda _: True,
+    ) -> None:
+        self.schema, self.alike, self._possible = schema, alike, possible
         self.inputs = [PunctuationSet(schema) for _ in range(ports)]
         """What each input has said and is retained."""
         self.past = [Past(schema) for _ in range(ports)]
@@ -278,7 +285,7 @@ class Alignment:
                     *ended,
                 )
                 if not self.alike or all(_nested(q.constrained, kind) for kind in kinds)
-                if (c := combine(so_far, q)) is not None
+                if (c := combine(so_far, q)) is not None and self._possible(c)
             )
             if not combinations:
                 break

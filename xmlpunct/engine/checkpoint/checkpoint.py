@@ -38,7 +38,7 @@ from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
-VERSION = 10
+VERSION = 11
 """Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
@@ -100,6 +100,8 @@ class Checkpoint:
             "engine": engine,
             "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
             "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
+            "choice of streams": [stream.name for stream in query.streams],
+            "source": [stream.source for stream in query.streams],
             "query": described(query),
             "choice of rules": sorted(query.rules),
             "choice of sinks": [answer.name for answer in query.answers],

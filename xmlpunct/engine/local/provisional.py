@@ -39,7 +39,7 @@ class Provisional:
                 "--partial writes to standard output, of which --checkpoint keeps account: add -o FILE"
             )
         assert options.partial is not None
-        self._every, self._ordered, self._out = options.partial, query.root.ordered, Appender(None, 0)
+        self._every, self._out = options.partial, Appender(None, 0)
         self._next = time.monotonic() + self._every
         self._is_xml = options.format == "xml"
         names = {} if options.form is None else options.form.namespaces
@@ -63,8 +63,6 @@ class Provisional:
         unfit = self._writer.unfit(answer)
         if unfit is not None:
             answer = answer.filter(unfit.is_null())
-        if not self._ordered:
-            answer = answer.sort(answer.columns, nulls_last=True)
         body = self._writer.body(Slice(answer))
         if self._is_xml:
             return self._writer.start() + body + self._writer.end()

@@ -267,14 +267,15 @@ class LocalRun:
         self._opened = self.stats.slices > 0
 
     def partial(self) -> pl.DataFrame:
-        """What the query would still answer if all its inputs ended now: exact, by a copy of the state."""
+        """What the query would still answer if all its inputs ended now, in order: exact, by a copy of the state."""
         if len(self._schemas) > 1:
             raise UsageError(ONE_ANSWER)
         copy, ended = self._build(), [] if self.ended else list(enumerate(self._query.streams))
         given = [] if self._opened else [copy.open()]
         copy.restore(self._pipeline.snapshot())
-        given += [copy.push(i, self._end(stream)) for i, stream in ended]
-        return concat(self._schemas[0], given).tuples
+        given += [copy.push(i, stream.taken(self._end(stream))) for i, stream in ended]
+        answer = concat(self._schemas[0], given).tuples
+        return answer if self._query.root.ordered else answer.sort(answer.columns, nulls_last=True)
 
     def waits(self) -> dict[int, Sequence[int]]:
         """By operator, for each of its inputs, how much of what it retains waits for that input."""

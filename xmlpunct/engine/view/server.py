@@ -43,6 +43,8 @@ MOST_SHOWN = 1000
 """So many tuples of a provisional answer the page is sent."""
 _BEAT_SECONDS = 5.0
 """After so long without news something is sent, so that a lost connection is noticed."""
+_JSON = "application/json"
+"""What is said is of this type, which a browser lets no other site's page send unasked."""
 _LAST_SECONDS = 1.0
 """So long the end waits for those who look, to see the last moment."""
 
@@ -68,7 +70,7 @@ def _partial_of(stats: RunStats) -> dict[str, Any]:
     if stats.gauges is None:
         raise UsageError("the run has not begun")
     answer = stats.gauges.partial()
-    shown = answer.sort(answer.columns, nulls_last=True).head(MOST_SHOWN)
+    shown = answer.head(MOST_SHOWN)
     rows = json.loads(shown.write_json()) if shown.height else []
     return {"partial": True, "columns": answer.columns, "tuples": answer.height, "shown": rows}
 
@@ -171,6 +173,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         if not (self._is_meant() and self._is_ours()):
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", b"other pages cannot say anything here\n")
+        elif self.headers.get("Content-Type", "").partition(";")[0].strip().lower() != _JSON:
+            self._told(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send it with Content-Type: {_JSON}")
         elif self.path != "/say":
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"nothing is here\n")
         elif self.talk is None or not self.talk.may_say:
@@ -186,8 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_ours(self) -> bool:
         """Whether a request to change something comes from our page, or from no page."""
-        of_page = is_own_page(self.headers.get("Origin"), self.headers.get("Host", ""))
-        return of_page and self.headers.get("Content-Type", "").partition(";")[0] == "application/json"
+        return is_own_page(self.headers.get("Origin"), self.headers.get("Host", ""))
 
     def _say(self, talk: Talk) -> None:
         try:
@@ -257,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return
 
     def _json(self, status: HTTPStatus, values: Any) -> None:
-        self._answer(status, "application/json", json.dumps(values).encode() + b"\n")
+        self._answer(status, _JSON, json.dumps(values).encode() + b"\n")
 
     def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self._head(status, kind, len(body))
