@@ -12,7 +12,7 @@ from xmlpunct.engine.spark.sink import Sink
 
 
 def without_spark(job: Job, sink: Sink) -> None:
-    """Run a job to its end: every stage's shards in turn, each restored from its last state."""
+    """Run a job to its end: every stage's shards in turn, each restored from its last state. Rows come in no order."""
     states: dict[tuple[int, int], bytes] = {}
     for number, rows in enumerate(micro_batches(job)):
         for stage in range(job.sink):
@@ -23,9 +23,9 @@ def without_spark(job: Job, sink: Sink) -> None:
                     shard = Shard(job, stage, i)
                     if (stage, i) in states:
                         shard.restore(unpack(states[stage, i]))
-                    rows += shard.push(mine)
+                    rows += shard.push(mine[::-1])
                     states[stage, i] = pack(shard.snapshot())
-        sink.take(combined(job, rows), number)
+        sink.take(combined(job, rows)[::-1], number)
 
 
 def combined(job: Job, rows: list[Row]) -> list[Row]:
