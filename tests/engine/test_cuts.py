@@ -204,7 +204,7 @@ def test_tuples_one_behind_another_are_passed_over(tmp_path: Path, monkeypatch: 
         "<t><a>2<!-- </t> --></a></t>",
     ]
     text = f"<r xmlns:p='{PUNCT_NAMESPACE}'><x/>{''.join(tuples) * 500}</r>\n"
-    part, pieces = found_in(tmp_path / "in.xml", text, SPECS[0])
+    _, pieces = found_in(tmp_path / "in.xml", text, SPECS[0])
     check(text.encode(), pieces, SPECS[0])
     assert all(piece.size < 5100 for piece in pieces)
     assert sum(understood) < 1000 < len(text) / 50

@@ -26,6 +26,6 @@ class Wish(NamedTuple):
         """What was written last; where nothing was, nothing is wanted."""
         try:
             starved, share = json.loads(path.read_text())
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError):
             return cls()
         return cls(starved, share)
