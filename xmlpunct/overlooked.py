@@ -6,8 +6,8 @@
 - ``undeclared``: elements and attributes of tuples beyond the columns, which nobody declared; by path.
 - ``dropped``: punctuations that constrain what is not declared; by the tuples' element.
 - ``element``: an input without tuples and punctuations; by the element looked for.
-- ``only``: an input with punctuations and no tuple, where these are looked for in a certain place, in which punctuations
-  need not stand: perhaps there are tuples elsewhere; by the element looked for.
+- ``only``: an input with punctuations and no tuple, where tuples are looked for in a certain place, and punctuations
+  are not: perhaps there are some elsewhere; by the element looked for.
 - ``path``: no tuple has anything at a path; by path, with the number of tuples.
 """
 
