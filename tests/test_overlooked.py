@@ -40,10 +40,24 @@ def test_at_the_end(found: Overlooked, tuples: int, punctuations: int, new: Over
     assert end(dict(found), "t", tuples, punctuations, in_order=False) == others
 
 
+@pytest.mark.parametrize(
+    ("element", "told"), [("x/t", True), ("{urn:a}x/{urn:a/b}t", True), ("{urn:a/b}t", False)]
+)
+def test_punctuations_are_at_no_path(element: str, told: bool) -> None:
+    """Of an element in a certain place they do not say that it is there."""
+    new = {"only": {element: 1}} if told else {}
+    assert end({}, element, 0, 2) == new
+    assert end({"dropped": {element: 1}}, element, 0, 0) == new
+    assert end(dict(new), element, 1, 2) == {}
+    assert end({}, element, 0, 0) == {"element": {element: 1}}
+
+
 def test_a_line_for_each_kind_names_some() -> None:
     new: Overlooked = {"absent": {"x": 1}, "nested": {"t": 5}, "namespace": {f"a{n}": 1 for n in range(12)}}
     nested, foreign = notices("s", new)
     assert str(nested) == "s: <t> inside a tuple is part of it, and no tuple"
     assert str(foreign).endswith("a7, a8, a9 and 2 more")
     assert [Notice("s", kind, ("t",)).fails for kind in ("nested", "namespace", "element")] == [True] * 3
-    assert [Notice("s", kind, ("t",)).fails for kind in ("path", "undeclared", "dropped")] == [False] * 3
+    assert [Notice("s", kind, ("t",)).fails for kind in ("only", "path", "undeclared", "dropped")] == [
+        False
+    ] * 4

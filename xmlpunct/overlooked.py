@@ -6,11 +6,14 @@
 - ``undeclared``: elements and attributes of tuples beyond the columns, which nobody declared; by path.
 - ``dropped``: punctuations that constrain what is not declared; by the tuples' element.
 - ``element``: an input without tuples and punctuations; by the element looked for.
+- ``only``: an input with punctuations and no tuple, where tuples are looked for in a certain place, and punctuations
+  are not: perhaps there are some elsewhere; by the element looked for.
 - ``path``: no tuple has anything at a path; by path, with the number of tuples.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -19,7 +22,7 @@ Overlooked = dict[str, dict[str, int]]
 
 NESTED, NAMESPACE, UNDECLARED, DROPPED = "nested", "namespace", "undeclared", "dropped"
 STRANGER = "stranger"
-ELEMENT, PATH = "element", "path"
+ELEMENT, ONLY, PATH = "element", "only", "path"
 ABSENT = "absent"
 """In how many tuples nothing is at a path. Only at the end is it known whether that is all of them (`PATH`)."""
 
@@ -31,6 +34,7 @@ COUNTS = (ABSENT, CLOSED)
 MOST = 20
 """How many such names of a kind are counted apart, so that memory is bounded; the rest count together, as `OTHERS`."""
 OTHERS = "..."
+_URI = re.compile(r"\{[^{}]*\}")
 _SHOWN = 10
 """How many names a message lists."""
 
@@ -62,6 +66,7 @@ _TEXTS = {
     UNDECLARED: "not read: {}; the columns are what it began with: declare others (CREATE STREAM, --schema)",
     DROPPED: "punctuations of <{}> that constrain what is not declared are dropped",
     ELEMENT: "no element <{}> was found",
+    ONLY: "no element <{}> was found, only punctuations",
     PATH: "nothing was found in any tuple at PATH {}",
 }
 
@@ -93,8 +98,10 @@ def end(total: Overlooked, element: str, tuples: int, punctuations: int, in_orde
     absent = total.pop(ABSENT, {})
     punctuations -= sum(total.pop(CLOSED, {}).values())
     if not tuples:
-        occurs = punctuations or DROPPED in total or ELEMENT in total
-        return {} if occurs else add(total, {ELEMENT: {element: 1}})
+        closed = punctuations or DROPPED in total
+        if ELEMENT in total or (closed and "/" not in _URI.sub("", element)):
+            return {}
+        return add(total, {ONLY if closed else ELEMENT: {element: 1}})
     foreign = total.get(NAMESPACE, {})
     never = {path: number for path, number in absent.items() if number == tuples and path not in foreign}
     return add(total, {PATH: never} if never and in_order else {})

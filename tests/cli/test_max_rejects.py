@@ -27,7 +27,10 @@ def test_a_run_ends_at_the_reject_that_is_too_many(cli: Cli, tmp_path: Path, fee
     for _ in range(2):  # it is over, whoever asks again
         ran = cli("run", *options)
         assert ran.code == 1
-        assert f"{feed}, line 13, byte {feed.read_text().index('<t><n>x11')}: more than 2 rejects" in ran.err
+        assert (
+            f"{feed}, line 13, byte {feed.read_text().index('<t><n>x11')}: more rejects than --max-rejects 2: "
+            in ran.err
+        )
         assert "x11" in ran.err
         lines = out.read_text().splitlines()
         assert "<result><n>10</n></result>" in lines

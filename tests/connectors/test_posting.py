@@ -151,6 +151,34 @@ def test_what_is_refused() -> None:
                 assert b"411" in sender.recv(100)
 
 
+@pytest.mark.parametrize(
+    ("first", "charset", "status"),
+    [
+        (b"<s>", "UTF-8", 200),
+        (b"<s>", '"us-ascii"', 200),
+        (b"<s>1", "iso-8859-1", 415),
+        (b"<s>1", "no-such", 415),
+        (b"<?xml version='1.0' encoding='ISO-8859-1'?><s>", "latin1", 200),
+        (b"<?xml version='1.0' encoding='ISO-8859-1'?><s>", "utf-8", 415),
+        ("<s>\u20ac".encode("utf-16"), "utf-16", 200),
+        ("<s>\u20ac".encode("utf-16"), "utf-16le", 200),
+        ("<s>\u20ac".encode("utf-16"), "us-ascii", 415),
+    ],
+)
+def test_what_is_said_to_be_in_another_encoding_is_refused(first: bytes, charset: str, status: int) -> None:
+    said = {"Content_Type": f"application/xml; charset={charset}"}
+    with reading() as (port, _, pieces):
+        assert post(port, first + b"    ", **piece(0))[0] == 200
+        answers = [post(port, b"<t/>", **piece(1), **said)]
+    with reading() as (port, _, fresh):
+        answers.append(post(port, first + b"    ", **piece(0), **said))
+        assert fresh == ([first + b"    "] if status == 200 else [])
+    assert [answer[0] for answer in answers] == [status, status]
+    if status == 415:
+        assert all("Content-Type says" in answer["error"] for _, answer in answers)
+        assert pieces == [first + b"    "]
+
+
 def test_who_has_no_password_is_refused() -> None:
     port = free_port()
     with reading(f"http-listen://me:s%2Fcret@:{port}") as (_, _, pieces):
@@ -172,7 +200,13 @@ def test_what_cannot_be_taken_now_is_to_be_sent_again(monkeypatch: pytest.Monkey
         sender.start()
         assert inlet.read() == (
             b"<s/>",
-            {"run": "r", "next": 1, "digest": inlet._offered[1]["digest"], "ended": False},
+            {
+                "run": "r",
+                "next": 1,
+                "digest": inlet._offered[1]["digest"],
+                "encoding": "utf-8",
+                "ended": False,
+            },
         )  # type: ignore[index]
         assert post(port, b"<s/>", **piece(0))[0] == 429, "it is not durable yet"
         assert answers == []

@@ -232,6 +232,16 @@ def test_it_is_logged_once(body: str, expected: list[str], caplog: pytest.LogCap
     assert [str(notice) for notice in report.notices] == expected
 
 
+def test_an_element_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
+    """That punctuations have its name does not say that it is where it is looked for."""
+    body = f"{OPEN}<t><a>1</a></t><p:t><a>1</a></p:t></r>".encode()
+    (slice_,) = slices(Source.of(body, "s.xml"), Schema.parse("a INT"), element="x/t")
+    assert slice_.tuples.is_empty()
+    assert warnings(caplog) == ["s.xml: no element <x/t> was found, only punctuations"]
+    list(parse(Source.of(body, "s.xml"), Schema.parse("a INT"), element="r/t"))
+    assert warnings(caplog) == []
+
+
 def test_before_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(SourceError):
         list(parse(Source.of(b"<r><u>", "s.xml"), Schema.parse("a INT"), element="t"))

@@ -10,7 +10,10 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,11 +22,13 @@ from tests.view.running import SQL, view_of_a_run
 from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.engine.view.server import ViewServer, read_address
+from xmlpunct.engine.view.server import ViewServer, _partial_of, read_address
 from xmlpunct.engine.view.talk import Talk
 from xmlpunct.engine.view.view import View
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.firehose.writer import JsonlWriter
+from xmlpunct.slice import Slice
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIETLY = [
@@ -157,6 +162,32 @@ def test_a_question_is_answered_by_the_run(served: Served) -> None:
         "tuples": 1,
         "shown": [{"hour": 1, "top": 5}],
     }
+
+
+def test_values_are_those_of_jsonl() -> None:
+    """NaN and infinity are told from null, and decimals keep their digits."""
+    columns = "x DOUBLE, m DECIMAL(20,2), a ARRAY(v DOUBLE PATH 'w')"
+    query = plan(f"CREATE STREAM s ({columns}) WITH (source = 's', element = 't'); SELECT * FROM s")
+    schema = query.root.schema
+    rows = [
+        (float("nan"), "1.50", [1.5, None]),
+        (float("-inf"), "123456789012345678.90", []),
+        (None, None, None),
+    ]
+    frame = schema.frame([(x, None if m is None else Decimal(m), a) for x, m, a in rows])
+    gauges = SimpleNamespace(partial=lambda: frame)
+    answer = _partial_of(cast(RunStats, SimpleNamespace(gauges=gauges)), query)
+    assert json.loads(answer)["shown"] == [
+        json.loads(line) for line in JsonlWriter(schema).body(Slice(frame)).splitlines()
+    ]
+    assert json.loads(answer, parse_float=str)["shown"][1] == {
+        "x": "-INF",
+        "m": "123456789012345678.90",
+        "a": [],
+    }
+    assert json.loads(
+        _partial_of(cast(RunStats, SimpleNamespace(gauges=SimpleNamespace(partial=schema.empty))), query)
+    ) == {"partial": True, "columns": ["x", "m", "a"], "tuples": 0, "shown": []}
 
 
 def test_a_question_that_fails_does_not_hurt_the_run(served: Served) -> None:

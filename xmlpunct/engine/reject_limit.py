@@ -51,7 +51,7 @@ class RejectLimit:
             return rejects, None
         within = rejects[: max(1, self.most + 1 - before)]
         last = within[-1]
-        reason = f"more than {self.most:,} rejects (--max-rejects): {last.reason}"
+        reason = f"more rejects than --max-rejects {self.text}: {last.reason}"
         return within, SourceError(last.source, reason, last.line, last.byte)
 
     def share(self, name: str, counts: list[int], bad: pl.Series, ended: bool) -> SourceError | None:

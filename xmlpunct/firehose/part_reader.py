@@ -227,10 +227,7 @@ class PartReader:
         while len(head) >= count and _may_be_declaration(head) and b"?>" not in head and len(head) < _HEAD:
             count = len(head) + 1
             head = self._peek(count)
-        encoding = next((name for mark, name in _BOMS if head.startswith(mark)), None)
-        if encoding is None:
-            declared = _ENCODING.match(head.removeprefix(codecs.BOM_UTF8))
-            encoding = declared[1].decode() if declared else "utf-8"
+        encoding = encoding_of(head)
         try:
             codec = codecs.lookup(encoding)
             if not codec._is_text_encoding or codec.incrementaldecoder is None:
@@ -243,6 +240,18 @@ class PartReader:
         if head[:5] == b"<?xml" and codec.name.startswith(("utf-16", "utf-32")):
             raise SourceError(self.name, f"declares {encoding} but is not in it", 1, 0)
         self._decoder = codec.incrementaldecoder("strict")
+
+
+def encoding_of(head: bytes) -> str:
+    """The encoding that bytes begin by saying they are in: by a mark, or by their XML declaration, or else UTF-8.
+
+    >>> encoding_of(b"<?xml version='1.0' encoding='ISO-8859-1'?><s>"), encoding_of(b"<s>")
+    ('ISO-8859-1', 'utf-8')
+    """
+    if (encoding := next((name for mark, name in _BOMS if head.startswith(mark)), None)) is not None:
+        return encoding
+    declared = _ENCODING.match(head.removeprefix(codecs.BOM_UTF8))
+    return declared[1].decode() if declared else "utf-8"
 
 
 def _may_be_declaration(head: bytes) -> bool:

@@ -9,7 +9,7 @@ What is posted, one piece behind the other, is the stream, as over a socket. A p
 
 ==================  =====================================================================
 200                 it is durable, or was before: ``{"next": 18}``
-400, 411, 413, 415  it is no piece: too long, of unknown length, encoded
+400, 411, 413, 415  it is no piece: too long, of unknown length, encoded otherwise
 401, 403, 404       the wrong name or password, host, sender
 409                 another number is next (``{"next": 16}``), or that one was another piece
 429, 503            not now: send it again, after so many seconds as Retry-After says
@@ -21,6 +21,7 @@ All headers are optional. A piece without a number is the next one, whatever it 
 from __future__ import annotations
 
 import base64
+import codecs
 import hmac
 import json
 import logging
@@ -37,6 +38,7 @@ from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose.address import Address, short
 from xmlpunct.firehose.connectors import Connector, Inlet, InletFile
 from xmlpunct.firehose.hosts import LOOPBACK, is_meant, is_own_page
+from xmlpunct.firehose.part_reader import encoding_of
 from xmlpunct.firehose.source import Piece, Source, assembled, binary, merged
 
 RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
@@ -89,8 +91,8 @@ class Refused(Exception):
 
 
 class Posted(Inlet):
-    """What one sender posts. A position holds the run, the number that is next, what the last piece was, and whether
-    it was the last of all."""
+    """What one sender posts. A position holds the run, the number that is next, what the last piece was, the encoding,
+    and whether it was the last of all."""
 
     can_seek = wants_acknowledgement = True
 
@@ -101,7 +103,13 @@ class Posted(Inlet):
         self._offered: tuple[bytes, dict[str, Any]] | None = None
         self._is_reading = self._is_open = False
         self._stopped = False
-        self._kept: dict[str, Any] = {"run": None, "next": 0, "digest": None, "ended": False}
+        self._kept: dict[str, Any] = {
+            "run": None,
+            "next": 0,
+            "digest": None,
+            "encoding": None,
+            "ended": False,
+        }
 
     def open(self, position: Any) -> None:
         self._kept = position or self._kept
@@ -137,12 +145,16 @@ class Posted(Inlet):
         finally:
             self._turn.release()
 
-    def take(self, run: str | None, number: int | None, data: bytes, is_last: bool) -> int:
+    def take(
+        self, run: str | None, number: int | None, data: bytes, charset: str | None, is_last: bool
+    ) -> int:
         """Come back when a piece is durable, with the number that is next. Raises `Refused`."""
         with self._changed:
-            return self._taken(run, number, data, is_last)
+            return self._taken(run, number, data, charset, is_last)
 
-    def _taken(self, run: str | None, number: int | None, data: bytes, is_last: bool) -> int:
+    def _taken(
+        self, run: str | None, number: int | None, data: bytes, charset: str | None, is_last: bool
+    ) -> int:
         # One that nobody waits for any more may still be on its way: then it is known whether this is the same.
         self._wait(lambda: self._offered is None)
         kept = self._kept
@@ -160,7 +172,16 @@ class Posted(Inlet):
             raise Refused(HTTPStatus.CONFLICT, "nothing follows the last piece", next=following)
         if not following and (len(data) < _HEAD_BYTES or (data[:5] == b"<?xml" and b"?>" not in data)):
             raise Refused(HTTPStatus.BAD_REQUEST, "the first piece is too short to be understood", next=0)
-        place = {"run": run, "next": following + 1, "digest": digest, "ended": is_last}
+        encoding = kept["encoding"] if following else encoding_of(data)
+        if charset is not None and not _agrees(charset, encoding):
+            raise Refused(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                f"Content-Type says {charset}, and the stream is read as {encoding}, as it begins: send it so",
+                next=following,
+            )
+        place = {
+            "run": run, "next": following + 1, "digest": digest, "encoding": encoding, "ended": is_last,
+        }  # fmt: skip
         if not data:  # it says no more than that it was the last
             data = b"\n"
         self._offered = offered = data, place
@@ -288,7 +309,8 @@ class _Handler(BaseHTTPRequestHandler):
             data = self.rfile.read(length)
             if len(data) < length:
                 raise Refused(HTTPStatus.BAD_REQUEST, "the piece was cut")
-            return inlet.take(headers.get(RUN), number, data, headers.get(LAST, "0") == "1")
+            is_last = headers.get(LAST, "0") == "1"
+            return inlet.take(headers.get(RUN), number, data, headers.get_content_charset(), is_last)
 
     def _drain(self, length: int | None) -> None:
         """Take a piece that is refused, or its beginning: who still sends may not read the answer."""
@@ -335,6 +357,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Standard error is for the run."""
+
+
+def _agrees(charset: str, encoding: str) -> bool:
+    """Whether bytes that are in a charset can be read as an encoding.
+
+    >>> _agrees("us-ascii", "utf-8"), _agrees("utf-16le", "utf-16"), _agrees("iso-8859-1", "utf-8")
+    (True, True, False)
+    """
+    try:
+        said, read = (codecs.lookup(name).name for name in (charset, encoding))
+    except LookupError:
+        return charset == encoding.lower()  # the run says that nobody knows it
+    is_wide = read.startswith(("utf-16", "utf-32"))
+    return said == read or (said == "ascii" and not is_wide) or (is_wide and said.startswith(read))
 
 
 def _number(text: str | None) -> int | None:

@@ -29,13 +29,16 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl
 
+from xmlpunct.engine.plan import Query
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.view.drawing import draw
 from xmlpunct.engine.view.moment import Moment, waiting
 from xmlpunct.engine.view.talk import Talk
 from xmlpunct.engine.view.view import View
 from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.hosts import LOOPBACK, is_meant, is_own_page
+from xmlpunct.slice import Slice
 
 MOST_SAID = 2**20
 """So many bytes a punctuation may take that is said."""
@@ -66,13 +69,15 @@ def as_event(moment: Moment) -> dict[str, Any]:
     return moment.as_dict() | {"picture": draw(moment), "waiting": list(waiting(moment))}
 
 
-def _partial_of(stats: RunStats) -> dict[str, Any]:
+def _partial_of(stats: RunStats, query: Query) -> bytes:
+    """The answer as JSON, whose rows are as in jsonl."""
     if stats.gauges is None:
         raise UsageError("the run has not begun")
     answer = stats.gauges.partial()
     shown = answer.head(MOST_SHOWN)
-    rows = json.loads(shown.write_json()) if shown.height else []
-    return {"partial": True, "columns": answer.columns, "tuples": answer.height, "shown": rows}
+    rows = writer_for("jsonl", query.root.schema).body(Slice(shown)).splitlines()
+    values = {"partial": True, "columns": answer.columns, "tuples": answer.height}
+    return b'%s, "shown": [%s]}\n' % (json.dumps(values).encode()[:-1], b", ".join(rows))
 
 
 class ViewServer:
@@ -236,13 +241,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _partial(self) -> None:
         try:
-            answer = self.view.ask(_partial_of)
+            answer = self.view.ask(lambda stats: _partial_of(stats, self.view.query))
         except XmlPunctError as error:
             self._json(HTTPStatus.CONFLICT, {"error": str(error)})
         except TimeoutError:
             self._json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the run is busy, or over"})
         else:
-            self._json(HTTPStatus.OK, answer)
+            self._answer(HTTPStatus.OK, _JSON, answer)
 
     def _events(self) -> None:
         self._head(HTTPStatus.OK, "text/event-stream", None)

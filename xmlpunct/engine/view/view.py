@@ -36,6 +36,7 @@ class View:
     """
 
     def __init__(self, query: Query, engine: str) -> None:
+        self.query = query
         self._plan, self._rates = plan_of(query), Rates()
         self._made = 0.0
         self._questions: deque[Callable[[RunStats], None]] = deque()
