@@ -4,7 +4,8 @@ A span begins where the bytes look like the start tag of a tuple or punctuation.
 and guesses which elements are open there. A scan that ends where the next span begins, with nothing but text between,
 proves that beginning; the first span begins where the file does. What is not proved (the next beginning stood in a
 comment, or in another tuple) is scanned over that beginning; what was guessed wrong, once more. So a cut is one that a
-`Splitter` could make which reads the file from its beginning.
+`Splitter` could make which reads the file from its beginning, as far as it is well formed. Behind that nothing counts:
+tuples are passed over unread, and whoever reads the piece that is malformed finds it.
 """
 
 from __future__ import annotations
