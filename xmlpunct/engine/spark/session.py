@@ -206,7 +206,6 @@ def _conf(master: str, scratch: Scratch) -> SparkConf:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch.directory("local")),
-        "spark.driver.memory": f"{heap_mib()}m",  # Spark's default, 1 GiB, is for all cores of a local master
         "spark.driver.extraJavaOptions": f'-Djava.io.tmpdir="{scratch.directory("tmp")}" {_JAVA_OPTIONS}',
         "spark.sql.warehouse.dir": str(scratch.directory("warehouse")),
         "spark.python.unix.domain.socket.enabled": str(
@@ -225,13 +224,15 @@ def _conf(master: str, scratch: Scratch) -> SparkConf:
 def _environment(master: str, scratch: Path) -> Iterator[None]:
     """The environment that the JVM and through it the workers start with; what that takes is put into ``scratch``.
 
-    Workers share the cores, so polars gets one thread in each. The caller's own environment comes back after.
+    Workers share the cores, so polars gets one thread in each. Java's heap may be larger than Spark's default, which
+    is for all cores of a local master; settings of Spark's prevail. The caller's own environment comes back after.
     Raises `UsageError` if there is no Java.
     """
     wanted: dict[str, str | None] = {
         "JAVA_HOME": java_home(scratch),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "POLARS_MAX_THREADS": "1",
+        "SPARK_DRIVER_MEMORY": os.environ.get("SPARK_DRIVER_MEMORY", f"{heap_mib()}m"),
     }
     if master.startswith("local"):
         wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
