@@ -101,7 +101,9 @@ class SetOperation(TwoInputs):
             passed.update(met)
             passed.discard(waiting.common(met))
         else:
-            passed.update([q for p in batch for q in said.overlapping(p) if q not in waiting])
+            passed.update(
+                [q for p in batch for q in said.overlapping(p) if q not in waiting and not q.is_everything]
+            )
         return passed
 
 

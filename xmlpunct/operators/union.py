@@ -55,4 +55,4 @@ class Union(Operator):
 
     def waits(self) -> list[int]:
         tuples = self._merge.alignment.waits(self._dupelim.seen.frame)
-        return [sum(both) for both in zip(tuples, self._merge.waits(), strict=True)]
+        return tuples if any(tuples) else self._merge.waits()
