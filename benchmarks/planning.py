@@ -49,10 +49,8 @@ QUERY = {
     "ct": ("core seconds per tuple in the operators of shards", "s"),
     "o": ("tuples retained at a time, at most", ""),
     "y": ("results per tuple", ""),
-    "C": (
-        "bytes a second in which a core finds where a large file, or what comes from a socket, can be cut",
-        "B/s",
-    ),
+    "C": ("bytes a second in which a core finds where what comes from a socket can be cut", "B/s"),
+    "Cf": ("bytes a second in which a core finds where a large file can be cut", "B/s"),
 }
 """What is measured of each query."""
 

@@ -80,10 +80,11 @@ def job_of(planned: Any, sources: Mapping[str, Path], shards: int) -> Any:
 
 
 def edges(job: Any, rounds: int) -> dict[str, float]:
-    """The reader's work on Spark, task by task: cutting, parsing, edge work and the exchange.
+    """The reader's work on Spark, task by task: cutting in both ways, parsing, edge work and the exchange.
 
     The last task of each input is left out: it says that the input has ended, which comes once.
     """
+    from xmlpunct.engine.inputs.cuts import find_cuts, scan
     from xmlpunct.engine.inputs.parse_ranges import parse_ranges
     from xmlpunct.engine.inputs.ranges import Cursor, advance
     from xmlpunct.engine.spark import edge
@@ -109,13 +110,19 @@ def edges(job: Any, rounds: int) -> dict[str, float]:
     def read() -> list[Any]:
         return [row for t in planned for row in edge.read(job, t) if row.stage < job.sink and row.port >= 0]
 
+    def cuts() -> int:
+        files = [(given.parts[0], job.elements(i)) for i, given in enumerate(job.inputs)]
+        return sum(map(len, find_cuts(files, lambda spans: [*map(scan, spans)])))
+
     tuples, rows, fragments = parse(), read(), job.fragments.fragments
+    size = sum(given.parts[0].size for given in job.inputs)
     sent = sum(
         Slice.from_bytes(fragments[row.stage].feeds[row.port].schema, row.payload).tuples.height
         for row in rows
     )
     return {
-        "C": sum(given.parts[0].size for given in job.inputs) / least(rounds, tasks),
+        "C": size / least(rounds, tasks),
+        "Cf": size / least(rounds, cuts),
         "ce": max(0.0, least(rounds, read) - least(rounds, parse)) / tuples,
         "d": sent / tuples,
         "a": sum(len(row.payload) for row in rows) / sent,

@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.threads import TURNS
 from xmlpunct.engine.local import running
+from xmlpunct.engine.spark import job
 
 running.cores = TURNS.next
+job.PAYLOAD_BYTES = 64  # slices of a few tuples travel in parts, too
 
 EXAMPLES = 20
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]

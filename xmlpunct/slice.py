@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -36,6 +36,20 @@ class Slice:
 
     def __bool__(self) -> bool:
         return bool(self.punctuations) or self.tuples.height > 0
+
+    def parts(self, size: int) -> Iterator[Slice]:
+        """The same in slices of about so many bytes of tuples, at least one; the punctuations are in the last.
+
+        >>> whole = Slice(pl.DataFrame({"n": [1, 2, 3]}))
+        >>> [part.tuples.rows() for part in whole.parts(16)]
+        [[(1,), (2,)], [(3,)]]
+        """
+        height, bytes_ = self.tuples.height, self.tuples.estimated_size()
+        rows = max(1, height if bytes_ <= size else height * size // int(bytes_))
+        last = max(0, height - 1) // rows * rows
+        for at in range(0, last, rows):
+            yield Slice(self.tuples.slice(at, rows))
+        yield Slice(self.tuples.slice(last), self.punctuations)
 
     def to_bytes(self) -> bytes:
         """The slice as named frames: its tuples, and its punctuations if there are any."""

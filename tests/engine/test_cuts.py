@@ -16,7 +16,7 @@ from xmlpunct.engine.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.ranges import Cursor, Range, advance
 from xmlpunct.engine.inputs.uncut import Uncut, save, saved
-from xmlpunct.firehose import PUNCT_NAMESPACE, Parser, StreamSpec
+from xmlpunct.firehose import PUNCT_NAMESPACE, Parser, StreamSpec, native
 from xmlpunct.firehose.spec import elements_of
 from xmlpunct.firehose.splitter import Splitter
 from xmlpunct.schema import Schema
@@ -119,11 +119,18 @@ def both_ways(part: Part, pieces: list[Piece], spec: StreamSpec) -> tuple[list[R
     return ranges, advance(source, elements, Cursor(), size, 2**20)[0]
 
 
-SIZES = st.tuples(st.integers(1, 200), st.integers(1, 100), st.integers(1, 60), st.sampled_from([1, 2, 1000]))
+SIZES = st.tuples(
+    st.integers(1, 200),
+    st.integers(1, 100),
+    st.integers(1, 60),
+    st.sampled_from([16, 2**16]),
+    st.sampled_from([1, 2, 1000]),
+)
 
 
-def set_sizes(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int, int]) -> None:
-    for name, value in zip(("SPAN_BYTES", "PIECE_BYTES", "_PROBE_BYTES", "_PASSES"), sizes, strict=True):
+def set_sizes(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int, int, int]) -> None:
+    names = ("SPAN_BYTES", "PIECE_BYTES", "_PROBE_BYTES", "_STEP_BYTES", "_PASSES")
+    for name, value in zip(names, sizes, strict=True):
         monkeypatch.setattr(cuts, name, value)
 
 
@@ -134,7 +141,7 @@ def test_cuts_are_those_of_a_splitter(
     monkeypatch: pytest.MonkeyPatch,
     text: str,
     spec: StreamSpec,
-    sizes: tuple[int, int, int, int],
+    sizes: tuple[int, int, int, int, int],
 ) -> None:
     set_sizes(monkeypatch, sizes)
     part, pieces = found_in(tmp_path / "in.xml", text, spec)
@@ -162,7 +169,7 @@ def test_what_is_wrong_is_found_where_it_is(
     monkeypatch: pytest.MonkeyPatch,
     text: str,
     spec: StreamSpec,
-    sizes: tuple[int, int, int, int],
+    sizes: tuple[int, int, int, int, int],
     at: int,
     wrong: str | None,
 ) -> None:
@@ -171,6 +178,33 @@ def test_what_is_wrong_is_found_where_it_is(
     at %= len(text)
     broken = text[:at] if wrong is None else text[:at] + wrong + text[at:]
     part, pieces = found_in(tmp_path / "in.xml", broken, spec)
-    check(broken.encode(), pieces, spec)
+    check(broken.encode(), [piece for piece in pieces if piece.start.byte <= at], spec)
     ranges, whole = both_ways(part, pieces, spec)
     assert rows(part, ranges, spec) == rows(part, whole, spec)
+
+
+@pytest.mark.skipif(not native.COMPILED, reason="without a compiler nothing is passed over")
+def test_tuples_one_behind_another_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever looks like an end in them: a `Splitter` sees only what is around them."""
+    monkeypatch.setattr(cuts, "_STEP_BYTES", 100)
+    monkeypatch.setattr(cuts, "_PROBE_BYTES", 10)
+    understood: list[int] = []
+
+    class Watched(Splitter):
+        def feed(self, data: bytes) -> None:
+            understood.append(len(data))
+            super().feed(data)
+
+    monkeypatch.setattr(cuts, "Splitter", Watched)
+    monkeypatch.setattr(cuts, "PIECE_BYTES", 5000)
+    tuples = [
+        *(one.format(1) for one in TUPLES),
+        "<p:t/>",
+        "<!-- </r> --><?x?>\n",
+        "<t><a>2<!-- </t> --></a></t>",
+    ]
+    text = f"<r xmlns:p='{PUNCT_NAMESPACE}'><x/>{''.join(tuples) * 500}</r>\n"
+    _, pieces = found_in(tmp_path / "in.xml", text, SPECS[0])
+    check(text.encode(), pieces, SPECS[0])
+    assert all(piece.size < 5100 for piece in pieces)
+    assert sum(understood) < 1000 < len(text) / 50

@@ -24,7 +24,7 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
-    def sizes(self, pace: Pace, *slices: float | None) -> list[int]:
+    def sizes(self, pace: Pace, *slices: float | None, share: float = 0.0) -> list[int]:
         """What the slice after each of some slices may take: slices that take so long, or (None) a pause."""
         found = []
         for seconds in slices:
@@ -32,7 +32,7 @@ class Clock:
                 pace.pause()
             else:
                 self.now += seconds
-                pace.measure()
+                pace.measure(share)
             found.append(pace.bytes)
         return found
 
@@ -61,6 +61,16 @@ def test_slices_shrink_while_there_is_nothing_to_read(clock: Clock) -> None:
     pace = Pace(None, first=10, most=100, seconds=1)
     assert clock.sizes(pace, 0, 0.1, 0.1, None, None, None) == [10, 40, 100, 50, 25, 12]
     assert clock.sizes(pace, 0.1, 0.9) == [12, 24], "what was waited for says nothing of how long it takes"
+
+
+def test_a_slice_gives_no_more_than_it_should(clock: Clock) -> None:
+    pace = Pace(None, first=10, most=500, seconds=1)
+    assert clock.sizes(pace, 0, 0.1, share=0.2) == [10, 40]
+    assert clock.sizes(pace, 0.1, share=0.5) == [80]
+    assert clock.sizes(pace, 0.1, 0.1, 3, share=1.0) == [80, 80, 40]
+    assert clock.sizes(pace, 0.1, 0.1, share=8.0) == [5, 1], "less than the first"
+    assert clock.sizes(pace, 0.1, None, share=0.0) == [4, 2]
+    assert clock.sizes(Pace(7), 0, 0.1, share=9.0) == [7, 7]
 
 
 def test_a_fixed_size_stays(clock: Clock) -> None:

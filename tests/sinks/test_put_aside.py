@@ -170,8 +170,9 @@ def test_late_tuples_are_dropped_and_counted(tmp_path: Path) -> None:
     assert stats.late == run.stats.inputs["a"].tuples - len(found) > 0
 
 
-def test_no_tuple_comes_to_the_driver(tmp_path: Path) -> None:
+def test_no_tuple_comes_to_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does is as large for a hundred times as many tuples."""
+    monkeypatch.setattr("xmlpunct.engine.spark.job.PAYLOAD_BYTES", 2**20)
     sizes = []
     for hundreds in (1, 100):
         folder = tmp_path / str(hundreds)

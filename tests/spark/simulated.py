@@ -12,7 +12,10 @@ from xmlpunct.engine.spark.sink import Sink
 
 
 def without_spark(job: Job, sink: Sink) -> None:
-    """Run a job to its end: every stage's shards in turn, each restored from its last state."""
+    """Run a job to its end: every stage's shards in turn, each restored from its last state.
+
+    Shards get rows in no order, as behind a shuffle.
+    """
     states: dict[tuple[int, int], bytes] = {}
     for number, rows in enumerate(micro_batches(job)):
         for stage in range(job.sink):
@@ -23,7 +26,7 @@ def without_spark(job: Job, sink: Sink) -> None:
                     shard = Shard(job, stage, i)
                     if (stage, i) in states:
                         shard.restore(unpack(states[stage, i]))
-                    rows += shard.push(mine)
+                    rows += shard.push(mine[::-1])
                     states[stage, i] = pack(shard.snapshot())
         sink.take(combined(job, rows), number)
 

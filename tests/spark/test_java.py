@@ -100,3 +100,11 @@ def test_workers_find_the_installed_pyspark(tmp_path: Path) -> None:
     assert not (Path(home) / "python").exists()
     assert spark_home(tmp_path, {}) == home
     assert spark_home(tmp_path, {"SPARK_HOME": "/opt/spark"}) == "/opt/spark"
+
+
+def test_the_heap_is_a_quarter_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**34 // 4096}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    said = ["max\n", str(2**33), str(2**30)]
+    monkeypatch.setattr(Path, "read_text", lambda _: said.pop(0))
+    assert [java.heap_mib() for _ in range(3)] == [4096, 2048, 1024], "of the container, and 1 GiB at least"

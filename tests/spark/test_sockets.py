@@ -26,6 +26,7 @@ from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query, Stream
 from xmlpunct.engine.spark import run
 from xmlpunct.engine.spark.source import IDLE_SECONDS, QueryReader
+from xmlpunct.engine.spark.wish import Wish
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import InputStats, RunStats
 
@@ -222,7 +223,7 @@ def test_who_is_silent_is_not_waited_for_and_nobody_spins(tmp_path: Path, wareho
     job = replace(job_of(query, tmp_path, slice_bytes=10**6), pacing=str(tmp_path / "pacing"))
     part = replace(job.inputs[0].parts[0], path=str(silent), size=None, spooled=True)
     job = replace(job, inputs=(replace(job.inputs[0], parts=(part,)), job.inputs[1]))
-    Path(job.pacing).write_text("0")  # all others wait for the one that says nothing
+    Wish(0).write(Path(job.pacing))  # all others wait for the one that says nothing
     reader = QueryReader(job)
     start = reader.initialOffset()
     end = reader.latestOffset(start, None)

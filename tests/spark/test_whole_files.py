@@ -325,4 +325,4 @@ def test_bytes_that_are_known_by_a_checksum_are_those_or_nothing(tmp_path: Path,
         parse_ranges.parse_ranges(Input("s", (0,), (part,)), [known], parser)
     file.unlink()
     lost = parse_ranges.parse_ranges(Input("s", (0,), (part,)), [known], parser).parsed
-    assert str(lost.error) == f"{file}: cannot read it: No such file or directory"
+    assert str(lost.error) == f"{file}: cannot read {file}: No such file or directory"

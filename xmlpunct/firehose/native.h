@@ -271,6 +271,7 @@ static inline uint32_t name_hash(uint64_t head, const uint8_t *name, int32_t siz
 }
 
 PyObject *py_tokens(PyObject *self, PyObject *data);
+PyObject *py_skip(PyObject *self, PyObject *args);
 extern PyMethodDef value_methods[];
 
 #endif

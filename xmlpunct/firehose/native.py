@@ -5,10 +5,10 @@ Where it was not, libxml2 reads everything and boundaries are found in plain Pyt
 
 from __future__ import annotations
 
-__all__ = ["COMPILED", "Tree", "are_plain", "newlines", "numbers", "strings", "tokens", "views"]
+__all__ = ["COMPILED", "Tree", "are_plain", "newlines", "numbers", "skip", "strings", "tokens", "views"]
 
 try:
-    from xmlpunct.firehose._native import Tree, are_plain, newlines, numbers, strings, tokens, views
+    from xmlpunct.firehose._native import Tree, are_plain, newlines, numbers, skip, strings, tokens, views
 except ImportError:
     COMPILED = False
 else:

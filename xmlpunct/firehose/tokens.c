@@ -1,6 +1,11 @@
-/* The tokens of a piece of XML, one by one: `markup.py` does the same without a compiler, and says what they are. */
+/* The tokens of a piece of XML, one by one: `markup.py` does the same without a compiler, and says what they are. And
+ * whole elements, passed over by their names alone. */
 
 #include "native.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 /* Where some bytes end that are to come; NULL if they do not. */
 static const uint8_t *behind(const uint8_t *at, const uint8_t *end, const char *mark, int size)
@@ -105,4 +110,128 @@ PyObject *py_tokens(PyObject *self, PyObject *data)
         Py_XDECREF(parts[i]);
     (void)self;
     return found;
+}
+
+/* The next `<` of a comment, a CDATA section, a processing instruction, or of a tag whose name may begin with `first`;
+ * `end` if there is none. */
+static const uint8_t *telling(const uint8_t *at, const uint8_t *end, uint8_t first)
+{
+#if defined(__SSE2__)
+    __m128i begins = _mm_set1_epi8('<'), bang = _mm_set1_epi8('!'), question = _mm_set1_epi8('?');
+    __m128i slash = _mm_set1_epi8('/'), name = _mm_set1_epi8((char)first);
+    for (; end - at >= 18; at += 16) {
+        __m128i one = _mm_loadu_si128((const __m128i *)at), two = _mm_loadu_si128((const __m128i *)(at + 1));
+        __m128i three = _mm_loadu_si128((const __m128i *)(at + 2));
+        __m128i other = _mm_or_si128(_mm_cmpeq_epi8(two, bang), _mm_cmpeq_epi8(two, question));
+        __m128i close = _mm_and_si128(_mm_cmpeq_epi8(two, slash), _mm_cmpeq_epi8(three, name));
+        __m128i tells = _mm_or_si128(_mm_or_si128(other, close), _mm_cmpeq_epi8(two, name));
+        unsigned found = (unsigned)_mm_movemask_epi8(_mm_and_si128(_mm_cmpeq_epi8(one, begins), tells));
+        if (found)
+            return at + __builtin_ctz(found);
+    }
+#endif
+    for (; end - at >= 3; at++)
+        if (*at == '<' && (at[1] == '!' || at[1] == '?' || at[1] == first || (at[1] == '/' && at[2] == first)))
+            return at;
+    return end;
+}
+
+static int ends_name(uint8_t byte)
+{
+    return byte == '>' || byte == '/' || byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+}
+
+/* Where the token ends that begins here, a tag perhaps, whose name ends at `behind_name`; NULL if it does not. */
+static const uint8_t *ends_at(const uint8_t *at, const uint8_t *end, const uint8_t *behind_name)
+{
+    return *behind_name == '>' ? behind_name + 1 : token_end(at, end);
+}
+
+/* Where the element of a name ends that begins here, if it is well formed; NULL if it does not. */
+static const uint8_t *element_end(const uint8_t *at, const uint8_t *end, const uint8_t *name, int64_t size)
+{
+    const uint8_t *next = ends_at(at, end, name + size);
+    int64_t depth = next && next[-2] != '/';
+    while (next && depth) {
+        at = telling(next, end, *name);
+        if (end - at < size + 3)
+            return NULL;
+        int closes = at[1] == '/';
+        const uint8_t *tag = at + 1 + closes;
+        if (at[1] == '!' || at[1] == '?') {
+            next = token_end(at, end);
+        } else if (memcmp(tag, name, (size_t)size) == 0 && ends_name(tag[size])) {
+            next = ends_at(at, end, tag + size);
+            depth += closes ? -1 : next && next[-2] != '/';
+        } else {
+            next = at + 1;
+        }
+    }
+    return next;
+}
+
+/* Whether a name without its prefix is one of some that have a space behind each. */
+static int is_among(const uint8_t *name, int64_t size, const uint8_t *names, const uint8_t *end)
+{
+    for (const uint8_t *at = name; at < name + size; at++)
+        if (*at == ':') {
+            size -= at + 1 - name;
+            name = at + 1;
+        }
+    for (const uint8_t *next; names < end && (next = memchr(names, ' ', (size_t)(end - names))); names = next + 1)
+        if (next - names == size && memcmp(names, name, (size_t)size) == 0)
+            return 1;
+    return 0;
+}
+
+/* Where the last of whole elements of some names ends, or of comments between them, or the first one beyond `enough`. */
+static const uint8_t *skip(const uint8_t *at, const uint8_t *end, const uint8_t *names, const uint8_t *names_end,
+                           const uint8_t *enough)
+{
+    const uint8_t *found = at, *known = NULL; /* the last name that is one of them */
+    int64_t known_size = 0;
+    while (found < enough) {
+        for (at = found; at < end && *at != '<'; at++)
+            ;
+        if (end - at < known_size + 4)
+            break;
+        const uint8_t *next = NULL, *name = at + 1, *behind_name = name + known_size;
+        if (!known || memcmp(name, known, (size_t)known_size) != 0 || !ends_name(*behind_name)) {
+            for (behind_name = name; behind_name < end && !ends_name(*behind_name);)
+                behind_name++;
+            if (behind_name == end)
+                break;
+            if (is_among(name, behind_name - name, names, names_end)) {
+                known = name;
+                known_size = behind_name - name;
+            } else {
+                known = NULL;
+                known_size = 0;
+            }
+        }
+        if (known)
+            next = element_end(at, end, name, known_size);
+        else if (*name == '?' || (*name == '!' && name[1] == '-'))
+            next = token_end(at, end);
+        if (!next)
+            break;
+        found = next;
+    }
+    return found;
+}
+
+PyObject *py_skip(PyObject *self, PyObject *args)
+{
+    Py_buffer data, names;
+    long long enough;
+    if (!PyArg_ParseTuple(args, "y*y*L", &data, &names, &enough))
+        return NULL;
+    const uint8_t *begin = data.buf, *end = begin + data.len, *name = names.buf, *found;
+    Py_BEGIN_ALLOW_THREADS
+    found = skip(begin, end, name, name + names.len, enough < data.len ? begin + (enough < 0 ? 0 : enough) : end);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&names);
+    (void)self;
+    return PyLong_FromLongLong(found - begin);
 }

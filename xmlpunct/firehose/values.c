@@ -419,6 +419,7 @@ static PyObject *py_newlines(PyObject *self, PyObject *data)
 PyMethodDef value_methods[] = {
     {"newlines", py_newlines, METH_O, NULL},
     {"tokens", py_tokens, METH_O, NULL},
+    {"skip", py_skip, METH_VARARGS, NULL},
     {"are_plain", py_are_plain, METH_O, NULL},
     {"strings", py_strings, METH_VARARGS, NULL},
     {"views", py_views, METH_VARARGS, NULL},

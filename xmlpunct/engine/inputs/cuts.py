@@ -10,17 +10,18 @@ comment, or in another tuple) is scanned over that beginning; what was guessed w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from xmlpunct.engine.inputs.parse_ranges import AT_ONCE_BYTES
 from xmlpunct.engine.inputs.parts import Part
 from xmlpunct.engine.inputs.ranges import Extent, splits
 from xmlpunct.errors import SourceError
+from xmlpunct.firehose import native
 from xmlpunct.firehose.markup import bare, tag_of
 from xmlpunct.firehose.markup import elements as opened_by
 from xmlpunct.firehose.position import Position
@@ -31,6 +32,8 @@ SPAN_BYTES = 32 * 2**20
 """How much one task scans."""
 PIECE_BYTES = 8 * 2**20
 """How much lies between two cuts, or one element more."""
+_STEP_BYTES = 2**16
+"""How much to understand at a time of what is not passed over."""
 _PROBE_BYTES, _PROBES = 2**14, 16
 """How much to look at for the beginning of a span, and how often. Without one the span before goes on."""
 _PASSES = 8
@@ -81,22 +84,17 @@ def scan(span: Span) -> Scanned:
 
 
 def _scan(span: Span) -> Scanned:
-    splitter, pieces = Splitter(span.part.name, span.elements, span.start), list[Piece]()
-    begin, checksum, final = span.start, 0, False
+    pieces, begin, checksum, final = list[Piece](), span.start, 0, False
     with open(span.part.path, "rb") as file:
-        file.seek(span.start.byte)
-        extent = Extent(span.stop, span.last)
-        for split in splits(splitter, file, extent, span.stop - span.start.byte, AT_ONCE_BYTES):
-            if splitter.finished and not split.final:
-                break
-            checksum, final = crc32(split.data, checksum), split.final
-            here = splitter.position
-            if here.byte - begin.byte >= PIECE_BYTES or final:
+        stepper = _Stepper(span, file)
+        for data, final in stepper:
+            checksum, here = crc32(data, checksum), stepper.here
+            if here.byte >= stepper.enough or final:
                 pieces.append(Piece(begin, here.byte - begin.byte, checksum, final))
-                begin, checksum = here, 0
-        if final or splitter.finished:
+                begin, checksum, stepper.enough = here, 0, here.byte + PIECE_BYTES
+        if final or stepper.broken:
             return Scanned(tuple(pieces), begin, final, not final)
-        here = splitter.position
+        here = stepper.here
         file.seek(here.byte)
         rest = file.read(span.stop - here.byte)
     whole = b"<" not in rest
@@ -106,6 +104,61 @@ def _scan(span: Span) -> Scanned:
     if here.byte > begin.byte:
         pieces.append(Piece(begin, here.byte - begin.byte, checksum, False))
     return Scanned(tuple(pieces), here, whole, False)
+
+
+class _Stepper:
+    """Goes through a span from one place where it can be cut to another, and gives what lies between, and whether the
+    file ends there.
+
+    It is ``here`` then. Tuples and punctuations that stand one behind another are passed over ``enough`` of them at a
+    time, as if they were well formed: should they not be, whoever reads them finds it, and nothing behind them counts.
+    All else a `Splitter` understands. ``broken``: nothing can follow.
+    """
+
+    def __init__(self, span: Span, file: BinaryIO) -> None:
+        self._span, self._file = span, file
+        self._names = b"".join(name + b" " for name in _local_names(span.elements))
+        self._most = _STEP_BYTES  # to look at for what can be passed over
+        self.here, self.enough, self.broken = span.start, span.start.byte + PIECE_BYTES, False
+
+    def __iter__(self) -> Iterator[tuple[bytes, bool]]:
+        found: tuple[bytes, bool] | None = b"", False
+        while found is not None and not found[1]:
+            found = self._pass() or self._understand()
+            if found is not None:
+                yield found
+
+    def _pass(self) -> tuple[bytes, bool] | None:
+        """Pass over whole elements; None if there are none."""
+        if not (native.COMPILED and self.here.open):
+            return None
+        self._file.seek(self.here.byte)
+        data = self._file.read(min(self._most, self._span.stop - self.here.byte))
+        size = native.skip(data, self._names, self.enough - self.here.byte)
+        self._most = min(2 * self._most, AT_ONCE_BYTES) if 2 * size > len(data) else _STEP_BYTES
+        if not size:
+            return None
+        self.here = self.here.after(data[:size], self.here.open)
+        return data[:size], False
+
+    def _understand(self) -> tuple[bytes, bool] | None:
+        """Go on as a `Splitter` does; None if nothing more can be cut."""
+        span = self._span
+        splitter = Splitter(span.part.name, span.elements, self.here)
+        self._file.seek(self.here.byte)
+        for split in splits(splitter, self._file, Extent(span.stop, span.last), _STEP_BYTES, _STEP_BYTES):
+            self.broken = splitter.finished and not split.final
+            if self.broken:
+                return None
+            self.here = splitter.position
+            return split.data, split.final
+        self.broken = splitter.finished
+        return None
+
+
+def _local_names(elements: Collection[ElementName]) -> list[bytes]:
+    """The names of elements, whatever their namespaces."""
+    return sorted({expanded(name)[1].encode() for name in elements})
 
 
 def find_cuts(parts: Sequence[tuple[Part, frozenset[ElementName]]], scan_all: Scan) -> list[list[Piece]]:
@@ -203,8 +256,8 @@ class _Chain:
 
     def _starts(self) -> tuple[list[int], tuple[str, ...]]:
         """Where spans begin, and what is open where tuples are."""
-        names = sorted({re.escape(expanded(name)[1].encode()) for name in self.elements})
-        tag, starts = re.compile(_NAME % b"|".join(names)), [0]
+        names = b"|".join(map(re.escape, _local_names(self.elements)))
+        tag, starts = re.compile(_NAME % names), [0]
         with open(self.part.path, "rb") as file:
             head = Splitter(self.part.name, self.elements)
             head.feed(file.read(_PROBE_BYTES * _PROBES))

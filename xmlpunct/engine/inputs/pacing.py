@@ -85,13 +85,20 @@ class Pace:
         self.bytes = max(self.bytes // 2, self._least)
         self._last = None
 
-    def measure(self) -> None:
-        """Note that a slice was read."""
+    def measure(self, share: float = 0.0) -> None:
+        """Note that a slice was read, and which share it gave of what one should give at most.
+
+        The next one is not to give more than all of it, however small it has to be.
+        """
         now = time.monotonic()
         if self._last is not None:
-            taken = now - self._last
+            taken, times = now - self._last, 1.0
             if taken < self._seconds:
-                self.bytes = min(self.bytes * (4 if taken < self._seconds / 2 else 2), self._most)
+                times = 4 if taken < self._seconds / 2 else 2
             elif taken > 2 * self._seconds:
-                self.bytes = max(self.bytes // 2, self._least)
+                times = 0.5
+            if share * times > 1 and self._least < self._most:
+                times = 1 / share
+                self._least = max(min(self._least, int(self.bytes * times)), 1)
+            self.bytes = min(max(int(self.bytes * times), self._least), self._most)
         self._last = now

@@ -10,10 +10,8 @@ from dataclasses import replace
 from typing import NamedTuple
 from zlib import crc32
 
-from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.ranges import Extent, Range, Readable, Stamp, open_at, splits
-from xmlpunct.engine.inputs.streams import FileStream
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose.builder import Parsed, together
 from xmlpunct.firehose.labels import Label, labels_of
@@ -46,17 +44,13 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
     for r in ranges:
         part, label = given.parts[r.part], labels[r.part] if labels else ()
         try:
-            if r.uncut and r.checksum is not None:
-                with closing(_Checked(part, r)) as known:
-                    found += _parse_uncut(part, r, known, parser, label)
-                    known.check()
-                size += r.size
-            elif r.uncut:
-                with closing(_Summed(part)) as file:
-                    for parsed in _parse_uncut(part, r, file, parser, label):
-                        found.append(parsed)
-                _check(part, r.stamp)
-                size, checksums[r.part] = size + file.size, file.checksum
+            if r.uncut:
+                with closing(_Summed(part, r)) as file:
+                    found += _parse_uncut(part, r, file, parser, label)  # as far as it comes
+                    file.check()
+                size += file.size
+                if r.checksum is None:
+                    checksums[r.part] = file.checksum
             else:
                 split = Split(part.name, r.start, range_bytes(part, r), r.final)
                 found.append(_parse(parser, split, label, r.broken))
@@ -93,50 +87,38 @@ def _parse_uncut(
         yield _parse(parser, rest, label, False)
 
 
-class _Checked:
-    """The bytes of a range that is known by its checksum, as they come. Raises `SourceError` if it cannot be read."""
+class _Summed:
+    """The bytes of a range as they come, with their ``size`` and ``checksum``. Raises `SourceError` if they cannot be
+    read.
+    """
 
     def __init__(self, part: Part, r: Range) -> None:
-        self._part, self._range, self._left, self._sum = part, r, r.size, 0
+        self._part, self._range = part, r
+        self.size = self.checksum = 0
         with _told(part):
             self._file = open_at(part, r.start.byte) if r.data is None else io.BytesIO(r.data)
 
     def read(self, size: int) -> bytes:
         """Some bytes, none at the end."""
         with _told(self._part):
-            data = self._file.read(min(size, self._left))
-        self._left, self._sum = self._left - len(data), crc32(data, self._sum)
+            data = self._file.read(min(size, self._range.size - self.size))
+        self.size, self.checksum = self.size + len(data), crc32(data, self.checksum)
         return data
 
     def check(self) -> None:
-        """Raise `ChangedError` if the bytes, those that nobody has read included, are not those that were found."""
+        """Raise `ChangedError` if the bytes, those that nobody has read included, are not those that were planned."""
+        r = self._range
+        if r.checksum is None:
+            _check(self._part, r.stamp)
+            return
         while self.read(AT_ONCE_BYTES):
             pass
-        if self._left or self._sum != self._range.checksum:
-            raise _changed(self._part, self._range)
+        if self.size != r.size or self.checksum != r.checksum:
+            raise _changed(self._part, r)
 
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
-
-
-class _Summed:
-    """A file from its beginning on, with the ``size`` and the ``checksum`` of what was read of it."""
-
-    def __init__(self, part: Part) -> None:
-        self._held = Held()
-        self._stream = FileStream(part, self._held, 0, None)
-        self.size = self.checksum = 0
-
-    def read(self, size: int) -> bytes:
-        """Some bytes, none at the end. Raises `SourceError`, and `ChangedError` for a file that is not what it was."""
-        data = self._stream.read(size)
-        self.size, self.checksum = self.size + len(data), crc32(data, self.checksum)
-        return data
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._held.close()
 
 
 def _check(part: Part, stamp: Stamp | None) -> None:
@@ -167,7 +149,7 @@ def _told(part: Part) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SourceError(part.name, f"cannot read it: {error.strerror}") from None
+        raise SourceError(part.name, f"cannot read {part.name}: {error.strerror}") from None
 
 
 def _changed(part: Part, r: Range) -> ChangedError:

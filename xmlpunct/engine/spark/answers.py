@@ -140,7 +140,7 @@ class AnswerSink:
         schema = self._answer.schema
         if self.written.closed:
             return Taken(Slice(schema.empty()), [], [])
-        mine = sorted((row for row in rows if row.port == self._place), key=lambda row: row.seq)
+        mine = sorted((row for row in rows if row.port == self._place), key=lambda row: row.order)
         put: list[PutAside] = []
         if self.is_aside:
             opened = [PutAside.from_bytes(row.payload) for row in mine]

@@ -51,7 +51,7 @@ class Said(NamedTuple):
         """
         schema, parts = gather.schema, list[Slice]()
         others: dict[tuple[Punctuation, ...], list[int]] = {}
-        for row in sorted(rows, key=lambda row: row.seq):
+        for row in sorted(rows, key=lambda row: row.order):
             named = pieces(row.payload)
             combined = named.pop(_SLICE, None)
             part = Slice.from_bytes(schema, row.payload if combined is None else combined)
@@ -112,7 +112,7 @@ class Combiner:
                 yield row
         for (port, _), mine in groups.items():
             gather = gather_of(self.job, sources[port])
-            for part in _parts(sorted(mine, key=lambda row: row.seq)):
+            for part in _parts(sorted(mine, key=lambda row: row.order)):
                 yield part[0]._replace(payload=Said.of(gather, part).to_bytes()) if part[1:] else part[0]
 
     def spread(self, rows: DataFrame) -> DataFrame:

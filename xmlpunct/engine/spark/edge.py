@@ -23,6 +23,7 @@ from xmlpunct.engine.spark.job import (
     SAID,
     Job,
     Row,
+    rows_of,
     task_seq,
 )
 from xmlpunct.engine.spark.keys import shard_keys
@@ -141,7 +142,7 @@ class Onward:
                     if feed.from_edge and feed.source == edge_number and output:
                         routed = route(output, feed.schema, feed.keys, job.shards_of(stage), feed.whole)
                         for to, part in sorted(routed.items()):
-                            yield Row(keys[to], stage, port, self.seq, part.to_bytes())
+                            yield from rows_of(keys[to], stage, port, self.seq, part)
 
 
 def edge_pipeline(job: Job, number: int) -> Pipeline:

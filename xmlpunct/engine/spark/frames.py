@@ -136,7 +136,7 @@ class MergeProcessor(StatefulProcessor):  # type: ignore[misc]
         mine: list[Row] = []
         for row in rows:
             if row.port == PROMISES:
-                mine.append(Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload)))
+                mine.append(Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part))
             else:
                 yield row
         if not mine:

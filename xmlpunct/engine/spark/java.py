@@ -9,12 +9,25 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from xmlpunct.errors import UsageError
 
 OLDEST = 17
 """The oldest Java that runs Spark 4."""
+
+
+YOUNG_MIB = 340
+"""What of the heap is for what lives shortly: all that Java fills before it looks what of it is still in use."""
+
+
+def heap_mib() -> int:
+    """How large a heap may become: a quarter of the memory, as Java's own default is, but no less than Spark's."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # a container may have less
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return max(memory // 4 // 2**20, 1024)
 
 
 def java_version(java: str | Path) -> int | None:

@@ -17,7 +17,7 @@ from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
 from xmlpunct.slice import Slice
 
-ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY"
+ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY, part INT"
 """The columns of `Row`, as Spark reads them."""
 _ARROW = pa.schema(
     [
@@ -26,6 +26,7 @@ _ARROW = pa.schema(
         ("port", pa.int32()),
         ("seq", pa.int64()),
         ("payload", pa.binary()),
+        ("part", pa.int32()),
     ]
 )
 
@@ -39,6 +40,9 @@ told. `FAILURE` is a port of every stage.
 `PROMISES` are punctuations of the only answer that come apart from its tuples: see `Job.merges`.
 """
 
+PAYLOAD_BYTES = 8 * 2**20
+"""How large a `Row` is, unless a tuple alone is larger: Java has each of them in its memory several times over."""
+
 ANOTHER_JOB = (
     "the checkpoint belongs to another query, to other inputs or to another number of shards: give the same again "
     "(shards=N), or another checkpointLocation"
@@ -50,7 +54,8 @@ class Row(NamedTuple):
 
     ``shard`` is the key of a shard (see `keys.shard_keys`) and ``stage`` a fragment's number, or `Job.sink`.
     What comes from the reader has as ``seq`` the number of its input times 2^32 plus that of its task in the
-    micro-batch; what comes from a fragment, the number of the shard that sent it.
+    micro-batch; what comes from a fragment, the number of the shard that sent it. What is large comes in parts, whose
+    number is ``part``.
     """
 
     shard: int
@@ -58,6 +63,18 @@ class Row(NamedTuple):
     port: int
     seq: int
     payload: bytes
+    part: int = 0
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """What those of one port are sorted by."""
+        return self.seq, self.part
+
+
+def rows_of(shard: int, stage: int, port: int, seq: int, slice_: Slice) -> Iterator[Row]:
+    """The rows of a slice, of about `PAYLOAD_BYTES` at most."""
+    for number, part in enumerate(slice_.parts(PAYLOAD_BYTES)):
+        yield Row(shard, stage, port, seq, part.to_bytes(), number)
 
 
 def rows_to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
@@ -149,7 +166,7 @@ class Job:
             yield Row(shard_keys(self.shards)[0], self.sink, PROMISES, seq, said.to_bytes())
             output = Slice(output.tuples)
         if output:
-            yield Row(shard, self.sink, answer, seq, output.to_bytes())
+            yield from rows_of(shard, self.sink, answer, seq, output)
 
     def to_text(self) -> str:
         """The job as the value of an option."""

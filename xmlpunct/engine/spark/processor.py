@@ -30,6 +30,7 @@ from xmlpunct.engine.spark.job import (
     WAITS,
     Job,
     Row,
+    rows_of,
 )
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.engine.spark.state import Cache, Values
@@ -80,7 +81,7 @@ class Shard:
         output = [self.open()] if self._new else []
         self._new = False
         for port, feed in enumerate(self.fragment.feeds):
-            mine = sorted((row for row in rows if row.port == port), key=lambda row: row.seq)
+            mine = sorted((row for row in rows if row.port == port), key=lambda row: row.order)
             if feed.from_edge:
                 mine = [row for row in mine if counts(row, void)]
             numbered = [(row.seq, Slice.from_bytes(feed.schema, row.payload)) for row in mine]
@@ -109,7 +110,7 @@ class Shard:
                 if not feed.from_edge and feed.source == self.stage:
                     routed = route(result, feed.schema, feed.keys, self.job.shards_of(stage), feed.whole)
                     for to, part in sorted(routed.items()):
-                        yield Row(keys[to], stage, port, self.shard, part.to_bytes())
+                        yield from rows_of(keys[to], stage, port, self.shard, part)
 
     def _report(self) -> Iterator[Row]:
         key = shard_keys(self.job.shards)[self.shard]
@@ -186,7 +187,7 @@ class FragmentProcessor:
         mine: dict[int, list[Row]] = {}
         for row in rows:
             if row.stage in self._values:
-                known = Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload))
+                known = Row(row.shard, row.stage, row.port, row.seq, bytes(row.payload), row.part)
                 mine.setdefault(row.stage, []).append(known)
             else:
                 yield row

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from xmlpunct.engine.spark.home import spark_home
-from xmlpunct.engine.spark.java import java_home
+from xmlpunct.engine.spark.java import YOUNG_MIB, heap_mib, java_home
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.errors import XmlPunctError
 
@@ -46,7 +46,7 @@ STREAMING = {
 
 STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
+_JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -XX:MaxNewSize={YOUNG_MIB}m"
 """Java has little to compute here, and less time: compiling it thoroughly costs more than it ever gives back."""
 
 _SOCKET_FOLDER = 60
@@ -206,6 +206,7 @@ def _conf(master: str, scratch: Scratch) -> SparkConf:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch.directory("local")),
+        "spark.driver.memory": f"{heap_mib()}m",  # Spark's default, 1 GiB, is for all cores of a local master
         "spark.driver.extraJavaOptions": f'-Djava.io.tmpdir="{scratch.directory("tmp")}" {_JAVA_OPTIONS}',
         "spark.sql.warehouse.dir": str(scratch.directory("warehouse")),
         "spark.python.unix.domain.socket.enabled": str(

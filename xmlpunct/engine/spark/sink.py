@@ -30,6 +30,7 @@ from xmlpunct.engine.spark.job import (
     Row,
 )
 from xmlpunct.engine.spark.metrics import RunMetrics
+from xmlpunct.engine.spark.wish import COMING_BYTES, Wish
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
 from xmlpunct.firehose.connectors import Outlet, Results
@@ -74,6 +75,7 @@ class Sink:
         self._busy = threading.Lock()
         self._keeper, self._commit, self._on_progress = keeper, commit, on_progress
         self._rejects, self._metrics = rejects, metrics
+        self._came = 0  # in the last micro-batch, in bytes
         self._judges = any(stream.guarded for stream in job.query.streams)
         self._answers = [AnswerSink(job, place, *of) for place, of in enumerate(answers)]
         states, operators = grouped(commit.output), grouped(commit.operators)
@@ -138,6 +140,7 @@ class Sink:
                 self.done.set()
 
     def _take(self, rows: list[Row], batch: int) -> None:
+        self._came = sum(len(row.payload) for row in rows)
         failures = sorted((row for row in rows if row.port == FAILURE), key=lambda row: row.seq)
         void = voided(failures)
         rows = [row for row in rows if not self._from_reader(row) or counts(row, void)]
@@ -224,7 +227,7 @@ class Sink:
         if not new.over:
             self._go_on(was_closed)
         if self.job.pacing:
-            Path(self.job.pacing).write_text(json.dumps(self._metrics.starved))
+            Wish(self._metrics.starved, self._came / COMING_BYTES).write(Path(self.job.pacing))
 
     def _put_rejects(self, batch: int, rejects: list[Reject], old: Commit, last: bool) -> Written:
         """Write the rejects of a micro-batch; how far they are written then."""

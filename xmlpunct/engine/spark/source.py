@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -29,14 +28,15 @@ from xmlpunct.engine.inputs.said import Plain, SaidLog
 from xmlpunct.engine.inputs.uncut import Tables, Uncut, saved
 from xmlpunct.engine.spark import edge
 from xmlpunct.engine.spark.job import ANOTHER_JOB, Job
+from xmlpunct.engine.spark.wish import COMING_BYTES, Wish
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.steady import ChangedError
 
 FIRST_BYTES = 16 * 2**20
-"""What an input's first micro-batch has for each shard. More show the first result later (`benchmarks/spark.py`)."""
-MOST_BYTES, MOST_BYTES_OF_ALL = 128 * 2**20, 256 * 2**20
-"""What a micro-batch has at most for each shard, of one input and of all. `benchmarks/spark.py` tells what others cost.
-"""
+"""What an input's first micro-batch has for each shard. More show the first result later (`benchmarks/spark.py`). All
+together have no more than should come to the sink, since nobody knows yet what does."""
+MOST_BYTES, MOST_BYTES_OF_ALL = 128 * 2**20, 512 * 2**20
+"""What a task has at most, and for each shard a micro-batch. `benchmarks/spark.py` tells what others cost."""
 SHORT_SECONDS = 2.0
 """A micro-batch that takes less may double. A third of that is Spark's own (`benchmarks/capacity.py --spark`)."""
 IDLE_SECONDS, GLANCE_SECONDS = 0.25, 0.005
@@ -65,8 +65,9 @@ class QueryReader:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        most = job.shards * min(MOST_BYTES, MOST_BYTES_OF_ALL // max(len(job.inputs), 1))
-        self.pace = Pace(job.slice_bytes, min(job.shards * FIRST_BYTES, most), most, SHORT_SECONDS)
+        inputs = max(len(job.inputs), 1)
+        first = min(job.shards * FIRST_BYTES, COMING_BYTES // inputs)
+        self.pace = Pace(job.slice_bytes, first, job.shards * MOST_BYTES_OF_ALL // inputs, SHORT_SECONDS)
         self._held: dict[int, Held] = {}
         self._said = SaidLog(Path(job.said))
         self._waits = False
@@ -98,7 +99,8 @@ class QueryReader:
         cursors = _cursors(start)
         open_ = {i: c for i, c in cursors.items() if not c.done}
         seen = self._there_is(open_)
-        starved = _starved(self.job)
+        starved, share = Wish.read(Path(self.job.pacing))
+        self.pace.measure(share)
         planned: dict[int, list[Range]] = {}
         if starved in open_:
             planned = self._advance([starved], cursors)
@@ -114,7 +116,6 @@ class QueryReader:
             while time.monotonic() < until and self._there_is(open_) == seen:
                 time.sleep(GLANCE_SECONDS)
         else:
-            self.pace.measure()
             self._planned = (start, end, planned)
         return end
 
@@ -204,21 +205,13 @@ class QueryReader:
             release(self.job.inputs[i], cursor)
 
     def _piece(self, inputs: int, size: int) -> int:
-        """How large a task should be, so that all cores have one."""
-        return max(LEAST_PIECE, -(-size // self._tasks(inputs)))
+        """How large a task should be, so that all cores have as many."""
+        tasks = self._tasks(inputs)
+        return max(LEAST_PIECE, -(-size // (tasks * max(1, -(-size // (tasks * MOST_BYTES))))))
 
     def _tasks(self, inputs: int) -> int:
         """How many tasks each of some inputs should have, so that all cores have one."""
         return -(-self.job.shards // max(inputs, 1))
-
-
-def _starved(job: Job) -> int | None:
-    """The input that the sink wants to be read alone. Where it has not said, none."""
-    try:
-        number = json.loads(Path(job.pacing).read_text())
-    except (OSError, ValueError):
-        return None
-    return number if isinstance(number, int) else None
 
 
 def _cursors(offset: Offset) -> dict[int, Cursor]:
