@@ -1,11 +1,19 @@
-"""How large slices are."""
+"""Which input is read next, and how large slices are."""
 
 from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
 
 import pytest
 
 from xmlpunct.engine.inputs import pacing
-from xmlpunct.engine.inputs.pacing import Pace
+from xmlpunct.engine.inputs.pacing import PATIENCE, Pace, starved
+from xmlpunct.engine.local.running import LocalRun
+from xmlpunct.engine.sql import plan
+from xmlpunct.engine.stats import RunStats
+from xmlpunct.firehose import PUNCT_NAMESPACE
+from xmlpunct.firehose.source import Source
 
 
 class Clock:
@@ -67,3 +75,53 @@ def test_a_slice_gives_no_more_than_it_should(clock: Clock) -> None:
 
 def test_a_fixed_size_stays(clock: Clock) -> None:
     assert clock.sizes(Pace(7), 0, 0.01, 9, None, 0.01, 0.01) == [7] * 6
+
+
+@dataclass
+class Progress:
+    """What is known of an input, of which there is always more."""
+
+    bytes_total: int | None
+    remaining: int | None = None
+
+
+@pytest.mark.parametrize("size", [None, 100])
+def test_what_is_always_wanted_does_not_starve_the_others(size: int | None) -> None:
+    """While endless inputs are read; what is finite is soon over."""
+    inputs = [Progress(size, size) for _ in range(3)]
+    turns, waits, chosen = [0, 0, 0], [5, 4, 0], []
+    for n in range(1, 200):
+        most = starved(range(3), inputs.__getitem__, waits.__getitem__, turns.__getitem__)
+        turns[most] = n
+        chosen.append(most)
+        waits[:2] = waits[1::-1]
+    assert chosen.count(2) <= 199 / (3 * PATIENCE)
+    assert min(chosen.count(0), chosen.count(1)) > 199 / 3
+    assert (2 in chosen) == (size is None)
+
+
+def test_a_query_beside_one_that_always_waits() -> None:
+    """Its input is read before the others have ended."""
+
+    def document(name: str, first: int) -> Source:
+        rows = "".join(
+            f"<{name}><k>{k}</k></{name}><p:{name}><k>{k}</k></p:{name}>" for k in range(first, first + 400)
+        )
+        source = Source.of(f"<s xmlns:p='{PUNCT_NAMESPACE}'>{rows}</s>".encode(), name)
+        return replace(source, parts=((name, None),))  # as a socket's
+
+    streams = "".join(
+        f"CREATE STREAM {x} (k INT NOT NULL) WITH (source = '{x}', element = '{x}'); " for x in "abc"
+    )
+    query = plan(
+        f"{streams} CREATE SINK j WITH (output = 'j.xml') AS SELECT a.k FROM a JOIN b ON a.k = b.k; "
+        "CREATE SINK c WITH (output = 'c.xml') AS SELECT k FROM c"
+    )
+    stats = RunStats("local")
+    sources = {"a": document("a", 0), "b": document("b", 60), "c": document("c", 0)}
+    with closing(LocalRun(query, sources, 400, stats, PUNCT_NAMESPACE)) as run:
+        while stats.inputs["a"].tuples < 300:
+            portion = run.read()
+            assert portion is not None
+            run.process(portion)
+        assert stats.inputs["c"].tuples

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tests.operators.harness import check_table
-from xmlpunct.operators import Difference
+from random import Random
+
+import pytest
+
+from tests.operators.harness import check_table, give
+from xmlpunct.operators import Difference, Intersect, Union
+from xmlpunct.operators.set_operation import SetOperation
+from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
 X = Schema.parse("x INT")
@@ -19,7 +25,7 @@ def test_table() -> None:
         2: 2; 4; P([0,2])    -> 1
         1: 1; 0; 4           -> 0
         1: P([0,3])          -> P([0,2]); P([0,3])
-        2: P(*)              -> null; P([0,3])
+        2: P(*)              -> null
         1: P(*)              -> P(*)
         """,
     )
@@ -55,3 +61,23 @@ def test_a_left_input_that_has_closed_its_domain_has_closed_all() -> None:
     operator = Difference(DIGIT, X)
     check_table(operator, "2: null; 2; 7 -> \n 1: P([0,1]) -> P([0,1]) \n 1: P({2,3}) -> P([2,3]); P(*)")
     assert operator.state.rows == 0
+
+
+@pytest.mark.parametrize("make", [Difference, Intersect])
+@pytest.mark.parametrize("step", [1, 7])
+def test_a_key_is_promised_once(make: type[SetOperation], step: int) -> None:
+    """What one input alone allows to promise is not said again once the other has said it: nobody could forget it."""
+    operator, above, keys = make(X, X), Union([X, X]), range(300)
+    orders = [sorted(keys, key=lambda k: k + Random(k + 1000 * port).random() * 10) for port in (0, 1)]
+    said = list[Punctuation]()
+    elements = [[e for k in order for e in ((k,), Punctuation.of(X, x=k))] for order in orders]
+    for first in range(0, 600, step):
+        for port, own in enumerate(elements):
+            given = own[first : first + step]
+            output = give(operator, port, given)
+            said += output.punctuations
+            for number in (0, 1):
+                give(above, number, [*output.tuples.rows(), *output.punctuations])
+    assert sorted(map(str, said)) == sorted(str(Punctuation.of(X, x=k)) for k in keys)
+    assert (operator.state.rows, operator.state.held) == (0, 0)
+    assert (above.state.rows, above.state.held) == (0, 0)

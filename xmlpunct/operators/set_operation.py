@@ -16,6 +16,7 @@ from xmlpunct.operators.two_inputs import TwoInputs
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.ownership import Ways
+from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
@@ -24,8 +25,8 @@ class SetOperation(TwoInputs):
     """Keeps both inputs' distinct tuples until the other input has closed them, and gives each result once.
 
     ``pending_sides`` are the inputs whose punctuations are passed on by themselves, once no retained tuple of
-    that input matches them; the combinations of both inputs' punctuations are passed on always. `MergedInputs` has what
-    an input's punctuations say of values that it never has.
+    that input matches them; the combinations of both inputs' punctuations are passed on unless that said so before.
+    `MergedInputs` has what an input's punctuations say of values that it never has.
     """
 
     pending_sides: tuple[int, ...] = (LEFT, RIGHT)
@@ -78,7 +79,38 @@ class SetOperation(TwoInputs):
         passed = self.release(1 - port, closed)
         if passed.height:
             passed = self.output.step(0, passed)
+        earlier = self._passed(1 - port, batch)
         both = self.alignment.update(port, batch)
+        if len(earlier):
+            both, batch = _beyond(earlier, both), _beyond(earlier, batch)
         if port in self.pending_sides:
             self.pending[port].add(batch)
         return passed, self.output.punctuate(0, PunctuationBatch.union([both, *self.free()]))[1]
+
+    def _passed(self, port: int, batch: PunctuationBatch) -> PunctuationSet:
+        """What an input said that was passed on by itself and could be again, combined with ``batch``.
+
+        Who had it once and has forgotten it would retain it for ever. On several shards others may wait for it.
+        """
+        passed, said = PunctuationSet(self.schema), self.alignment.inputs[port]
+        if port not in self.pending_sides or self.alignment.heeds or not len(said):
+            return passed
+        waiting = self.pending[port].waiting
+        if batch.place is not None and said.only(batch) and not batch.ranged:
+            met = said.common(batch)
+            passed.update(met)
+            passed.discard(waiting.common(met))
+        else:
+            passed.update(
+                [q for p in batch for q in said.overlapping(p) if q not in waiting and not q.is_everything]
+            )
+        return passed
+
+
+def _beyond(earlier: PunctuationSet, batch: PunctuationBatch) -> PunctuationBatch:
+    """What of a batch was not said earlier."""
+    if batch.place is not None and not batch.ranged and earlier.only(batch):
+        news = PunctuationSet(earlier.schema, batch)
+        news.discard(earlier.all())
+        return news.all()
+    return PunctuationBatch([p for p in batch if not earlier.covers(p)])

@@ -54,4 +54,5 @@ class Union(Operator):
         return self._dupelim.punctuate(0, promised)
 
     def waits(self) -> list[int]:
-        return self._merge.alignment.waits(self._dupelim.seen.frame)
+        tuples = self._merge.alignment.waits(self._dupelim.seen.frame)
+        return tuples if any(tuples) else self._merge.waits()

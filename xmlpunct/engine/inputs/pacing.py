@@ -12,6 +12,8 @@ MOST_BYTES = 4 * 2**20
 """The largest slice, in bytes. `benchmarks/warehouse.py` tells what others cost."""
 COLUMN_BYTES = 512
 """The fixed cost of a column, as bytes that could be read in that time (`tests/engine/test_wide_streams.py`)."""
+PATIENCE = 8
+"""So many turns of the others, for each that is ready, one is passed over while endless inputs are read."""
 SLICE_SECONDS = 0.1
 """A slice that takes longer makes the next one smaller, so that others are served (`benchmarks/latency.py`)."""
 
@@ -34,20 +36,27 @@ T = TypeVar("T")
 
 
 def starved(
-    candidates: Sequence[T], reader: Callable[[T], Progressing], waits: Callable[[T], int]
-) -> T | None:
-    """The candidate that most of what is retained waits for.
+    ready: Sequence[T],
+    reader: Callable[[T], Progressing],
+    waits: Callable[[T], int],
+    turn: Callable[[T], int],
+) -> T:
+    """Of those that are ready, the one that most of what is retained waits for.
 
     Among equals it is the one with the largest part still to read, so that finite inputs all end together;
-    one of unknown size counts as not read at all. Then it is the first.
+    one of unknown size counts as not read at all. Then it is the one whose last ``turn`` was longest ago. What is
+    endless may be wanted always: then that one has a turn, too, once in a while.
     """
+    candidates = sorted(ready, key=turn)
 
     def urgency(candidate: T) -> tuple[int, float]:
         at = reader(candidate)
         left = 1.0 if not at.bytes_total or at.remaining is None else at.remaining / at.bytes_total
         return waits(candidate), left
 
-    return max(candidates, key=urgency, default=None)
+    most, first = max(candidates, key=urgency), candidates[0]
+    waited = turn(candidates[-1]) - turn(first)
+    return first if reader(most).bytes_total is None and waited > PATIENCE * len(candidates) else most
 
 
 class Pace:

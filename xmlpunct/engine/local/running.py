@@ -152,9 +152,7 @@ class LocalRun:
         feed = ready[0]
         if len(ready) > 1:
             waits = self._waits()
-            chosen = starved(sorted(ready, key=lambda f: f.turn), lambda f: f.reader, lambda f: waits[id(f)])
-            assert chosen is not None
-            feed = chosen
+            feed = starved(ready, lambda f: f.reader, lambda f: waits[id(f)], lambda f: f.turn)
         before = feed.reader.cursor
         parsed = feed.reader.read(self._pace.bytes)
         self._pace.measure()
