@@ -108,9 +108,9 @@ class SetOperation(TwoInputs):
 
 
 def _beyond(earlier: PunctuationSet, batch: PunctuationBatch) -> PunctuationBatch:
-    """What of a batch was not said earlier."""
+    """What of a batch was not said earlier, in the same words."""
     if batch.place is not None and not batch.ranged and earlier.only(batch):
         news = PunctuationSet(earlier.schema, batch)
         news.discard(earlier.all())
         return news.all()
-    return PunctuationBatch([p for p in batch if not earlier.covers(p)])
+    return PunctuationBatch([p for p in batch if p not in earlier])
