@@ -57,9 +57,9 @@ DATA = document([(1, "b", 1.5), (2, None, None), (1, "a", 0.00001), (1, None, 2.
             ['<all_><g><Sku>c</Sku></g><g a="1"><Sku>a</Sku><Sku>b</Sku></g><g a="2"></g></all_>'],
         ),
         (
-            'XMLELEMENT(NAME "g:e", XMLNAMESPACES(\'u&"v\' AS g), XMLELEMENT(NAME "g:f"), XMLFOREST(a AS "g:a")) AS v '
+            'XMLELEMENT(NAME "g:e", XMLNAMESPACES(\'u?v&w\' AS g), XMLELEMENT(NAME "g:f"), XMLFOREST(a AS "g:a")) AS v '
             "FROM t WHERE a = 2",
-            ['<g:e xmlns:g="u&amp;&quot;v"><g:f></g:f><g:a>2</g:a></g:e>'],
+            ['<g:e xmlns:g="u?v&amp;w"><g:f></g:f><g:a>2</g:a></g:e>'],
         ),
         (
             "XMLFOREST(TRUE AS t, DATE '2026-01-02' AS d) AS v FROM t WHERE a = 2",

@@ -51,16 +51,23 @@ class Held:
         return file
 
     def trace(self, byte: int) -> str | None:
-        """What tells the file, up to a byte, from others; None at its beginning. Raises OSError."""
+        """What tells the file, up to a byte, from others; None at its beginning. Raises OSError and `ChangedError`."""
         if not byte:
             return None
         when, count = stamp(os.fstat(self._file)), min(KEPT_BYTES, byte)
         head = self._head[1] if self._head is not None and self._head[0] == when else ""
         if count < KEPT_BYTES or not head:
-            head = digest(read_at(self._file, 0, count))
+            head = digest(self._known(0, count))
             self._head = (when, head) if count == KEPT_BYTES else None
-        found = f"{head} {crc32(read_at(self._file, byte - count, count)):08x}"
+        found = f"{head} {crc32(self._known(byte - count, count)):08x}"
         self._traced = when, byte, found
+        return found
+
+    def _known(self, byte: int, count: int) -> bytes:
+        """Bytes that were read before. Raises `ChangedError` if they are gone."""
+        found = read_at(self._file, byte, count)
+        if len(found) < count:
+            raise ChangedError.of(self._path, f"it ends before byte {byte + count:,}, up to which it was read")
         return found
 
     def close(self) -> None:
