@@ -111,9 +111,9 @@ class _Stepper:
     """Goes through a span from one place where it can be cut to another, and gives what lies between, and whether the
     file ends there.
 
-    It is ``here`` then. Tuples and punctuations that stand one behind another are passed over ``enough`` of them at a
-    time, as if they were well formed: should they not be, whoever reads them finds it, and nothing behind them counts.
-    All else a `Splitter` understands. ``broken``: nothing can follow.
+    It is ``here`` then. Tuples and punctuations that stand one behind another are passed over, up to the first that
+    ends at byte ``enough`` or behind, as if they were well formed: should they not be, whoever reads them finds it, and
+    nothing behind them counts. All else a `Splitter` understands. ``broken``: nothing can follow.
     """
 
     def __init__(self, span: Span, file: BinaryIO) -> None:

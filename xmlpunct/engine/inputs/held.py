@@ -67,7 +67,9 @@ class Held:
         """Bytes that were read before. Raises `ChangedError` if they are gone."""
         found = read_at(self._file, byte, count)
         if len(found) < count:
-            raise ChangedError.of(self._path, f"it ends before byte {byte + count:,}, up to which it was read")
+            raise ChangedError.of(
+                self._path, f"it ends before byte {byte + count:,}, up to which it was read"
+            )
         return found
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ LARGE_BYTES = 128 * 2**20
 """What is no larger, a task reads as one: see `xmlpunct.engine.spark.source.MOST_BYTES`."""
 
 TASKS = 4
-"""How many tasks a core gets, so that all end at about the same time. Each takes some 20 ms beside what it scans."""
+"""How many tasks a core gets: several, so that all end at about the same time; few, since each has its own cost."""
 
 
 def cut_large_files(context: SparkContext, job: Job) -> None:
