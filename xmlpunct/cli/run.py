@@ -96,6 +96,11 @@ from xmlpunct.errors import SourceError, StrictError, UsageError
     help="Keep account of progress there; the same command goes on from it.",
 )
 @click.option(
+    "--replace",
+    is_flag=True,
+    help="Remove what other runs wrote to the file, directory or table, before this run writes there.",
+)
+@click.option(
     "--rejects",
     type=PLACE,
     metavar="OUT",
@@ -147,6 +152,7 @@ def run_command(
     namespaces: str | None,
     pretty: bool,
     checkpoint: str | None,
+    replace: bool,
     rejects: str | None,
     max_rejects: str | None,
     stats: str | None,
@@ -188,6 +194,7 @@ def run_command(
         format=format_,
         slice_bytes=None if slice_size is None else parse_size(slice_size),
         checkpoint=checkpoint,
+        replaces=replace,
         rejects=rejects,
         stats=stats,
         strict=strict,

@@ -19,10 +19,13 @@ class Appender:
 
     What a file holds behind its first ``length`` bytes, a run that was killed left there. It stays until it is
     written over, since the run that goes on writes the same again. ``is_file`` says whether that can be: a
-    stream cannot be taken back, and may get twice what was on its way when a run was killed.
+    stream cannot be taken back, and may get twice what was on its way when a run was killed. Unless it was ``begun``
+    by such a run, a file is emptied, or refused if it is not empty and ``must_be_empty``.
     """
 
-    def __init__(self, path: str | None, length: int) -> None:
+    def __init__(
+        self, path: str | None, length: int, *, begun: bool = False, must_be_empty: bool = False
+    ) -> None:
         standard = path in (None, "-")
         self._standard = standard_output() if standard else None
         self.name = "standard output" if standard else str(path)
@@ -34,7 +37,12 @@ class Appender:
             if self.is_file:
                 self._refuse_others()
                 self._size = os.fstat(self._file).st_size
-                if not length:
+                if must_be_empty and self._size and not begun:
+                    raise UsageError(
+                        f"{self.name} is not empty, and the checkpoint is new: give the --checkpoint of the run that "
+                        "wrote it, name another file, or overwrite it with --replace"
+                    )
+                if not (length or begun):
                     self._cut(0)
         except BaseException as error:
             self.close()
@@ -108,6 +116,15 @@ def standard_output() -> BinaryIO:
     if sys.stdout is None:
         raise UsageError("cannot write standard output: it is closed")
     return sys.stdout.buffer
+
+
+@contextmanager
+def reading(name: str | Path) -> Iterator[None]:
+    """Name the file that cannot be read: raises `XmlPunctError` for an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise XmlPunctError(f"cannot read {name}: {error.strerror}") from error
 
 
 @contextmanager

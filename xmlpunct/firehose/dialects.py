@@ -100,6 +100,7 @@ class Sqlite(Dialect):
         self._connection = sqlite3.connect(
             self.place, timeout=60, isolation_level=None, check_same_thread=False
         )
+        self.run("PRAGMA synchronous = EXTRA")  # a commit is durable when the journal's removal is
 
     def _begin(self) -> None:
         self.run("BEGIN IMMEDIATE")

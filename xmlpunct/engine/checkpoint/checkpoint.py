@@ -27,7 +27,7 @@ from typing import IO, Any
 
 from xmlpunct.codec import load
 from xmlpunct.engine.checkpoint.commit import COMMIT, HELD, Commit, Frames
-from xmlpunct.engine.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.checkpoint.log import DamagedError, WriteAheadLog
 from xmlpunct.engine.exchange.hashing import VERSION as HASH_VERSION
 from xmlpunct.engine.files import make_folder
 from xmlpunct.engine.inputs.parts import Input, Part
@@ -38,8 +38,9 @@ from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
 
-VERSION = 11
-"""Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
+VERSION = 12
+"""Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first; up to 11 the
+records of its logs had no numbers and were not chained."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
 """The records of the log beside the commit, each by its one piece."""
@@ -144,7 +145,7 @@ class Checkpoint:
             return Found(*find_inputs(self.query, self._spool), None, Commit.begun(self.query), [])
         records = self._log.read()
         if not (records and _JOB in records[0]):
-            raise XmlPunctError(f"{self._log.path} is damaged: start again with another --checkpoint")
+            raise self._of_another_version() if self._log.is_old else DamagedError(self._log.path, 0)
         self._job = records[0][_JOB]
         saved = json.loads(self._job)
         if saved["made_by"] != self._made_by:
@@ -153,7 +154,7 @@ class Checkpoint:
             if saved[what] != value:
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
         self._log.take_over()
-        inputs = [_input(values) for values in saved["inputs"]]
+        inputs = [_input(values, self.path) for values in saved["inputs"]]
         self.run = saved["run"]
         commits = [Commit.from_record(record) for record in records if COMMIT in record]
         commit = commits[-1] if commits else Commit.begun(self.query)
@@ -172,7 +173,7 @@ class Checkpoint:
         """Put down what a new run works on; the number of its shards, ``shards`` if it is a new one."""
         if found.shards is None:
             found.shards = shards
-            inputs = [asdict(i) for i in found.inputs]
+            inputs = [_saved_input(i, self.path) for i in found.inputs]
             saved = {
                 "made_by": self._made_by,
                 **self._asked,
@@ -233,10 +234,13 @@ class Seen:
 
 def look(path: Path) -> Seen:
     """Look at the checkpoint of a run, which may be going on. Raises `UsageError` if there is none."""
+    log = WriteAheadLog(path / "log")
     try:
-        records = WriteAheadLog(path / "log").read()
+        records = log.read()
     except OSError as error:
         raise UsageError(f"cannot read the checkpoint {path}: {error.strerror}") from None
+    if not records and log.path.exists() and log.is_old:
+        raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
     if not (records and _JOB in records[0]):
         raise UsageError(
             f"{path} is no checkpoint of a run: name the directory that run --checkpoint was given"
@@ -294,8 +298,19 @@ def _brief(node: Node) -> str:
     return f"{type(node).__name__} { {name: value for name, value in own.items() if value not in below} }"
 
 
-def _input(values: dict[str, Any]) -> Input:
+def _saved_input(given: Input, folder: Path) -> dict[str, Any]:
+    """An input as plain values. The paths of its spools are relative to ``folder``: a checkpoint can be moved."""
+    values = asdict(given)
+    for part in values["parts"]:
+        if part["spooled"]:
+            part["path"] = os.path.relpath(part["path"], folder)
+    return values
+
+
+def _input(values: dict[str, Any], folder: Path) -> Input:
+    """The inverse of `_saved_input`."""
     parts = tuple(
-        Part(**part | {"texts": tuple(map(tuple, part.get("texts", ())))}) for part in values["parts"]
+        Part(**part | {"path": str(folder / part["path"]), "texts": tuple(map(tuple, part["texts"]))})
+        for part in values["parts"]
     )
     return Input(values["source"], tuple(values["streams"]), parts, values["sender"])

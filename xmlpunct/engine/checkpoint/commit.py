@@ -25,13 +25,14 @@ class Written:
     """How far an output, or the rejects, is written.
 
     ``length`` are its bytes and ``groups`` how many groups of results they came in; ``position`` is what
-    `Outlet.commit` gave. ``closed``: it is complete.
+    `Outlet.commit` gave. ``closed``: it is complete. ``digest`` is that of the last group.
     """
 
     length: int = 0
     groups: int = 0
     position: Any = None
     closed: bool = False
+    digest: str = ""
 
 
 @dataclass

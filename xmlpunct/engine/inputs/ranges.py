@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 from zlib import crc32
 
+from xmlpunct.engine.checkpoint.log import DamagedError
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.parts import Input, Part
@@ -122,6 +124,13 @@ class Extent:
         # What an offset counts as read must survive a crash.
         size = segments.durable_extent(part.path)
         return cls(size, end is not None, None if end is None else end.failure)
+
+
+def check_read(given: Input, cursor: Cursor) -> None:
+    """Raise `DamagedError` if a spool does not hold what was read of it. Raises OSError."""
+    part, byte = given.parts[cursor.part], cursor.position.byte
+    if part.spooled and not cursor.done and segments.extent(part.path)[0] < byte:
+        raise DamagedError(Path(part.path), segments.extent(part.path)[0])
 
 
 def open_at(part: Part, byte: int) -> BinaryIO:

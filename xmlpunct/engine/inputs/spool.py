@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from xmlpunct.engine.files import make_folder, writing
+from xmlpunct.engine.files import make_folder, reading, writing
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_of, finish
@@ -58,6 +58,7 @@ class Spool(threading.Thread):
         """Rung when something has come, and at the end."""
         with writing(path):
             create(path)
+            segments.recover(path)
 
     def start(self) -> None:
         """Begin, unless another spool is to go on with this one."""
@@ -239,6 +240,9 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
                 _compare_sizes(part, sizes[part.name])
                 before = found[-1] if found and found[-1].is_of(source) else None
                 found.append(Spool(source, [*sizes].index(part.name), Path(part.path), before))
+            else:
+                with reading(part.path):
+                    segments.recover(part.path)
     return found
 
 

@@ -18,7 +18,7 @@ from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_outputs, open_sink, told_of, warn_if_gone
+from xmlpunct.engine.sink import check_complete, make_outputs, open_sink, told_of
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import Reject, SourceError, UsageError
@@ -99,7 +99,7 @@ def run(
             if commit.over:
                 if found.failure is not None:
                     raise found.failure
-                warn_if_gone(query, options, commit)
+                check_complete(query, options, outputs, commit, checkpoint.run)
                 return
             checkpoint.settle(found, 1)
             name = checkpoint.run
@@ -109,10 +109,11 @@ def run(
         opened.enter_context(closing(running))
         for spool in spools:
             spool.bell = running.bell
-            spool.start()
             opened.callback(spool.stop)
         sink = opened.enter_context(open_sink(query, options, outputs, stats, commit, name))
         ledger = Ledger(running, sink, checkpoint, found, options.max_rejects)
+        for spool in spools:  # once what was read of them before is known to be there
+            spool.start()
         try:
             ledger.check()
             while (portion := running.read()) is not None:
