@@ -2,8 +2,8 @@
 ``postgresql://host/name?table=t``.
 
 A group of results is one transaction, in which its number and its digest are put down too, by run and table: a group
-that is given once more after a kill is passed over, and another group by that number is refused. ``key=a,b`` makes a row take the place of the one with the same key.
-Punctuations are not written.
+that is given once more after a kill is passed over, and another group by that number is refused. ``key=a,b`` makes a
+row take the place of the one with the same key. Punctuations are not written.
 """
 
 from __future__ import annotations

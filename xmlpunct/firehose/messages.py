@@ -10,6 +10,7 @@ from zlib import crc32
 
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import Form, Inlet, Outlet
+from xmlpunct.firehose.last_group import OLDER
 from xmlpunct.slice import Slice
 
 ANSWER_SECONDS = 20.0
@@ -107,6 +108,10 @@ class NumberedWriter(Outlet):
         self._form = form
         form.encoder.messages(Slice(form.schema.empty()))  # if there are any in this format
         self._sequence = position["sequence"] if position else 0
+
+    def check_last(self, last: int) -> None:
+        if self._there:
+            raise XmlPunctError(f"{self._name} holds results that this checkpoint does not know: {OLDER}")
 
     def _find(self, run: str | None, number: str | bytes, text: bytes) -> None:
         """A message is there, with what it says of itself."""

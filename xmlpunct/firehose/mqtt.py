@@ -23,7 +23,18 @@ from typing import Any
 
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.address import Address, short
-from xmlpunct.firehose.connectors import RUN, SEQUENCE, Connector, Form, Inlet, Outlet, Results
+from xmlpunct.firehose.connectors import (
+    DIGEST,
+    LINK,
+    RUN,
+    SEQUENCE,
+    Connector,
+    Form,
+    Inlet,
+    Outlet,
+    Results,
+    chained,
+)
 from xmlpunct.firehose.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter, persevere
 from xmlpunct.firehose.source import Source
 from xmlpunct.firehose.tls import client_context
@@ -106,7 +117,7 @@ def _matches(pattern: str, topic: str) -> bool:
 
 class Subscription(Inlet):
     """A topic from when it is first read on. A position holds the name of the session, and whether it has begun;
-    by packet number what was given last; and by run the last number that was given."""
+    by packet number what was given last; and by run the last number that was given, and its digest."""
 
     can_seek = wants_acknowledgement = True
 
@@ -125,10 +136,12 @@ class Subscription(Inlet):
             "begun": False,
             "given": [],
             "last": {},
+            "digests": {},
         }
         self._session, self._begun = place["session"], place["begun"]
         self._given = {int(packet): digest for packet, digest in place["given"]}
         self._last: dict[str, int] = dict(place["last"])
+        self._digests: dict[str, str] = dict(place.get("digests", {}))
         if self._begun:
             self._join()
         else:
@@ -141,6 +154,7 @@ class Subscription(Inlet):
             "begun": self._begun,
             "given": [*self._given.items()],
             "last": dict(self._last),
+            "digests": dict(self._digests),
         }
 
     def read(self) -> tuple[bytes, Any] | None:
@@ -199,13 +213,24 @@ class Subscription(Inlet):
         last = self._last.pop(run, None)
         self._last[run] = int(number) if last is None else max(last, int(number))
         while len(self._last) > _MOST_RUNS:
-            del self._last[next(iter(self._last))]
+            self._digests.pop(forgotten := next(iter(self._last)), None)
+            del self._last[forgotten]
         if last is not None and int(number) > last + 1:
             raise SourceError(
                 self._name,
                 f"messages {last + 1} to {int(number) - 1} of run {run} are missing: the broker has dropped them",
             )
-        return last is None or int(number) > last
+        is_next = last is None or int(number) > last
+        same = said.get(LINK) if is_next else said.get(DIGEST)  # must be the digest of the last message
+        known = self._digests.get(run)
+        if None not in (same, known, last) and int(number) in (last, self._last[run]) and same != known:
+            raise SourceError(
+                self._name,
+                f"message {last} of run {run} was another one: it has gone back to an older checkpoint",
+            )
+        if is_next and DIGEST in said:
+            self._digests[run] = said[DIGEST]
+        return is_next
 
     def acknowledge(self, position: Any) -> None:
         if self._lost is None and self._client is not None:
@@ -326,14 +351,19 @@ class Publisher(NumberedWriter):
                     raise XmlPunctError(f"cannot write {self._name}: the broker says: {self._fault}")
 
     def write(self, results: Results, *, again: bool = False) -> None:
-        for slice_ in results.slices:
-            for texts in self._form.encoder.messages(slice_):
-                for text in texts:
-                    number = [(RUN, self._form.run), (SEQUENCE, str(self._sequence))]
-                    said = _properties("PUBLISH", UserProperty=number)
-                    self._client.publish(self._address.path, text, _QOS, properties=said)
-                    self._sequence += 1
-                    self._sent += 1
+        encoded = [self._form.encoder.messages(slice_) for slice_ in results.slices]
+        texts = [text for kinds in encoded for kind in kinds for text in kind]
+        link = results.link
+        for left, text in zip(range(len(texts) - 1, -1, -1), texts, strict=True):
+            properties = [(RUN, self._form.run), (SEQUENCE, str(self._sequence))]
+            if results.digest:
+                digest = chained(link, text) if left else results.digest
+                properties += [(DIGEST, digest), (LINK, link)]
+                link = digest
+            said = _properties("PUBLISH", UserProperty=properties)
+            self._client.publish(self._address.path, text, _QOS, properties=said)
+            self._sequence += 1
+            self._sent += 1
         self._wait(lambda: self._taken == self._sent)
 
     def commit(self) -> Any:

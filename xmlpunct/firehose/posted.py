@@ -6,12 +6,15 @@ What is posted, one piece behind the other, is the stream, as over a socket. A p
     Xmlpunct-Sequence: 17       its number, from 0 on. A piece that was taken is not taken again
     Xmlpunct-Run: NAME          whose numbers they are; one source hears one run
     Xmlpunct-Last: 1            nothing follows
+    Xmlpunct-Digest: HEX        tells it, and all pieces before it, from others
+    Xmlpunct-Link: HEX          the digest of the piece before. Another one is refused: the sender has gone back to an
+                                older checkpoint
 
 ==================  =====================================================================
 200                 it is durable, or was before: ``{"next": 18}``
 400, 411, 413, 415  it is no piece: too long, of unknown length, encoded otherwise
 401, 403, 404       the wrong name or password, host, sender
-409                 another number is next (``{"next": 16}``), or that one was another piece
+409                 another number is next (``{"next": 16}``), or that one was another piece, or does not follow
 429, 503            not now: send it again, after so many seconds as Retry-After says
 ==================  =====================================================================
 
@@ -42,6 +45,7 @@ from xmlpunct.firehose.part_reader import encoding_of
 from xmlpunct.firehose.source import Piece, Source, assembled, binary, merged
 
 RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
+DIGEST, LINK = "Xmlpunct-Digest", "Xmlpunct-Link"
 """The headers of a piece."""
 PIECE_BYTES = 2**25
 """So long a piece may be: as an element."""
@@ -146,14 +150,29 @@ class Posted(Inlet):
             self._turn.release()
 
     def take(
-        self, run: str | None, number: int | None, data: bytes, charset: str | None, is_last: bool
+        self,
+        run: str | None,
+        number: int | None,
+        data: bytes,
+        charset: str | None,
+        is_last: bool,
+        chain: tuple[str | None, str | None] = (None, None),
     ) -> int:
-        """Come back when a piece is durable, with the number that is next. Raises `Refused`."""
+        """Come back when a piece is durable, with the number that is next. Raises `Refused`.
+
+        ``chain``: the digest of the piece before and its own, as the sender computes them.
+        """
         with self._changed:
-            return self._taken(run, number, data, charset, is_last)
+            return self._taken(run, number, data, charset, is_last, chain)
 
     def _taken(
-        self, run: str | None, number: int | None, data: bytes, charset: str | None, is_last: bool
+        self,
+        run: str | None,
+        number: int | None,
+        data: bytes,
+        charset: str | None,
+        is_last: bool,
+        chain: tuple[str | None, str | None],
     ) -> int:
         # One that nobody waits for any more may still be on its way: then it is known whether this is the same.
         self._wait(lambda: self._offered is None)
@@ -163,11 +182,16 @@ class Posted(Inlet):
         if following and run != kept["run"]:
             raise Refused(HTTPStatus.CONFLICT, f"another run is being read: {kept['run']}", next=following)
         if number is not None and number < following:
+            if is_last and not (kept["ended"] and number == following - 1):
+                raise Refused(HTTPStatus.CONFLICT, f"piece {number} was not the last", next=following)
             if number == following - 1 and digest != kept["digest"]:
                 raise Refused(HTTPStatus.CONFLICT, f"piece {number} was another one", next=following)
             return following
         if number is not None and number > following:
             raise Refused(HTTPStatus.CONFLICT, f"piece {following} is next", next=following)
+        if None not in (chain[0], kept.get("chain")) and chain[0] != kept["chain"]:
+            reason = f"piece {following - 1} was another one: the sender has gone back to an older checkpoint"
+            raise Refused(HTTPStatus.CONFLICT, reason, next=following)
         if kept["ended"]:
             raise Refused(HTTPStatus.CONFLICT, "nothing follows the last piece", next=following)
         if not following and (len(data) < _HEAD_BYTES or (data[:5] == b"<?xml" and b"?>" not in data)):
@@ -181,7 +205,7 @@ class Posted(Inlet):
             )
         place = {
             "run": run, "next": following + 1, "digest": digest, "encoding": encoding, "ended": is_last,
-        }  # fmt: skip
+        } | ({} if chain[1] is None else {"chain": chain[1]})  # fmt: skip
         if not data:  # it says no more than that it was the last
             data = b"\n"
         self._offered = offered = data, place
@@ -310,7 +334,8 @@ class _Handler(BaseHTTPRequestHandler):
             if len(data) < length:
                 raise Refused(HTTPStatus.BAD_REQUEST, "the piece was cut")
             is_last = headers.get(LAST, "0") == "1"
-            return inlet.take(headers.get(RUN), number, data, headers.get_content_charset(), is_last)
+            charset, chain = headers.get_content_charset(), (headers.get(LINK), headers.get(DIGEST))
+            return inlet.take(headers.get(RUN), number, data, charset, is_last, chain)
 
     def _drain(self, length: int | None) -> None:
         """Take a piece that is refused, or its beginning: who still sends may not read the answer."""

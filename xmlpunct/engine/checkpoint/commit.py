@@ -44,7 +44,7 @@ class Commit:
     no input is left to be judged; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far,
     ``cursors`` where each feed stands, of which Spark keeps account by itself; ``operators`` and ``output`` are
     the state of those that run beside it, the latter by the answer's place; ``held`` is what
-    `xmlpunct.engine.why.holding.Holding` gave.
+    `xmlpunct.engine.why.holding.Holding` gave. ``offset`` is where Spark's micro-batch ended, as Spark keeps it.
     """
 
     batch: int = -1
@@ -54,6 +54,7 @@ class Commit:
     failure: list[Any] | None = None
     stats: dict[str, Any] = field(default_factory=dict)
     cursors: list[Any] = field(default_factory=list)
+    offset: str = ""
     held: Frames = field(default_factory=dict)
     operators: Frames = field(default_factory=dict)
     output: Frames = field(default_factory=dict)

@@ -112,7 +112,7 @@ class WriteAheadLog:
         data = self.path.read_bytes()
         length, checksum = _OLD_HEAD.unpack_from(data) if len(data) >= _OLD_HEAD.size else (0, 0)
         body = data[_OLD_HEAD.size :][:length]
-        return 0 < length == len(body) and zlib.crc32(body) == checksum
+        return bool(0 < length == len(body) and zlib.crc32(body) == checksum)
 
     def append(self, record: Record) -> None:
         """Add a record, durably."""

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from zlib import crc32
 
 from xmlpunct.engine.checkpoint.log import DamagedError
+from xmlpunct.engine.files import reading
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.parts import Input, Part
@@ -127,10 +128,13 @@ class Extent:
 
 
 def check_read(given: Input, cursor: Cursor) -> None:
-    """Raise `DamagedError` if a spool does not hold what was read of it. Raises OSError."""
+    """Raise `DamagedError` if a spool does not hold what was read of it; `XmlPunctError` if it cannot be read."""
     part, byte = given.parts[cursor.part], cursor.position.byte
-    if part.spooled and not cursor.done and segments.extent(part.path)[0] < byte:
-        raise DamagedError(Path(part.path), segments.extent(part.path)[0])
+    if part.spooled and not cursor.done:
+        with reading(part.path):
+            size = segments.extent(part.path)[0]
+        if size < byte:
+            raise DamagedError(Path(part.path), size)
 
 
 def open_at(part: Part, byte: int) -> BinaryIO:
@@ -263,6 +267,7 @@ def _advance_part(
     number, part = cursor.part, given.parts[cursor.part]
     extent = Extent.of(part)
     if part.spooled:
+        check_read(given, cursor)
         budget = min(budget, segments.READ_AT_ONCE)
     if stop is not None and stop.part == number:
         extent.size, extent.complete, extent.failure = stop.position.byte, stop.done, stop.failure

@@ -250,7 +250,7 @@ def _is_whole(file: int, checks: list[tuple[int, int]], number: int) -> bool:
     """Whether a piece of a segment is as it was added."""
     before, check = checks[number - 1] if number else (0, 0), checks[number]
     size = check[0] - before[0]
-    if not (0 < size and check[0] <= SEGMENT_BYTES):
+    if not (size > 0 and check[0] <= SEGMENT_BYTES):
         return False
     return _matches(os.pread(file, size, before[0]), before, check)
 
@@ -263,6 +263,7 @@ class SpoolWriter:
         self._sum, self.mark = _known(spool)
         # A segment that the sum covers is complete, even if the next one was never begun.
         self._number = max((segments(spool) or [0])[-1], self._sum.size // SEGMENT_BYTES)
+        self._file, self._count, self._last = -1, 0, (0, 0)  # the segment, its pieces, and the last checksum
         self._open()
 
     def __enter__(self) -> SpoolWriter:

@@ -13,14 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, Found
 from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.checkpoint.log import DamagedError
 from xmlpunct.engine.datasets import FORMATS
+from xmlpunct.engine.inputs.ranges import check_read
 from xmlpunct.engine.inputs.said import SaidLog, Sayings
 from xmlpunct.engine.inputs.spool import warn_of_growth
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_outputs, open_outlet, open_rejects, run_of, told_of, warn_if_gone
+from xmlpunct.engine.sink import check_complete, make_outputs, open_outlet, open_rejects, run_of, told_of
 from xmlpunct.engine.spark.answers import OutletTarget, Target
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
@@ -28,6 +30,7 @@ from xmlpunct.engine.spark.dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.job import Job, batch_to_rows
 from xmlpunct.engine.spark.light import NAME, QuerySource, with_fragments
 from xmlpunct.engine.spark.metrics import RunMetrics
+from xmlpunct.engine.spark.offsets import SparkOffsets
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import (
     STATE_FORMAT,
@@ -39,6 +42,7 @@ from xmlpunct.engine.spark.session import (
     state_format,
 )
 from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.spark.source import cursors_of
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
 from xmlpunct.engine.stats import RunStats
@@ -46,7 +50,10 @@ from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.firehose.steady import ChangedError
 
-_OURS = re.compile(rf"\b(?:{ChangedError.__name__}|{XmlPunctError.__name__}): (.+)$", re.MULTILINE)
+_OURS = re.compile(
+    rf"\b(?:{'|'.join(of.__name__ for of in (ChangedError, DamagedError, XmlPunctError))}): (.+)$",
+    re.MULTILINE,
+)
 """How a traceback ends that somebody else's process prints."""
 _GLANCE = 0.1
 """How often, in seconds, to look whether Spark is still at it."""
@@ -84,8 +91,12 @@ class Runner:
             if commit.over:
                 if found.failure is not None:
                     raise found.failure
-                warn_if_gone(self.query, self.options, commit)
+                check_complete(self.query, self.options, self._outputs, commit, checkpoint.run)
                 return
+            offsets = SparkOffsets(checkpoint.spark)
+            offsets.check(commit)
+            for number, cursor in cursors_of(commit.offset).items():
+                check_read(found.inputs[number], cursor)
             rejects = open_rejects(self.options, commit, checkpoint.run, opened)
             cluster = Cluster()
             targets = self._targets(commit, checkpoint.run, cluster, opened)
@@ -96,7 +107,9 @@ class Runner:
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
                 begun = [written.position for written in commit.outputs]
                 for written, target in zip(commit.outputs, targets, strict=True):
-                    written.position = written.position or target.position
+                    written.position = target.position if written.position is None else written.position
+                if rejects is not None and commit.rejects.position is None:
+                    commit.rejects.position = rejects.commit()
                 if begun != [written.position for written in commit.outputs]:
                     checkpoint.commit(commit)  # before anything is written behind it
                 sink = Sink(
@@ -109,6 +122,7 @@ class Runner:
                     self.options.strict,
                     self.on_progress,
                     self.options.max_rejects,
+                    offsets,
                 )
                 with closing(SaidLog(checkpoint.said)) as said:
                     _stream(own, job, found, sink, checkpoint.spark, self._sayings, said)
@@ -135,7 +149,7 @@ class Runner:
                     ColumnsTarget(own, output.schema, cluster) if in_columns else XmlTarget(own, cluster)
                 )
                 opened.callback(dataset.close)
-                dataset.open(run_of(run, number), commit.batch)
+                dataset.open(run_of(run, number), commit.batch, written.position is not None)
                 found.append(dataset)
         return found
 
