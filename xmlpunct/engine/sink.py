@@ -192,7 +192,10 @@ def told_of(answer: Answer) -> Iterator[None]:
 
 def open_outlet(options: RunOptions, output: Output, written: Written, run: str, opened: ExitStack) -> Outlet:
     """Where results go, behind what was ``written``; ``opened`` closes it. Raises `UsageError`."""
-    outlet = outlet_at(options.output, options) or _file(options.output, written, options)
+    outlet = outlet_at(options.output, options)
+    if outlet is None:
+        begun, refuses = written.position is not None, options.existing is Existing.REFUSE
+        outlet = FileOutlet(options.output, written.length, begun=begun, must_be_empty=refuses)
     opened.callback(outlet.close)
     outlet.open(form_of(options, output, run), written.position)
     return outlet
@@ -203,18 +206,14 @@ def form_of(options: RunOptions, output: Output, run: str) -> Form:
     return Form(run, output.schema, output.writer, options.format, options.existing)
 
 
-def _file(path: str | None, written: Written, options: RunOptions) -> FileOutlet:
-    """A file, behind what was ``written``."""
-    begun, refuses = written.position is not None, options.existing is Existing.REFUSE
-    return FileOutlet(path, written.length, begun=begun, must_be_empty=refuses)
-
-
 def open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitStack) -> Outlet | None:
     """Where rejects go, if anywhere, from where a ``commit`` left off; ``opened`` closes it. Raises `UsageError`."""
     if not options.rejects:
         return None
     outlet = outlet_at(options.rejects, replace(options, format="parquet", partition_by=()))
-    outlet = outlet or _file(options.rejects, commit.rejects, options)
+    if outlet is None:  # what a file holds of an earlier run was the report of that run: it is overwritten
+        begun = commit.rejects.position is not None
+        outlet = FileOutlet(options.rejects, commit.rejects.length, begun=begun)
     opened.callback(outlet.close)
     outlet.open(_form_of_rejects(options, run), commit.rejects.position)
     return outlet

@@ -93,7 +93,8 @@ class Checkpoint:
         self._job: bytes = b""
         self.run = run_name()
         """What tells this run from others, however often it goes on."""
-        self._over = False
+        self._over = self._is_unused = False
+        """``_is_unused``: the run is new, and nothing was committed."""
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
         each = [options.to(answer.destination) for answer in query.answers]
@@ -128,8 +129,12 @@ class Checkpoint:
             raise UsageError(f"another run is using the checkpoint {self.path}") from None
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._log.close()
+        if self._is_unused and kind is not None and issubclass(kind, UsageError):
+            self._log.path.unlink(
+                missing_ok=True
+            )  # the same checkpoint may be used for what is asked instead
         if self._lock is not None:
             self._lock.close()
 
@@ -189,6 +194,7 @@ class Checkpoint:
             }
             self._job = json.dumps(saved).encode()
             self._log.replace({_JOB: self._job})
+            self._is_unused = True
         return found.shards
 
     def put_down(self, slices: Mapping[str, Any]) -> None:
@@ -206,7 +212,7 @@ class Checkpoint:
     def commit(self, commit: Commit) -> None:
         """Keep a commit, durably, in the place of the one before and of all slices since."""
         self._log.replace({_JOB: self._job}, commit.to_record())
-        self._over = commit.over
+        self._over, self._is_unused = commit.over, False
 
     def clean_if_over(self) -> None:
         """Drop what no run needs any more, if none has anything left to do."""
