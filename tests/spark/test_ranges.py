@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.checkpoints import spooled
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from xmlpunct import frames
 from xmlpunct.engine.inputs.parts import Input, Part

@@ -6,7 +6,7 @@ more: then the same partitions, with the same numbers, become complete again, an
 
 Without columns to partition by, a file appears when it is full, and the last one at the end.
 
-Before anything appears, ``_xmlpunct/group`` says which group of results is the last that it holds: a run whose log does
+Before anything appears, ``_xmlpunct/run`` says which group of results is the last that it holds: a run whose log does
 not know that group has gone back to an older checkpoint, and is refused.
 """
 
@@ -133,8 +133,9 @@ class Directory(ABC):
             self._take_over(existing)
             self._tidy()
             self._settled = self._done.exists()
-            if self._group.exists() and not self._settled:
-                self._last = LastGroup(self._name, *json.loads(self._group.read_bytes()))
+            run, _, last = self._marker.read_text().partition("\n") if self._marker.exists() else ("", "", "")
+            if run == self._run and last:
+                self._last = LastGroup(self._name, *json.loads(last))
         except OSError as error:
             raise UsageError(f"cannot write the dataset {self._name}: {error.strerror}") from None
 
@@ -169,9 +170,9 @@ class Directory(ABC):
         return self._own / f"done-{self._run}"
 
     @property
-    def _group(self) -> Path:
-        """The file that says which group is the last that can be seen."""
-        return self._own / "group"
+    def _marker(self) -> Path:
+        """The file that names the run that writes here, and behind it the last group that can be seen."""
+        return self._own / "run"
 
     def _take(self, results: Results) -> None:
         """Take note of a group. Raises `XmlPunctError` if another one by its number can be seen."""
@@ -180,8 +181,10 @@ class Directory(ABC):
 
     def _take_over(self, existing: Existing) -> None:
         """Make the directory this run's. Raises `UsageError` if it is another's."""
-        marker = self._own / "run"
-        is_ours = self._done.exists() or (marker.exists() and marker.read_text() == self._run)
+        marker = self._marker
+        is_ours = self._done.exists() or (
+            marker.exists() and marker.read_text().partition("\n")[0] == self._run
+        )
         others = [name for name in os.listdir(self._path) if not name.startswith(("_", "."))]
         replaced = [name for name in others if existing is Existing.REPLACE and _PUBLISHED.fullmatch(name)]
         if len(others) > len(replaced) and not is_ours:
@@ -245,7 +248,8 @@ class Directory(ABC):
             else:
                 fresh.append(partition)
         if fresh and self._current.number > self._last.number:
-            save(self._group, json.dumps([self._current.number, self._current.digest]).encode())
+            last = json.dumps([self._current.number, self._current.digest])
+            save(self._marker, f"{self._run}\n{last}".encode())
             self._last = self._current
         for partition in self._made(fresh):
             self._show(partition)
