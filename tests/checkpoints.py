@@ -37,8 +37,9 @@ def take_back_end(spool: Path) -> None:
 
 def spooled(spool: Path, data: bytes) -> None:
     """Let a spool hold these bytes, and no others. What its log says stays."""
-    for number in segments(spool):
-        segment(spool, number).unlink()
+    if spool.exists() and spool.stat().st_size:
+        for number in segments(spool):
+            segment(spool, number).unlink()
     create(spool)
     with SpoolWriter(spool, threading.Event()) as out:
         out.append(data)

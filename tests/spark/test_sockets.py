@@ -239,7 +239,7 @@ def test_who_is_silent_is_not_waited_for_and_nobody_spins(tmp_path: Path, wareho
     began = time.monotonic()
     assert reader.latestOffset(end, None) == end
     assert time.monotonic() - began >= IDLE_SECONDS
-    timer = threading.Timer(0.02, lambda: silent.write_bytes(DOCUMENT))
+    timer = threading.Timer(0.02, lambda: spooled(silent, DOCUMENT))
     timer.start()
     began = time.monotonic()
     assert reader.latestOffset(end, None) == end  # it has come, so look again
