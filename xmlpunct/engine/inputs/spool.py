@@ -20,6 +20,7 @@ from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose import PartReader, Source, open_source
 from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.steady import ChangedError, read_at
+from xmlpunct.printable import printable
 
 _CHUNK = 2**20
 """How many bytes a spooler takes at a time, and syncs."""
@@ -120,7 +121,7 @@ class Spool(threading.Thread):
             except SourceError as error:
                 if self._reader is not None and self._reader.can_resume:
                     raise ChangedError(error.source, error.reason) from None
-                failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
+                failure = str(error).removeprefix(printable(error.source)).lstrip(":, ")
             out.sync()
         if self._stopped.is_set():
             return False

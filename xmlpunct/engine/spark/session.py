@@ -187,8 +187,9 @@ def gist(error: BaseException | None) -> str:
         cause = error.java_exception
         while cause.getCause() is not None:
             cause = cause.getCause()
-        error = SparkFailure(cause.toString())
-    text = str(error)
+        text = str(cause.toString())
+    else:
+        text = str(error)
     raised = _RAISED.findall(text.rpartition("Traceback (most recent call last)")[2])
     if raised:
         return f"{raised[0][0]}: {raised[0][1]}"[:300]

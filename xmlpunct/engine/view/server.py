@@ -97,8 +97,8 @@ class ViewServer:
     @property
     def url(self) -> str:
         """Where it is."""
-        host, port = self._server.server_address[:2]
-        shown = f"[{host}]" if ":" in str(host) else host
+        host, port = self._server.socket.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/"
 
     def __enter__(self) -> ViewServer:
