@@ -37,6 +37,7 @@ from xmlpunct.engine.plan import Node, Query
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
+from xmlpunct.secrets import stored
 
 VERSION = 11
 """Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
@@ -96,7 +97,7 @@ class Checkpoint:
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
         each = [options.to(answer.destination) for answer in query.answers]
-        self._asked = {
+        asked = {
             "engine": engine,
             "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
             "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
@@ -113,6 +114,7 @@ class Checkpoint:
             "rejects file": _place(options.rejects),
             "punctuation namespace": options.punct_namespace,
         }
+        self._asked: dict[str, Any] = stored(asked)
 
     def __enter__(self) -> Checkpoint:
         """Keep others away. Raises `UsageError` if another run is at it."""
@@ -153,7 +155,7 @@ class Checkpoint:
             if saved[what] != value:
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
         self._log.take_over()
-        inputs = [_input(values) for values in saved["inputs"]]
+        inputs = [_input(values, self.query) for values in saved["inputs"]]
         self.run = saved["run"]
         commits = [Commit.from_record(record) for record in records if COMMIT in record]
         commit = commits[-1] if commits else Commit.begun(self.query)
@@ -186,7 +188,7 @@ class Checkpoint:
                 "sources": {s.declared: s.source for s in self.query.streams if s.source is not None},
                 "folder": os.getcwd(),
             }
-            self._job = json.dumps(saved).encode()
+            self._job = json.dumps(stored(saved)).encode()
             self._log.replace({_JOB: self._job})
         return found.shards
 
@@ -294,8 +296,11 @@ def _brief(node: Node) -> str:
     return f"{type(node).__name__} { {name: value for name, value in own.items() if value not in below} }"
 
 
-def _input(values: dict[str, Any]) -> Input:
+def _input(values: dict[str, Any], query: Query) -> Input:
+    """An input as it was saved. Its source comes from the query: the saved one has no passwords."""
     parts = tuple(
         Part(**part | {"texts": tuple(map(tuple, part.get("texts", ())))}) for part in values["parts"]
     )
-    return Input(values["source"], tuple(values["streams"]), parts, values["sender"])
+    source = query.streams[values["streams"][0]].source
+    assert source is not None
+    return Input(source, tuple(values["streams"]), parts, values["sender"])
