@@ -18,7 +18,7 @@ import pytest
 from tests.cli.harness import Cli
 from tests.connectors.test_messages import QUERY, elements
 from tests.firehose.test_web import Site, serving
-from tests.reliability.support import launch
+from tests.reliability.support import ends_well, launch, wait_for_results
 from xmlpunct import secrets
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint
 from xmlpunct.engine.inputs.parts import Input
@@ -287,16 +287,21 @@ def test_words_that_are_no_passwords_are_shown() -> None:
     assert hide("database postgres is down") == "database postgres is down", "it is a name, too"
 
 
-def test_a_run_goes_on_with_a_typed_password(tmp_path: Path, cli: Cli) -> None:
+def test_a_run_goes_on_with_a_typed_password(tmp_path: Path) -> None:
     """Although its checkpoint does not have it; and with another, too."""
     out, state = tmp_path / "out.xml", tmp_path / "state"
-    cut = Site(data=DOCUMENT, cuts=[50_000] * 20, tags=['"1"'])
-    with serving(cut) as site:
+    with live() as (site, further):
         for token in ("hush42word", "another42"):
-            command = ["run", "--engine", "local", "-q", QUERY, "-s", f"sensor1={site}?token={token}"]
-            ended = cli(*command, "-o", out, "--checkpoint", state, "--slice", "4KiB")
-        assert ended.code == 0, ended.err
-        assert "belongs to a run with another" not in ended.err
+            url = f"{site}?token={token}"
+            options = ["-o", str(out), "--checkpoint", str(state), "--slice", "4KiB"]
+            run = launch("run", "--engine", "local", "-q", QUERY, "-s", f"sensor1={url}", *options)
+            if token == "hush42word":
+                wait_for_results(out, run)
+                run.kill()
+                run.communicate()
+                further.set()
+            else:
+                ends_well(run)
     assert out.read_bytes().endswith(b"</stream>\n")
     assert all(b"hush42word" not in p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
 
