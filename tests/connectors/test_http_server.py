@@ -14,7 +14,7 @@ import pytest
 
 from tests.connectors.servers import free_port
 from tests.connectors.test_posting import piece, post, reading
-from tests.view.running import SQL, view_of_a_run
+from tests.view.running import SQL, taking, view_of_a_run
 from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.view.server import ViewServer
@@ -32,17 +32,10 @@ def live_view() -> Iterator[Target]:
     with view_of_a_run() as (view, stats):
         sayings = Sayings()
         talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, sayings)
-        effects = list[object]()
-
-        def count() -> int:
-            while (said := sayings.take()) is not None:
-                effects.append(said)
-            return len(effects)
-
-        with ViewServer(view, ("127.0.0.1", 0), talk) as server:
+        with ViewServer(view, ("127.0.0.1", 0), talk) as server, taking(sayings) as effects:
             port = int(server.url.rstrip("/").rpartition(":")[2])
             forged = f"POST /say HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
-            yield port, f"{forged}Content-Length: {len(SAID)}\r\n\r\n{SAID}", count
+            yield port, f"{forged}Content-Length: {len(SAID)}\r\n\r\n{SAID}", lambda: len(effects)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from xmlpunct.codec import load
 from xmlpunct.engine.checkpoint.commit import COMMIT, HELD, Commit, Frames
 from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.exchange.hashing import VERSION as HASH_VERSION
-from xmlpunct.engine.files import make_folder
+from xmlpunct.engine.files import PRIVATE_FOLDER, make_folder, private
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
@@ -83,7 +83,7 @@ class Checkpoint:
     def __init__(self, path: Path, query: Query, options: RunOptions, engine: str = "spark") -> None:
         self.path, self.query, self.options = path.absolute(), query, options
         try:
-            make_folder(self.path)
+            make_folder(self.path, PRIVATE_FOLDER)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
         self.spark, self.said, self.cuts, self.pacing, self._spool = (
@@ -117,9 +117,11 @@ class Checkpoint:
         self._asked: dict[str, Any] = stored(asked)
 
     def __enter__(self) -> Checkpoint:
-        """Keep others away. Raises `UsageError` if another run is at it."""
+        """Keep others away: other runs, and other users. Raises `UsageError` if another run is at it, and for links."""
         try:
-            self._lock = open(self.path / "lock", "wb")
+            self._refuse_links()
+            self._lock = open(self.path / "lock", "ab", opener=private)
+            self._make_private()
         except OSError as error:
             raise UsageError(f"cannot write the checkpoint {self.path}: {error.strerror}") from None
         try:
@@ -128,6 +130,25 @@ class Checkpoint:
             self._lock.close()
             raise UsageError(f"another run is using the checkpoint {self.path}") from None
         return self
+
+    def _refuse_links(self) -> None:
+        """Raise `UsageError` for a symbolic link inside, by which somebody else would have a run write elsewhere."""
+        for folder in (self.path, self._spool):
+            names = os.listdir(folder) if folder.is_dir() else []
+            for path in (folder / name for name in names if folder == self._spool or name in OWN_NAMES):
+                if path.is_symlink():
+                    raise UsageError(
+                        f"{path} is a symbolic link, and none is followed in a checkpoint: remove it"
+                    )
+
+    def _make_private(self) -> None:
+        """Keep other users out of the checkpoint, unless it holds something else too."""
+        own = {*os.listdir(self.path)} <= OWN_NAMES
+        for folder in (*([self.path] if own else []), self._spool, self.spark):
+            if folder == self.spark and self._asked["engine"] == "spark":
+                folder.mkdir(PRIVATE_FOLDER, exist_ok=True)  # Spark would let all users in
+            if folder.is_dir() and folder.stat().st_uid == os.getuid():
+                folder.chmod(PRIVATE_FOLDER)
 
     def __exit__(self, *_: object) -> None:
         self._log.close()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from xmlpunct.engine.files import make_folder, writing
+from xmlpunct.engine.files import PRIVATE_FOLDER, make_folder, writing
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_of, finish
@@ -207,7 +207,7 @@ def find_inputs(query: Query, folder: Path, but: Container[str] = ()) -> tuple[l
                 parts.append(Part(part, os.path.abspath(file), size, stored=size, texts=texts))
                 continue
             with writing(folder):
-                make_folder(folder)
+                make_folder(folder, PRIVATE_FOLDER)
             path = (folder / f"{number}-{i}.xml").absolute()
             before = spools[-1] if spools and spools[-1].is_of(source) else None
             spools.append(Spool(source, i, path, before))

@@ -229,6 +229,10 @@ class LocalRun:
             raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
         return Portion(feed, parsed, said)
 
+    def settle_said(self) -> None:
+        """What was said, and came to a portion, is durable now."""
+        self._sayings.settle()
+
     @property
     def spooled(self) -> int:
         """How many bytes have been read that are kept until `release`."""

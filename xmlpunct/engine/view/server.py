@@ -6,7 +6,8 @@
 ``/state``          the latest moment, as JSON
 ``/metrics``        the same numbers for Prometheus
 ``/why?hour=17``    what the results that match wait for, as JSON
-``/say``            POST: say a punctuation in a stream's place, ``{"input": ..., "punctuation": ...}``
+``/say``            POST: say a punctuation in a stream's place, ``{"input": ..., "punctuation": ...}``;
+                    200 once it is durable
 ``/partial``        what the query would still answer if all inputs ended now, as JSON
 ``/healthz``        200 while the run goes on or has ended well, 503 once it has failed
 ==================  =====================================================================
@@ -147,6 +148,8 @@ class _Handler(RequestHandler):
             self.talk.say(asked["input"], asked["punctuation"])
         except XmlPunctError as error:
             raise RequestRefused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        except TimeoutError:
+            raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is busy, or over") from None
         except (ValueError, TypeError, KeyError, RecursionError):
             reason = 'send {"input": NAME, "punctuation": PATTERNS}'
             raise RequestRefused(HTTPStatus.BAD_REQUEST, reason) from None
