@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from io import StringIO
 from typing import Any
 
 import click
@@ -88,9 +89,10 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         result = cli.main(args=arguments, prog_name="xmlpunct", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        error.message = printable(hide(error.message), LAYOUT)
+        shown = StringIO()
+        error.show(shown)
         with suppress(OSError):
-            error.show()
+            click.echo(printable(hide(shown.getvalue()), LAYOUT), err=True, nl=False)
         return error.exit_code
     except (KeyboardInterrupt, click.exceptions.Abort):
         _drop_output()  # do not wait for a reader that may have stopped
