@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from tests.connectors.servers import free_port
 from tests.connectors.test_posting import piece, post, reading
+from tests.reliability.support import MOST_SECONDS, ends_well
 from tests.view.running import SQL, taking, view_of_a_run
 from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.sql import plan
@@ -196,6 +201,46 @@ def test_idle_connections_leave_descriptors_to_the_run(target: Target) -> None:
                 files.enter_context(open("/dev/null", "rb"))
         assert exchange(port, forged.encode()) == [200], "idle connections make room"
         assert effects() == 1
+
+
+def test_a_run_survives_idle_connections_under_a_low_limit(tmp_path: Path) -> None:
+    """More to each of two servers than the limit allows for both: each still answers, and the run ends well."""
+    first, second = free_port(), free_port()
+    sql = f"CREATE STREAM s (x INT) WITH (source = 'http-listen://:{first}', element = 't'); SELECT x FROM s"
+    options = [
+        "--engine",
+        "local",
+        "--threads",
+        "2",
+        "--checkpoint",
+        str(tmp_path / "state"),
+        "--http",
+        str(second),
+    ]
+    command = [sys.executable, "-m", "xmlpunct", "run", "-q", sql, *options, "-o", str(tmp_path / "out.xml")]
+    limited = ["sh", "-c", 'ulimit -n 80; exec "$@"', "sh", *command]
+    with subprocess.Popen(limited, stderr=subprocess.PIPE) as run, ExitStack() as opened:
+        try:
+            for port in (first, second, first):
+                clients = list[socket.socket]()
+                until = time.monotonic() + MOST_SECONDS
+                while len(clients) < 90:
+                    try:
+                        clients.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+                        opened.enter_context(clients[-1])
+                    except ConnectionRefusedError:  # it is being started
+                        assert run.poll() is None
+                        assert time.monotonic() < until
+                        time.sleep(0.05)
+            assert len(os.listdir(f"/proc/{run.pid}/fd")) <= 60
+            assert post(first, b"<s><t><x>1</x></t>", **piece(0))[0] == 200
+            asked = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{second}\r\nConnection: close\r\n\r\n"
+            assert exchange(second, asked.encode()) == [200]
+            assert post(first, b"</s>", **piece(1, Xmlpunct_Last="1"))[0] == 200
+            ends_well(run)
+        finally:
+            run.kill()
+    assert "<x>1</x>" in (tmp_path / "out.xml").read_text()
 
 
 def test_connections_are_limited(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:

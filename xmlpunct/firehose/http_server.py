@@ -8,6 +8,7 @@ refused.
 A connection costs a thread and a file descriptor, both of which the run needs too. So there are at most
 `MOST_CONNECTIONS` for each server, and none where fewer than `SPARE_DESCRIPTORS` descriptors would be left. At the
 limit a new client replaces the connection that has been idle for the longest time; where none is idle, it is refused.
+Descriptors are shared by all servers of the process, so an idle connection of one makes room for a client of another.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import resource
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from email.message import Message
 from http import HTTPStatus
@@ -61,6 +62,11 @@ class RequestRefused(Exception):
         self.status, self.reason, self.values = status, reason, values
 
 
+_changed = threading.Condition()
+_idle: dict[socket.socket, HttpServer] = {}
+"""The idle connections of all servers in this process; the one that has been idle for the longest time comes first."""
+
+
 class HttpServer(ThreadingHTTPServer):
     """A server with a limit on its connections. Raises OSError where it cannot listen."""
 
@@ -68,57 +74,61 @@ class HttpServer(ThreadingHTTPServer):
     block_on_close = False
 
     def __init__(self, host: str, port: int, handler: type[RequestHandler]) -> None:
-        self._changed = threading.Condition()
         self._open: set[socket.socket] = set()
         self._busy: set[socket.socket] = set()
-        self._idle: dict[
-            socket.socket, None
-        ] = {}  # the one that has been idle for the longest time comes first
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), handler)
 
     def settle(self, seconds: float) -> None:
         """Wait until no request is being answered, for at most some seconds."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._busy, seconds)
+        with _changed:
+            _changed.wait_for(lambda: not self._busy, seconds)
 
     def begin_request(self, connection: socket.socket) -> None:
         """The connection is not idle: a request is being answered."""
-        with self._changed:
-            self._idle.pop(connection, None)
+        with _changed:
+            _idle.pop(connection, None)
             self._busy.add(connection)
 
     def end_request(self, connection: socket.socket) -> None:
         """The request is answered; the connection is idle."""
-        with self._changed:
+        with _changed:
             self._busy.discard(connection)
-            self._idle.pop(connection, None)
-            if connection in self._open:
-                self._idle[connection] = None
-            self._changed.notify_all()
+            _idle.pop(connection, None)
+            _changed.notify_all()
+        self.allow_closing(connection)
 
     def allow_closing(self, connection: socket.socket) -> None:
-        """Count a connection as idle although its answer goes on: the client connects again if it is closed."""
-        with self._changed:
+        """Count a connection as idle although its answer may go on: the client connects again if it is closed."""
+        with _changed:
             if connection in self._open:
-                self._idle[connection] = None
+                _idle[connection] = self
 
     def get_request(self) -> tuple[socket.socket, Any]:
         try:
-            return super().get_request()
+            request, address = super().get_request()
+            with _changed:
+                if request.fileno() >= _descriptor_limit() and _close_first(_idle):
+                    lower = (
+                        request.dup()
+                    )  # takes the number that is free now, so that numbers tell how many are left
+                    request.close()
+                    request = lower
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
-                with self._changed:
-                    self._close_idle()
+                with _changed:
+                    _close_first(_idle)
                 time.sleep(
                     _PAUSE_SECONDS
                 )  # the client stays in the queue, and would be offered again at once
             raise
+        return request, address
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        with self._changed:
-            is_full = len(self._open) >= MOST_CONNECTIONS or request.fileno() >= _descriptor_limit()
-            if is_full and not self._close_idle():
+        with _changed:
+            own = [connection for connection, server in _idle.items() if server is self]
+            is_full = len(self._open) >= MOST_CONNECTIONS and not _close_first(own)
+            if is_full or request.fileno() >= _descriptor_limit():
                 request.settimeout(0)  # the answer fits into the socket's buffer
                 with suppress(OSError):
                     request.send(
@@ -127,29 +137,34 @@ class HttpServer(ThreadingHTTPServer):
                     )
                 return False
             self._open.add(request)
-            self._idle[request] = None
+            _idle[request] = self
             return True
-
-    def _close_idle(self) -> bool:
-        """Close the connection that has been idle for the longest time; False if there is none."""
-        oldest = next(iter(self._idle), None)
-        if oldest is None:
-            return False
-        del self._idle[oldest]
-        with suppress(OSError):
-            oldest.shutdown(socket.SHUT_RDWR)
-        return self._changed.wait_for(lambda: oldest not in self._open, _CLOSE_SECONDS)
 
     def shutdown_request(self, request: Any) -> None:
         super().shutdown_request(request)
-        with self._changed:
+        with _changed:
             self._open.discard(request)
             self._busy.discard(request)
-            self._idle.pop(request, None)
-            self._changed.notify_all()
+            _idle.pop(request, None)
+            _changed.notify_all()
+
+    def has_open(self, connection: socket.socket) -> bool:
+        """Whether a connection is not closed yet."""
+        return connection in self._open
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The client has gone: no failure of the run."""
+
+
+def _close_first(connections: Iterable[socket.socket]) -> bool:
+    """Close the first of some idle connections; False if there is none, or it does not close soon."""
+    first = next(iter(connections), None)
+    if first is None:
+        return False
+    server = _idle.pop(first)
+    with suppress(OSError):
+        first.shutdown(socket.SHUT_RDWR)  # its thread reads the end, and closes it
+    return _changed.wait_for(lambda: not server.has_open(first), _CLOSE_SECONDS)
 
 
 def _descriptor_limit() -> float:
