@@ -15,16 +15,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xmlpunct.printable import printable
 from xmlpunct.secrets import hide
 
 
 class XmlPunctError(Exception):
-    """Base of every exception that xmlpunct raises on purpose. It tells no secret (see `xmlpunct.secrets`)."""
+    """Base of every exception that xmlpunct raises on purpose. Its arguments are the lines of its text.
+
+    The text has no secret (see `xmlpunct.secrets`) and no control character (see `xmlpunct.printable`).
+    """
 
     exit_code = 1
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(hide(arg) if isinstance(arg, str) else arg for arg in args))
+
+    def __str__(self) -> str:
+        return "\n".join(printable(str(line)) for line in self.args)
 
 
 class UsageError(XmlPunctError):
@@ -50,17 +57,20 @@ class SqlError(UsageError):
         super().__init__(reason)
 
     def __str__(self) -> str:
+        reason = printable(self.reason)
         if self.start is None or not self.sql:
-            return self.reason
+            return reason
         line_start = self.sql.rfind("\n", 0, self.start) + 1
         line_end = self.sql.find("\n", self.start)
         line = self.sql[line_start : len(self.sql) if line_end < 0 else line_end]
-        column = self.start - line_start
-        width = max(1, min(self.end or self.start + 1, line_start + len(line)) - self.start)
+        column, end = self.start - line_start, (self.end or self.start + 1) - line_start
         number = self.sql.count("\n", 0, self.start) + 1
-        lead = "".join("\t" if c == "\t" else " " for c in line[:column])
+        before, marked, after = (
+            hide(printable(part, keep="\t")) for part in (line[:column], line[column:end], line[end:])
+        )
+        lead = "".join("\t" if c == "\t" else " " for c in before)
         place = f"(line {number}, column {column + 1})"
-        return f"{self.reason} {place}\n  {line}\n  {lead}{'^' * width}"
+        return f"{reason} {place}\n  {before}{marked}{after}\n  {lead}{'^' * max(1, len(marked))}"
 
 
 class SchemaError(XmlPunctError):
@@ -81,8 +91,8 @@ class PatternError(XmlPunctError):
         super().__init__(reason)
 
     def __str__(self) -> str:
-        where = f"attribute {self.attribute}: " if self.attribute else ""
-        return f"{where}{self.reason} in pattern {self.text!r} at character {self.position + 1}"
+        where = f"attribute {printable(self.attribute)}: " if self.attribute else ""
+        return f"{where}{printable(self.reason)} in pattern {self.text!r} at character {self.position + 1}"
 
 
 class SourceError(XmlPunctError):
@@ -101,7 +111,7 @@ class SourceError(XmlPunctError):
 
     def __str__(self) -> str:
         place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
-        return f"{self.source}{place}: {self.reason}"
+        return printable(f"{self.source}{place}: {self.reason}")
 
 
 class StrictError(XmlPunctError):
@@ -145,4 +155,4 @@ class Reject:
 
     def __str__(self) -> str:
         place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
-        return f"{self.source}{place}: {self.reason}"
+        return printable(f"{self.source}{place}: {self.reason}")

@@ -30,6 +30,7 @@ from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
 from xmlpunct.errors import SourceError, StrictError, UsageError
+from xmlpunct.secrets import stored
 
 
 @click.command("run")
@@ -235,7 +236,7 @@ def run_command(
             for notice in notices if told else ():
                 say(str(notice))
             if stats is not None:
-                write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
+                write_text(stats, json.dumps(stored(counted.as_dict()), indent=2) + "\n")
     report(counted, rejects)
 
 

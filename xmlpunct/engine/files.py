@@ -13,6 +13,10 @@ from typing import BinaryIO
 
 from xmlpunct.errors import UsageError, XmlPunctError
 
+PRIVATE, SHARED = 0o600, 0o666
+"""The modes of files that hold what a run has read, and of its output, from which the umask takes away."""
+PRIVATE_FOLDER, SHARED_FOLDER = 0o700, 0o777
+
 
 class Appender:
     """A file that grows piece by piece, or standard output (``path`` None or ``-``), or a pipe or device.
@@ -147,14 +151,16 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 def save(path: Path, data: bytes) -> None:
     """Put ``data`` at ``path``, durably, so that whoever looks finds the old or the new, whole."""
-    os.close(open_saved(path, data))
+    os.close(open_saved(path, data, SHARED))
 
 
-def open_saved(path: Path, data: bytes) -> int:
-    """`save`, and the new file, open to add to it."""
+def open_saved(path: Path, data: bytes, mode: int = PRIVATE) -> int:
+    """`save`, and the new file, open to add to it. What is at the new file's path before is removed: no link there is
+    followed."""
     half = path.with_name(path.name + ".half")
     with writing(path):
-        file = os.open(half, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+        half.unlink(missing_ok=True)
+        file = os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, mode)
         try:
             write_all(file, data)
             os.fsync(file)
@@ -166,9 +172,14 @@ def open_saved(path: Path, data: bytes) -> int:
     return file
 
 
+def private(path: str, flags: int) -> int:
+    """An opener for `open`: of a file that is private if it is made, and no link. Raises OSError."""
+    return os.open(path, flags | os.O_NOFOLLOW, PRIVATE)
+
+
 def open_durably(path: Path, flags: int) -> int:
-    """Open a file, made if need be, and come back when its name is on disk. Raises OSError."""
-    file = os.open(path, flags | os.O_CREAT, 0o666)
+    """Open a private file, made if need be, and come back when its name is on disk. Raises OSError, for a link too."""
+    file = private(os.fspath(path), flags | os.O_CREAT)
     try:
         # A run that was killed may have made it and come no further.
         sync_folder(path.parent)
@@ -178,11 +189,11 @@ def open_durably(path: Path, flags: int) -> int:
     return file
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: Path, mode: int = SHARED_FOLDER) -> None:
     """Make a directory, and those above it, and come back when their names are on disk. Raises OSError."""
     if not path.is_dir():
         make_folder(path.parent)
-        path.mkdir(exist_ok=True)
+        path.mkdir(mode, exist_ok=True)
     sync_folder(path.parent)
 
 

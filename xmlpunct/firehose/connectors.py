@@ -30,7 +30,7 @@ import polars as pl
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.source import Piece, Source, assembled, bare, binary, merged
 from xmlpunct.schema import Schema
-from xmlpunct.secrets import expanded
+from xmlpunct.secrets import expanded, note_passwords
 from xmlpunct.slice import Slice
 
 FOLLOW = "follow:"
@@ -416,5 +416,8 @@ def connector_of(spec: str | os.PathLike[str]) -> Connector:
     >>> type(connector_of("feeds/")).__name__, type(connector_of("tls://host:1")).__name__
     ('Files', 'Sockets')
     """
-    scheme = scheme_of(spec) if isinstance(spec, str) else ""
+    scheme = ""
+    if isinstance(spec, str):
+        scheme = scheme_of(spec)
+        note_passwords(spec)
     return _connector(scheme) or _own(_REMOTE)

@@ -7,7 +7,6 @@ See `part_reader` for how the bytes of one part are read, `archives` for parts t
 from __future__ import annotations
 
 import io
-import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose.archives import Reopen, members
 from xmlpunct.firehose.labels import Texts
 from xmlpunct.firehose.part_reader import PartReader, why
-from xmlpunct.secrets import hide
+from xmlpunct.secrets import USER, hide
 
 Opener = Callable[[int], tuple[BinaryIO, bool]]
 """Opens a part; the file is to be closed if the second says so."""
@@ -197,7 +196,7 @@ class Window(io.RawIOBase):
 
 def bare(url: str) -> str:
     """A URL as it can be told to anybody, without a name and password."""
-    return re.sub(r"(?<=://)[^/@]*@", "", url)
+    return USER.sub("", url)
 
 
 def binary(file: io.RawIOBase) -> BinaryIO:

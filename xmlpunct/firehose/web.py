@@ -280,10 +280,13 @@ def read_url(url: str) -> tuple[str, str, str]:
     """A URL without name and password, without what follows #, and how it is told; and what says who asks."""
     try:
         found = urlsplit(url)
-        if not found.hostname or (found.port is not None and not found.port):
-            raise ValueError("it names no host")
-    except ValueError as error:
-        raise UsageError(f"{url} is no address: {error}") from None
+        is_address = found.hostname and found.port != 0
+    except ValueError:  # whose text may quote a part of a password
+        is_address = False
+    if not is_address:
+        raise UsageError(
+            f"{url} is no address: write http://HOST:PORT/PATH, and %40, %2F for @, / in a password"
+        )
     host = found.netloc.rpartition("@")[2]
     bare = urlunsplit(found._replace(netloc=host, fragment=""))
     if found.username is None:

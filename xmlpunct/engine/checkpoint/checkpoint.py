@@ -29,7 +29,7 @@ from xmlpunct.codec import load
 from xmlpunct.engine.checkpoint.commit import COMMIT, HELD, Commit, Frames
 from xmlpunct.engine.checkpoint.log import DamagedError, WriteAheadLog
 from xmlpunct.engine.exchange.hashing import VERSION as HASH_VERSION
-from xmlpunct.engine.files import make_folder
+from xmlpunct.engine.files import PRIVATE_FOLDER, make_folder, private
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
@@ -37,6 +37,7 @@ from xmlpunct.engine.plan import Node, Query
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
+from xmlpunct.secrets import stored
 
 VERSION = 12
 """Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first; up to 11 the
@@ -83,7 +84,7 @@ class Checkpoint:
     def __init__(self, path: Path, query: Query, options: RunOptions, engine: str = "spark") -> None:
         self.path, self.query, self.options = path.absolute(), query, options
         try:
-            make_folder(self.path)
+            make_folder(self.path, PRIVATE_FOLDER)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
         self.spark, self.said, self.cuts, self.pacing, self._spool = (
@@ -98,7 +99,7 @@ class Checkpoint:
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
         each = [options.to(answer.destination) for answer in query.answers]
-        self._asked = {
+        asked = {
             "engine": engine,
             "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
             "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
@@ -115,11 +116,14 @@ class Checkpoint:
             "rejects file": _place(options.rejects),
             "punctuation namespace": options.punct_namespace,
         }
+        self._asked: dict[str, Any] = stored(asked)
 
     def __enter__(self) -> Checkpoint:
-        """Keep others away. Raises `UsageError` if another run is at it."""
+        """Keep others away: other runs, and other users. Raises `UsageError` if another run is at it, and for links."""
         try:
-            self._lock = open(self.path / "lock", "wb")
+            self._refuse_links()
+            self._lock = open(self.path / "lock", "ab", opener=private)
+            self._make_private()
         except OSError as error:
             raise UsageError(f"cannot write the checkpoint {self.path}: {error.strerror}") from None
         try:
@@ -128,6 +132,25 @@ class Checkpoint:
             self._lock.close()
             raise UsageError(f"another run is using the checkpoint {self.path}") from None
         return self
+
+    def _refuse_links(self) -> None:
+        """Raise `UsageError` for a symbolic link inside, by which somebody else would have a run write elsewhere."""
+        for folder in (self.path, self._spool):
+            names = os.listdir(folder) if folder.is_dir() else []
+            for path in (folder / name for name in names if folder == self._spool or name in OWN_NAMES):
+                if path.is_symlink():
+                    raise UsageError(
+                        f"{path} is a symbolic link, and none is followed in a checkpoint: remove it"
+                    )
+
+    def _make_private(self) -> None:
+        """Keep other users out of the checkpoint, unless it holds something else too."""
+        own = {*os.listdir(self.path)} <= OWN_NAMES
+        for folder in (*([self.path] if own else []), self._spool, self.spark):
+            if folder == self.spark and self._asked["engine"] == "spark":
+                folder.mkdir(PRIVATE_FOLDER, exist_ok=True)  # Spark would let all users in
+            if folder.is_dir() and folder.stat().st_uid == os.getuid():
+                folder.chmod(PRIVATE_FOLDER)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._log.close()
@@ -159,7 +182,7 @@ class Checkpoint:
             if saved[what] != value:
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
         self._log.take_over()
-        inputs = [_input(values, self.path) for values in saved["inputs"]]
+        inputs = [_input(values, self.path, self.query) for values in saved["inputs"]]
         self.run = saved["run"]
         commits = [Commit.from_record(record) for record in records if COMMIT in record]
         commit = commits[-1] if commits else Commit.begun(self.query)
@@ -192,7 +215,7 @@ class Checkpoint:
                 "sources": {s.declared: s.source for s in self.query.streams if s.source is not None},
                 "folder": os.getcwd(),
             }
-            self._job = json.dumps(saved).encode()
+            self._job = json.dumps(stored(saved)).encode()
             self._log.replace({_JOB: self._job})
             self._is_unused = True
         return found.shards
@@ -313,10 +336,12 @@ def _saved_input(given: Input, folder: Path) -> dict[str, Any]:
     return values
 
 
-def _input(values: dict[str, Any], folder: Path) -> Input:
-    """The inverse of `_saved_input`."""
+def _input(values: dict[str, Any], folder: Path, query: Query) -> Input:
+    """The inverse of `_saved_input`. The source comes from the query: the saved one has no passwords."""
     parts = tuple(
         Part(**part | {"path": str(folder / part["path"]), "texts": tuple(map(tuple, part["texts"]))})
         for part in values["parts"]
     )
-    return Input(values["source"], tuple(values["streams"]), parts, values["sender"])
+    source = query.streams[values["streams"][0]].source
+    assert source is not None
+    return Input(source, tuple(values["streams"]), parts, values["sender"])

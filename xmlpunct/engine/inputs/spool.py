@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from xmlpunct.engine.files import make_folder, reading, writing
+from xmlpunct.engine.files import PRIVATE_FOLDER, make_folder, reading, writing
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_of, finish
@@ -20,6 +20,7 @@ from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose import PartReader, Source, open_source
 from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.steady import ChangedError, read_at
+from xmlpunct.printable import printable
 
 _CHUNK = 2**20
 """How many bytes a spooler takes at a time, and syncs."""
@@ -121,7 +122,7 @@ class Spool(threading.Thread):
             except SourceError as error:
                 if self._reader is not None and self._reader.can_resume:
                     raise ChangedError(error.source, error.reason) from None
-                failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
+                failure = str(error).removeprefix(printable(error.source)).lstrip(":, ")
             out.sync()
         if self._stopped.is_set():
             return False
@@ -207,7 +208,7 @@ def find_inputs(query: Query, folder: Path, but: Container[str] = ()) -> tuple[l
                 parts.append(Part(part, os.path.abspath(file), size, stored=size, texts=texts))
                 continue
             with writing(folder):
-                make_folder(folder)
+                make_folder(folder, PRIVATE_FOLDER)
             path = (folder / f"{number}-{i}.xml").absolute()
             before = spools[-1] if spools and spools[-1].is_of(source) else None
             spools.append(Spool(source, i, path, before))

@@ -126,6 +126,7 @@ class Ledger:
         if self._checkpoint is not None and self._held != holding.looked:
             self._checkpoint.put_down_held(holding.snapshot())
             self._held = holding.looked
+        self._running.settle_said()
         self._sink.flush()
         self._committed = time.monotonic()
         if self._running.reads_on and not self._told:

@@ -181,6 +181,7 @@ def _stream(
                 sink.look_for_idle()
                 while (said := sayings.take()) is not None:
                     said_log.add(said)
+                sayings.settle()
                 for spool in found.spools:
                     spool.check()
             sink.look_for_idle()  # so that who has ended since is not named
