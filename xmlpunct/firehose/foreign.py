@@ -25,18 +25,19 @@ def guarded(
 
     Our own errors, and those of the ``passing`` types, pass. The exception is the cause of the error.
 
-    >>> with guarded("s.xml", "cannot be read at byte 7"):
+    >>> with guarded("s.xml", byte=7):
     ...     raise OverflowError("Python int too large to convert to C long")
     Traceback (most recent call last):
     ...
-    xmlpunct.errors.SourceError: s.xml: cannot be read at byte 7: Python int too large to convert to C long
+    xmlpunct.errors.SourceError: s.xml: cannot be read: Python int too large to convert to C long, at byte 7
     """
     try:
         yield
     except (XmlPunctError, *passing):
         raise
     except Exception as error:
-        raise SourceError(source, f"{what}: {why(error)}", line, byte) from error
+        at = f", at byte {byte}" if byte and line is None else ""
+        raise SourceError(source, f"{what}: {why(error)}{at}", line, byte) from error
 
 
 def why(error: BaseException) -> str:

@@ -173,7 +173,7 @@ class WebFile(io.RawIOBase):
             if self._stopped.is_set():
                 break
             try:
-                with guarded(self.name, what, byte=self._at, passing=CUTS):
+                with guarded(self.name, what, passing=CUTS):
                     if self._answer is None or not 0 <= self._at - self._coming <= _SKIPPED_BYTES:
                         self._drop()
                         self._connect()
