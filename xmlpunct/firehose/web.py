@@ -295,8 +295,8 @@ def read_url(url: str) -> tuple[str, str, str]:
     """A URL in ASCII without name and password, without what follows #, and how it is told; and what says who asks."""
     try:
         bare, user, password = _in_ascii(url)
-    except ValueError as error:
-        raise UsageError(f"{url} is no address: {error}") from None
+    except Exception as error:
+        raise UsageError(f"{url} is no address: {foreign_why(error)}") from None
     if user is None:
         return bare, url, ""
     who = f"{unquote(user)}:{unquote(password or '')}"
