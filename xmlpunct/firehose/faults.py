@@ -239,7 +239,7 @@ def pieces(data: bytes) -> list[bytes]:
 def events(split: Split, kinds: tuple[str, ...]) -> Iterator[tuple[str, etree._Element]]:
     """The events of a split's elements, those that are open at its beginning included, up to what is malformed."""
     parser = etree.XMLPullParser(
-        events=kinds,
+        events=kinds,  # type: ignore[arg-type]
         no_network=True,
         resolve_entities="internal",  # type: ignore[arg-type]
     )

@@ -33,7 +33,9 @@ def guarded(
     """
     try:
         yield
-    except (XmlPunctError, *passing):
+    except XmlPunctError:
+        raise
+    except passing:
         raise
     except Exception as error:
         at = f", at byte {byte}" if byte and line is None else ""
