@@ -21,6 +21,7 @@ from typing import BinaryIO, NoReturn
 from zlib import crc32
 
 from xmlpunct.errors import SourceError
+from xmlpunct.firehose.foreign import guarded, why
 from xmlpunct.firehose.listing import in_order
 from xmlpunct.firehose.packed import (
     FORMATS,
@@ -153,15 +154,10 @@ class _Stream:
 
 
 def _zip(name: str, file: BinaryIO, reopen: Reopen) -> list[Member]:
-    try:
-        file.seek(0)
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    with guarded(name, f"the directory of the zip archive, which should end at byte {size}, cannot be read"):
         infos = zipfile.ZipFile(_Bounded(file, name)).infolist()
-    except SourceError:
-        raise
-    except Exception as error:  # whatever the directory makes of zipfile
-        size = file.seek(0, io.SEEK_END)
-        what = f"the directory of the zip archive, which should end at byte {size}, cannot be read: {error}"
-        raise SourceError(name, what) from None
     if len(infos) > MOST_MEMBERS:
         _too_many(name)
     files = [(_path(name, info.filename), info) for info in infos if not info.filename.endswith("/")]
@@ -320,6 +316,8 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
             while (info := tar.next()) is not None:
                 count += 1
                 tar.members.clear()  # type: ignore[attr-defined] # which would keep them all
+                if info.size < 0:
+                    raise tarfile.ReadError(f"a member of {info.size} bytes")
                 yield info
                 if count > MOST_MEMBERS:
                     _too_many(name)
@@ -327,10 +325,9 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
         raise
     except SourceError as error:
         raise _Cut(error) from None
-    except (tarfile.TarError, ValueError, OSError) as error:
-        raise _Cut(
-            SourceError(name, f"the archive is cut short or corrupt at byte {stream.at}: {error}")
-        ) from None
+    except Exception as error:
+        what = f"the archive is cut short or corrupt at byte {stream.at}: {why(error)}"
+        raise _Cut(SourceError(name, what)) from None
     if stream.last != bytes(_BLOCK):
         what = "cut short" if len(stream.last) < _BLOCK else "corrupt"
         raise _Cut(SourceError(name, f"the archive is {what} at byte {stream.at - len(stream.last)}"))

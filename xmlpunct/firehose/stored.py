@@ -13,8 +13,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from xmlpunct.errors import SourceError, UsageError
 from xmlpunct.firehose.connectors import DATA, FOLLOW, Connector
 from xmlpunct.firehose.follow import GrowingFile
+from xmlpunct.firehose.foreign import why
 from xmlpunct.firehose.listing import columns_in, files_below, files_matching, is_pattern, matches, texts_in
-from xmlpunct.firehose.part_reader import why
 from xmlpunct.firehose.source import Piece, Source, assembled, binary, of_file, pieces
 from xmlpunct.firehose.steady import ChangedError, SteadyFile, stamp
 
