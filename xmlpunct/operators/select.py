@@ -6,7 +6,7 @@ import polars as pl
 
 from xmlpunct.expressions.exclusions import never, news
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.expressions.program import compiled
+from xmlpunct.expressions.program import compiled, non_null
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -20,7 +20,8 @@ class Select(Operator):
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = []
 
-    From the start: no tuple comes for which the predicate cannot be true.
+    From the start: no tuple comes for which the predicate cannot be true. Columns that are not null wherever it is true
+    are NOT NULL in the output.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.expressions.expression import Column, Literal
@@ -35,14 +36,19 @@ class Select(Operator):
     tuplewise = True
 
     def __init__(self, schema: Schema, predicate: Expression) -> None:
-        super().__init__((schema,), schema)
+        super().__init__((schema,), schema.without_nulls(non_null(predicate).true))
         self.predicate = predicate
 
     def opening(self) -> list[Punctuation]:
-        return news(self.schema, never(self.schema, self.predicate))
+        (given,) = self.inputs
+        return [*self._renamed(PunctuationBatch(news(given, never(given, self.predicate))))]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         return self.passing(tuples, compiled(self.predicate))
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
-        return self.schema.empty(), batch
+        return self.schema.empty(), self._renamed(batch)
+
+    def _renamed(self, batch: PunctuationBatch) -> PunctuationBatch:
+        """Punctuations of the input as ones of the output, which may declare NOT NULL."""
+        return batch if self.schema is self.inputs[0] else batch.rename(self.schema)

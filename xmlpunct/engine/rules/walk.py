@@ -71,9 +71,7 @@ def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | 
     """
     schema, columns = join.inputs[side].schema, dict[str, Expression]()
     for pair in join.keys:
-        mine, other = schema[pair[side]], join.inputs[1 - side].schema[pair[1 - side]]
-        if other.nullable or not mine.nullable:  # else a column that is NOT NULL would become nullable
-            columns[other.name] = Column(mine.type, mine.nullable, mine.name)
+        columns[pair[1 - side]] = column(join.inputs[side], pair[side])
     columns |= {name: column(join.inputs[side], name) for name in schema.names}
     names = set(part.columns())
     return substitute(part, columns) if names and names <= columns.keys() else None
