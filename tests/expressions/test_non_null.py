@@ -103,10 +103,8 @@ def test_every_function(record: Function) -> None:
             list(product(*values)), {places[id(e)]: e.type.dtype for e in chosen}, orient="row"
         )
 
-        def as_column(e: Expression) -> Expression | None:
-            return column(places[id(e)], e.type) if id(e) in places else None
-
-        changed = example.rewrite(as_column)
+        columns = {id(e): column(places[id(e)], e.type) for e in chosen}
+        changed = example.rewrite(lambda e, columns=columns: columns.get(id(e)))  # type: ignore[misc]
         try:
             compiled(changed)
         except (TypeError, ValueError, AssertionError):

@@ -95,7 +95,7 @@ class JoinKeys:
         return over.rebase(schema, [at.get(name) for name in schema.names])
 
     def without_nulls(self, schema: Schema, residual: Expression | None, side: int = LEFT) -> Schema:
-        """A schema of tuples that have a partner: a side's k is NOT NULL, and what is not null where ``residual`` holds."""
+        """A schema of tuples with a partner: k is NOT NULL, and what is not null where ``residual`` is true."""
         schema = schema.without_nulls(self.names[side])
         return schema if residual is None else schema.without_nulls(non_null(residual).true)
 

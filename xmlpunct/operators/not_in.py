@@ -1,4 +1,4 @@
-"""not-in: SQL's NOT IN where nulls can occur. A null on the right leaves nothing, so it waits for the right side's end."""
+"""not-in: SQL's NOT IN where nulls can occur, of which one on the right leaves nothing."""
 
 from __future__ import annotations
 
