@@ -58,7 +58,7 @@ class Join(JoinInputs):
     ) -> None:
         inputs = left, right
         k = JoinKeys(inputs, keys)
-        self._output = JoinOutput(inputs, k, kind)
+        self._output = JoinOutput(inputs, k, kind, residual)
         # a preserved side has two arrangements: first tuples without a partner so far
         counts = [1 + preserved for preserved in self._output.preserved]
         super().__init__(inputs, self._output.schema, k, residual, inputs, counts)

@@ -78,7 +78,7 @@ class ChangeJoin(Operator):
     ) -> None:
         inputs = left, right
         self.keys, self.instants, self.residual = JoinKeys(inputs, keys), instants, residual
-        output = JoinOutput((tuple_of(left), tuple_of(right)), self.keys, "inner")
+        output = JoinOutput((tuple_of(left), tuple_of(right)), self.keys, "inner", residual)
         super().__init__(inputs, changes(output.schema, instants.type))
         self._places = [
             [*output.places[side], inputs[side].index(AT), inputs[side].index(DIFF)] for side in SIDES
