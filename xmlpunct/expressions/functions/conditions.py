@@ -227,7 +227,8 @@ CASE = Function(
             "The x behind the first condition that is true, else y.",
             "CASE WHEN 1 < 2 THEN 'less' ELSE 'more' END"))
 SINGLE = Function(
-    "SINGLE", lambda record, args: record.call(args[0].type, *args), _single, nullable=lambda args: True)
+    "SINGLE", lambda record, args: record.call(args[0].type, args[0], of_type(record.name, args[1], INT)), _single,
+    nullable=lambda args: True)
 """A value and of how many it is one: made of a query that stands for a value, and written by nobody."""
 COALESCE = Function(
     "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),

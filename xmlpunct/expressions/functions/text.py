@@ -156,8 +156,13 @@ def _padded(
 
 def _replaced(call: Call, text: pl.Expr, old: pl.Expr, new: pl.Expr) -> Outcome:
     known = text.is_not_null() & old.is_not_null() & new.is_not_null()
-    value = pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new))
-    return Outcome(pl.when(known).then(value))
+    text = pl.when(known).then(text)  # as high as all: polars joins the one list of a literal with one separator
+    return Outcome(pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new)))
+
+
+def _with_separators(separator: pl.Expr, *texts: pl.Expr) -> pl.Expr:
+    every = pl.concat_list(separator, *texts)  # as high as the separators: see `_replaced`
+    return every.list.slice(1).list.drop_nulls().list.join(separator)
 
 
 def _hashed(name: str, digest: Callable[[bytes], Any]) -> Function:
@@ -198,7 +203,7 @@ CONCAT = Function(
             "CONCAT('a', NULLIF(1, 1), 2)"))
 CONCAT_WS = Function(
     "CONCAT_WS", _concatenated,
-    lambda call, separator, *texts: Outcome(pl.concat_list(texts).list.drop_nulls().list.join(separator)),
+    lambda call, *texts: Outcome(_with_separators(*texts)),
     called=("CONCAT_WS",), arity=(2, MANY[1]), nullable=lambda args: args[0].nullable,
     doc=Doc("CONCAT_WS(separator, s, t, ...)",
             "All texts that are not null as one, with the separator between them.",
