@@ -26,9 +26,7 @@ def canonical(value: pl.Expr) -> pl.Expr:
     return value.map_batches(canonical_column, pl.Float64(), is_elementwise=True)
 
 
-def paired(
-    compute: Callable[[Any, Any], NDArray[np.float64]], a: pl.Expr, b: pl.Expr
-) -> pl.Expr:
+def paired(compute: Callable[[Any, Any], NDArray[np.float64]], a: pl.Expr, b: pl.Expr) -> pl.Expr:
     """A polars expression: numpy's function of two columns of DOUBLEs; null where one of the two is."""
 
     def run(pairs: pl.Series) -> pl.Series:

@@ -1,8 +1,8 @@
 """Every function over literals, null columns and scalar columns gives what it gives over plain columns.
 
-polars has several kinds of columns that look alike: plain ones, literals (height 1) and *scalar columns* (one value and a
-height: what ``with_columns(pl.lit(...))`` makes, or COALESCE of a column that is null throughout). Its operators do not
-treat them alike: ``pl.lit(5) < scalar`` has height 1. The functions come from the registry, so a new one is tested
+polars has several kinds of columns that look alike: plain ones, literals (height 1) and *scalar columns* (one value and
+a height: what ``with_columns(pl.lit(...))`` makes, or COALESCE of a column that is null throughout). Its operators do
+not treat them alike: ``pl.lit(5) < scalar`` has height 1. The functions come from the registry, so a new one is tested
 without a new line here: over columns of all types that it takes, and in its example in docs/functions.md.
 """
 
@@ -23,12 +23,13 @@ from sqlglot import exp, parse_one
 from xmlpunct.engine.plan import Project
 from xmlpunct.engine.sql import plan
 from xmlpunct.errors import SqlError
+from xmlpunct.expressions import compiler
 from xmlpunct.expressions import functions as fn
 from xmlpunct.expressions.expression import FUNCTIONS, Call, Column, Expression, Function, Literal
 from xmlpunct.expressions.program import Program, compiled
 from xmlpunct.operators import Select
 from xmlpunct.schema import Schema
-from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, decimal
+from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
 
 MONEY, FINE = decimal(9, 2), decimal(20, 4)
 VALUES: dict[Type, list[Any]] = {
@@ -73,7 +74,9 @@ class Form(NamedTuple):
         for column, kind, (type_, values) in zip(self.columns(), kinds, self.values, strict=True):
             constant = Literal(type_, kind == "null", None if kind == "null" else values[0])
             coalesced = fn.call("COALESCE", column, constant) if type_.comparable else constant
-            arguments.append({"literal": constant, "null": constant, "coalesced": coalesced}.get(kind, column))
+            arguments.append(
+                {"literal": constant, "null": constant, "coalesced": coalesced}.get(kind, column)
+            )
         return arguments
 
     def frame(self, kinds: Sequence[str], height: int) -> pl.DataFrame:
@@ -92,7 +95,11 @@ class Form(NamedTuple):
         """The arguments of each tuple of a frame."""
         for n in range(height):
             yield tuple(
-                values[n] if kind == "plain" else None if kind in ("nulls", "scalar null", "null") else values[0]
+                values[n]
+                if kind == "plain"
+                else None
+                if kind in ("nulls", "scalar null", "null")
+                else values[0]
                 for kind, (_, values) in zip(kinds, self.values, strict=True)
             )
 
@@ -139,7 +146,9 @@ def signatures(record: Function) -> list[Form]:
     if record.name in ("CAST", "TRY_CAST"):
         convert = fn.cast if record.name == "CAST" else fn.try_cast
         for source, target in product(VALUES, [*VALUES, decimal(4, 1)]):
-            forms.append(Form(partial(_attempt, lambda a, to=target: convert(a, to)), [(source, VALUES[source])]))
+            forms.append(
+                Form(partial(_attempt, lambda a, to=target: convert(a, to)), [(source, VALUES[source])])
+            )
     else:
         least, most = record.arity
         for count in sorted({max(least, 1), min(max(least, 1) + 1, most, 3)}):
@@ -192,21 +201,23 @@ class _Hole(NamedTuple):
         return cls(leaf, known.type, [known.value, known.type.accept(known.value * 0), known.value])
 
 
-def _planned(
-    tree: exp.Expression, holes: Sequence[_Hole], args: Sequence[Expression]
-) -> Expression | None:
+def _planned(tree: exp.Expression, holes: Sequence[_Hole], args: Sequence[Expression]) -> Expression | None:
     """An example with other arguments in its holes."""
     written = [f"CAST(NULL AS {a.type})" if str(a) == "NULL" else str(a) for a in args]
     sql = _with(tree, {id(hole.node): text for hole, text in zip(holes, written, strict=True)})
     declared = ", ".join(f"{name} {hole.type}" for name, hole in zip(NAMES, holes, strict=False))
     try:
-        root = plan(f"CREATE STREAM s ({declared}, row INT) WITH (source = '-'); SELECT row, {sql} AS r FROM s").root
+        root = plan(
+            f"CREATE STREAM s ({declared}, row INT) WITH (source = '-'); SELECT row, {sql} AS r FROM s"
+        ).root
     except SqlError:
         return None
     if not isinstance(root, Project):
         return None  # nothing is left to compute
     made = dict([*root.columns, *root.derived])["r"]
-    return made.rewrite(lambda e: replace(e, name=e.name.removeprefix("s.")) if isinstance(e, Column) else None)
+    return made.rewrite(
+        lambda e: replace(e, name=e.name.removeprefix("s.")) if isinstance(e, Column) else None
+    )
 
 
 def _with(tree: exp.Expression, texts: Mapping[int, str]) -> str:
@@ -251,7 +262,9 @@ def check(form: Form) -> None:
             if height < HEIGHTS[-1]:
                 continue
             if spelled not in beside:
-                beside[spelled] = Program([("row", Column(INT, False, "row")), ("r", e)])
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(compiler, "REPEATED", 0)  # so operands become columns of their own
+                    beside[spelled] = Program([("row", Column(INT, False, "row")), ("r", e)])
             assert results(beside[spelled], frame) == wanted, context
             if e.type is BOOLEAN:
                 passed = Select(Schema.parse("row INT"), e).step(0, frame)

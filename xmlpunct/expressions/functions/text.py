@@ -156,7 +156,9 @@ def _padded(
 
 def _replaced(call: Call, text: pl.Expr, old: pl.Expr, new: pl.Expr) -> Outcome:
     known = text.is_not_null() & old.is_not_null() & new.is_not_null()
-    text = pl.when(known).then(text)  # as high as all: polars joins the one list of a literal with one separator
+    text = pl.when(known).then(
+        text
+    )  # as high as all: polars joins the one list of a literal with one separator
     return Outcome(pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new)))
 
 
