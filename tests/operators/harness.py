@@ -195,7 +195,7 @@ def mixed(schema: Schema, elements: Sequence[Element]) -> Slice:
 def with_scalars(tuples: pl.DataFrame) -> pl.DataFrame:
     """Tuples whose columns of one value, or of nulls, are scalar columns."""
     alike = [column for column in tuples.get_columns() if column.n_unique() == 1]
-    return tuples.with_columns(pl.lit(c[0], dtype=c.dtype).alias(c.name) for c in alike)
+    return tuples.with_columns(pl.lit(c.head(1)).first().alias(c.name) for c in alike)
 
 
 def assert_proper(tuples: Iterable[Tuple], earlier: Sequence[Punctuation]) -> None:
