@@ -7,6 +7,9 @@ do not rely on this, and take `words`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -23,14 +26,29 @@ def canonical(value: pl.Expr) -> pl.Expr:
     return value.map_batches(canonical_column, pl.Float64(), is_elementwise=True)
 
 
-def divided(value: pl.Expr, by: float) -> pl.Expr:
-    """A polars expression: DOUBLEs divided by a number, each quotient rounded once.
+def paired(compute: Callable[[Any, Any], NDArray[np.float64]], a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """A polars expression: numpy's function of two columns of DOUBLEs; null where one of the two is."""
 
-    (polars multiplies by 1 / by, which makes 28 / 10 no 2.8.)
+    def run(pairs: pl.Series) -> pl.Series:
+        x, y = pairs.struct.field("a"), pairs.struct.field("b")
+        with np.errstate(all="ignore"):
+            values = compute(x.to_numpy(), y.to_numpy())
+        null = x.is_null() | y.is_null()
+        return floats(pairs.name, values, null.to_numpy() if null.any() else None)
+
+    return pl.struct(a.alias("a"), b.alias("b")).map_batches(run, pl.Float64(), is_elementwise=True)
+
+
+def divided(value: pl.Expr, by: pl.Expr | float) -> pl.Expr:
+    """A polars expression: DOUBLEs divided by others, or by a number, each quotient rounded once.
+
+    (By a number or a scalar column polars multiplies by 1 / by, which makes 28 / 10 no 2.8.)
 
     >>> pl.select(divided(pl.lit(pl.Series([28.0, None])), 10.0)).to_series().to_list()
     [2.8, None]
     """
+    if isinstance(by, pl.Expr):
+        return paired(np.divide, value, by)
 
     def quotient(column: pl.Series) -> pl.Series:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

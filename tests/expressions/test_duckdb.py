@@ -269,6 +269,165 @@ def test_groups_of_regular_expressions() -> None:
     check("REGEXP_LIKE(s, '.', 'l')", "regexp_matches(s, '.', 'l')")
 
 
+CLASSES = [
+    *(
+        "\\w",
+        "\\W",
+        "\\d",
+        "\\D",
+        "\\s",
+        "\\S",
+        "\\b",
+        "\\ba",
+        "a\\b",
+        "[\\w]",
+        "[^\\w]",
+        "[\\W]",
+        "[^\\W]",
+        "[\\d\\s]",
+    ),
+    *(
+        "[\\w.-]+",
+        "[-\\w]",
+        "[\\d-z]",
+        "[a-z&&b]",
+        "[[a]",
+        "[[]",
+        "[]a]",
+        "[^]a]",
+        "[a~~b]",
+        "[+--]",
+        "[--a]",
+        "[*--]",
+    ),
+    *(
+        "[a\\-z]",
+        "[\\[\\]]",
+        "[&-~]",
+        "[\\\\]",
+        "x{a}",
+        "{",
+        "x{",
+        "a{2}",
+        "a{,2}",
+        "\\Qa.b\\E",
+        "\\Q[\\E",
+        "a\\\\Q",
+        "\\Q[",
+        "\\p{L}",
+        "\\p{^L}",
+    ),
+    *(
+        "\\PL",
+        "\\P{^L}",
+        "[\\pL\\d]",
+        "[^\\pL]",
+        "\\p{Greek}",
+        "[[:alpha:]]",
+        "[[:^alpha:]]",
+        "[[:alpha:]é]",
+        "[:alpha:]",
+    ),
+    *(
+        "[[:word:]-]",
+        "[[:digit:][:punct:]]",
+        "[[:space:]]",
+        "\\<",
+        "\\/",
+        "\\-",
+        "\\_",
+        "[a^]",
+        "\\x41",
+        "[\\x{e0}-\\x{ef}]",
+    ),
+    *(
+        "(?i)\\w",
+        "(?i)[^\\W]",
+        "(?i)k",
+        "(?i)[a-z]",
+        "(?i)ß",
+        "(?i)σ",
+        "(?i)ω",
+        "\\A\\w+\\z",
+        "(\\w+)-(\\w+)",
+        "\\w*é",
+        "[\\t\\v]",
+    ),
+]
+SIGNS = [
+    *(
+        "",
+        "a",
+        "é",
+        "Zß",
+        "a b",
+        "a\u00a0b",
+        "\u0663",
+        "3",
+        "_",
+        "a_3",
+        "x-y",
+        "-",
+        "&",
+        "~",
+        "[",
+        "]",
+        "a&b",
+        "\\",
+        "\u212a",
+    ),
+    *(
+        "\u017f",
+        "k",
+        "\t",
+        "\x0b",
+        "\n",
+        "Σας",
+        "ω1",
+        "日本",
+        "a.b",
+        "x{a}",
+        "x{",
+        "{2}",
+        "^",
+        "é3",
+        "3é",
+        "aé",
+        "éa",
+        " é ",
+    ),
+    *("<a>", "/", "[a]", "--", "+", "a{,2}", ":", "\u2003", "\U0001f600"),
+]
+
+
+@pytest.mark.parametrize("pattern", CLASSES)
+def test_classes_are_those_of_duckdb(pattern: str) -> None:
+    """About ASCII alone, as RE2 has them; polars' own are about Unicode."""
+    rows = [(text,) for text in SIGNS]
+    check(f"REGEXP_LIKE(s, '{pattern}')", f"regexp_matches(s, '{pattern}')", rows)
+    check(f"REGEXP_REPLACE(s, '{pattern}', '<>', 'g')", rows=rows)
+    check(f"s SIMILAR TO '{pattern}'", f"regexp_full_match(s, '{pattern}')", rows)
+    check(f"REGEXP_EXTRACT(s, '{pattern}')", rows=rows)
+
+
+def test_case_is_that_of_duckdb() -> None:
+    """One character for one, whatever the language: of every letter that has had a case since Unicode 14."""
+    letters = [chr(i) for i in range(1, 0x20000) if not 0xD800 <= i < 0xE000]
+    cased = [c for c in letters if c.lower() != c or c.upper() != c]
+    assert len(cased) > 2500
+    words = ["ΟΔΟΣ Σ", "Straße", "İıI", "\ufb01n", "ŉ", "ΐΰ", "ᾳ", "ǆǅǄ", "ﬀ\u0131ß", "KÅ", "Ως", None]
+    rows = [(text,) for text in [*cased, *words]]
+    for sql in (
+        "UPPER(s)",
+        "LOWER(s)",
+        "UPPER(LOWER(s))",
+        "LENGTH(UPPER(s))",
+        "s ILIKE '%ς%'",
+        "s ILIKE 'straße'",
+    ):
+        assert check(sql, rows=rows) == 0
+
+
 DOCUMENTS = [
     *(
         '{"a": {"b": [1, 2.50, "x"]}}',

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+import polars as pl
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -178,12 +179,23 @@ def promised(operator: Operator, port: int, punctuations: Sequence[Punctuation])
 
 
 def mixed(schema: Schema, elements: Sequence[Element]) -> Slice:
-    """Elements as a slice, in half of which punctuations that make a column are one."""
+    """Elements as a slice, in half of which punctuations that make a column are one.
+
+    In half of them columns of one value are scalar columns, which polars computes in other ways.
+    """
     found = slice_of(schema, elements)
+    if found.tuples.height % 4 in (1, 2):
+        found.tuples = with_scalars(found.tuples)
     batch = column_in(found.punctuations) if found.tuples.height % 2 else None
     if batch is not None and batch == found.punctuations:
         found.punctuations = batch
     return found
+
+
+def with_scalars(tuples: pl.DataFrame) -> pl.DataFrame:
+    """Tuples whose columns of one value, or of nulls, are scalar columns."""
+    alike = [column for column in tuples.get_columns() if column.n_unique() == 1]
+    return tuples.with_columns(pl.lit(c.head(1)).first().alias(c.name) for c in alike)
 
 
 def assert_proper(tuples: Iterable[Tuple], earlier: Sequence[Punctuation]) -> None:

@@ -133,6 +133,11 @@ def _coalesce(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
     return None
 
 
+def _capital(c: str) -> str:
+    """The one capital of a letter, as DuckDB has it."""
+    return next((u for u in (c.upper(), c.title(), "ẞ" if c == "ß" else c) if len(u) == 1), c)
+
+
 _LAZY: dict[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] = {
     "AND": _and,
     "OR": _or,
@@ -261,8 +266,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     ">": lambda a, b: _order(a) > _order(b),
     ">=": lambda a, b: _order(a) >= _order(b),
     "NOT": lambda a: not a,
-    "UPPER": str.upper,
-    "LOWER": str.lower,
+    "UPPER": lambda s: "".join(map(_capital, s)),
+    "LOWER": lambda s: "".join(c.lower()[0] for c in s),
     "TRIM": lambda s: s.strip(" "),
     "LENGTH": len,
     "SUBSTRING": _substring,

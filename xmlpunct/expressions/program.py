@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import polars as pl
@@ -41,12 +41,12 @@ class Program:
         if error is not None:
             self._error = compiler.fresh()
             results[self._error] = error
-        self._whole = any(part.size for part in results.values())
-        self._direct = [part.expr.alias(name) for name, part in results.items() if not part.stage]
+        direct = [part.expr.alias(name) for name, part in results.items() if not part.stage]
+        self._direct = _in_full_height(direct) if direct else None
         staged = {name: part for name, part in results.items() if part.stage}
-        self._stages = _planned([*compiler.stages, staged]) if staged else []
-        self.simple = self._direct[0] if len(results) == 1 and not staged else None
-        """The program as one polars expression, if that is all it is."""
+        self._stages = [*map(_in_full_height, _planned([*compiler.stages, staged]))] if staged else []
+        self.simple = direct[0] if len(results) == 1 and not staged else None
+        """The program as one polars expression, if that is all it is. Its result may have one row for all tuples."""
 
     @property
     def can_fail(self) -> bool:
@@ -55,21 +55,36 @@ class Program:
 
     def run(self, tuples: pl.DataFrame) -> Results:
         """What the expressions give for each of these tuples."""
-        frame = tuples
+        results = frame = tuples
         for stage in self._stages:
-            frame = frame.select(stage)
-        computed = [*self._direct, *frame] if self._stages else self._direct
-        if self._whole:
-            results = tuples.select(computed)
-        else:  # of constants alone select would make one row, whatever the number of tuples
-            results = tuples.with_columns(computed).select([e.meta.output_name() for e in self._direct])
+            frame = frame.select(stage).to_series().struct.unnest()
+        if self._direct is None:
+            results = frame
+        else:
+            results = tuples.select(self._direct).to_series().struct.unnest()
+            if self._stages:
+                results = results.hstack(frame.drop(_HEIGHT).get_columns())
         if not self._error:
-            return Results(results.select(self._names) if self._stages else results, None)
-        errors, results = results[self._error], results.select(self._names)
+            return Results(results[self._names], None)
+        errors, results = results[self._error], results[self._names]
         if errors.null_count() == len(errors):
             return Results(results, None)
         texts = {n: f"{self._reasons[n][0]}: {self._reasons[n][1]}" for n in errors.unique().drop_nulls()}
         return Results(results, pl.Series([texts.get(n) for n in errors], dtype=pl.String))
+
+
+_HEIGHT = "$height"
+
+
+def _in_full_height(columns: Sequence[pl.Expr]) -> pl.Expr:
+    """The columns as fields of a struct, which have the height of the frame. As columns of ``select`` they may not.
+
+    polars computes some expressions over columns of one value as one value: ``pl.lit(5) < scalar_column`` has one row,
+    and select does not broadcast it.
+    """
+    names = (name for column in columns for name in column.meta.root_names())
+    full = next(map(pl.col, names), pl.int_range(pl.len()))
+    return pl.struct(full.alias(_HEIGHT), *columns)
 
 
 def _planned(stages: list[dict[str, Part]]) -> list[list[pl.Expr]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from xmlpunct.doubles import canonical_column
+from xmlpunct.doubles import canonical_column, divided
 from xmlpunct.expressions.expression import Doc, Expression
 from xmlpunct.expressions.int128 import to_decimal, unscaled
 from xmlpunct.operators.prefix import SortKey
@@ -248,7 +248,7 @@ class Accumulator:
             )
             return pl.Series(list(values), dtype=decimal(38, self.type.scale + places).dtype)
         total = pl.col(self._name("sum"))
-        result = total.cast(pl.Float64) / pl.col(self._name("count")) if function == "AVG" else total
+        result = divided(total.cast(pl.Float64), pl.col(self._name("count"))) if function == "AVG" else total
         dtype = pl.Int64() if function == "SUM" and self.type is INT else pl.Float64()
         known = pl.when(pl.col(self._name("count")) > 0).then(result.cast(dtype, strict=False))
         results = groups.select(known.alias("result"))["result"]

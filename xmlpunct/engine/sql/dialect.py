@@ -81,6 +81,7 @@ class PunctSQL(Dialect):
             token: f for token, f in WindowParser.COLUMN_OPERATORS.items() if token not in _ARROWS
         }
         JSON_OPERATORS: ClassVar = {token: _arrow(name) for token, name in _ARROWS.items()}
+        LAMBDAS: ClassVar = {token: f for token, f in WindowParser.LAMBDAS.items() if token not in _ARROWS}
         BITWISE: ClassVar = {
             token: f for token, f in WindowParser.BITWISE.items() if token is not TokenType.CARET
         }

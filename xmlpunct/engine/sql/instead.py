@@ -63,7 +63,6 @@ NODES: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: _BITS, exp.BitwiseRightShift: _BITS,
     exp.Dot: "a function is written before its arguments: LENGTH(s)",
     exp.Tuple: "a row stands in (a, b) IN (SELECT ...) alone: else say a = 1 AND b = 2",
-    exp.Lambda: "there are no functions of functions: say CROSS JOIN UNNEST(array)",
     exp.Any: "x = ANY (SELECT ...) stands in WHERE; x > ANY is x > (SELECT MIN(...) ...), and of values say IN (1, 2)",
     exp.All: "x <> ALL (SELECT ...) stands in WHERE; x > ALL is x > (SELECT MAX(...) ...)",
     exp.Values: "VALUES stands in FROM, or is a whole query: say IN (1, 2)",

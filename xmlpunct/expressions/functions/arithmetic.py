@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from xmlpunct.doubles import canonical, divided
+from xmlpunct.doubles import canonical, divided, paired
 from xmlpunct.expressions.expression import (
     Call,
     Doc,
@@ -140,8 +140,7 @@ def _quotient(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
     if call.type is DOUBLE:
         divisor = call.args[1]
         known = divisor.value if isinstance(divisor, Literal) else None
-        quotient = a / b if known is None else divided(a, known)
-        return Outcome(canonical(quotient), _by_zero(call, b))
+        return Outcome(canonical(divided(a, b if known is None else known)), _by_zero(call, b))
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
     whole = x.abs() // y.abs()
     value, overflow = to_int(pl.when((x < 0) == (y < 0)).then(whole).otherwise(minus(whole)))
@@ -152,9 +151,7 @@ def _quotient(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
 
 def _remainder(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
     if call.type is DOUBLE:
-        pair = pl.struct(a.alias("a"), b.alias("b"))
-        rest = canonical(pair.map_batches(_fmod, pl.Float64(), is_elementwise=True))
-        return Outcome(rest, _by_zero(call, b))
+        return Outcome(canonical(paired(np.fmod, a, b)), _by_zero(call, b))  # exact, with the dividend's sign
     x, y = a.cast(pl.Int128), b.cast(pl.Int128)
     rest = x.abs() % y.abs()
     value = pl.when(x < 0).then(minus(rest)).otherwise(rest).cast(pl.Int64, strict=False)
@@ -166,14 +163,6 @@ def _by_zero(call: Call, divisor: pl.Expr) -> list[tuple[pl.Expr, str]]:
     if isinstance(only, Literal) and only.value != 0:
         return []
     return [(divisor == 0, "division by zero")]
-
-
-def _fmod(pairs: pl.Series) -> pl.Series:
-    """C's fmod, which is exact, with the dividend's sign."""
-    a, b = pairs.struct.field("a"), pairs.struct.field("b")
-    with np.errstate(invalid="ignore"):
-        rest = pl.Series(np.fmod(a.to_numpy(), b.to_numpy()), dtype=pl.Float64())
-    return rest.to_frame("rest").select(pl.when(a.is_not_null() & b.is_not_null()).then("rest"))["rest"]
 
 
 def _signed(

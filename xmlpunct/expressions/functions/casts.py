@@ -59,8 +59,12 @@ def of_type(name: str, argument: Expression, type_: Type) -> Expression:
 
 
 def common_type(args: Iterable[Expression]) -> Type:
-    """The type that all can have together: their own, or for numbers the wider. Raises ValueError."""
-    known = [a.type for a in args if not is_null(a)]
+    """The type that all can have together: their own, or for numbers the wider. Raises ValueError.
+
+    Nulls take the type of the others. Among nulls alone CAST(NULL AS type) decides.
+    """
+    args = list(args)
+    known = [a.type for a in args if not is_null(a)] or [a.type for a in args if a.type is not STRING]
     return reduce(_wider, known) if known else STRING
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from operator import eq, ge, gt, le, lt, ne
 from sys import maxsize
 
 import polars as pl
@@ -185,20 +186,17 @@ def _non_null_in(call: Call, args: Sequence[NonNull]) -> NonNull:
 
 # evaluation
 
-Comparison = Callable[[Type, Type, pl.Expr, pl.Expr], pl.Expr]
-"""Takes the operands' types, then the operands."""
+Comparison = Callable[[pl.Expr, pl.Expr], pl.Expr]
+Mixed = Callable[[Type, Type, pl.Expr, pl.Expr], pl.Expr]
+"""A comparison of numbers of two types: takes the types, then the operands."""
 
 
 def _equal(s: Type, t: Type, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    if s == t:
-        return a == b
     (a, a_rest), (b, b_rest) = _parts(s, t, a), _parts(t, s, b)
     return (a == b) & (a_rest == b_rest)
 
 
 def _less(s: Type, t: Type, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    if s == t:
-        return a < b
     (a, a_rest), (b, b_rest) = _parts(s, t, a), _parts(t, s, b)
     return (a < b) | ((a == b) & (a_rest < b_rest))
 
@@ -276,8 +274,8 @@ CASE = Function(
             "The x behind the first condition that is true, else y.",
             "CASE WHEN 1 < 2 THEN 'less' ELSE 'more' END"))
 SINGLE = Function(
-    "SINGLE", lambda record, args: record.call(args[0].type, *args), _single, nullable=lambda args: True,
-    non_null=of_first)
+    "SINGLE", lambda record, args: record.call(args[0].type, args[0], of_type(record.name, args[1], INT)), _single,
+    nullable=lambda args: True, non_null=of_first)
 """A value and of how many it is one: made of a query that stands for a value, and written by nobody."""
 COALESCE = Function(
     "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),
@@ -296,32 +294,42 @@ NON_NULL = {
 
 
 def _comparison(
-    name: str, node: str, compare: Comparison, holds: tuple[bool, bool, bool], meaning: str
+    name: str, node: str, compare: Comparison, mixed: Mixed, holds: tuple[bool, bool, bool], meaning: str
 ) -> Function:
+    def evaluate(call: Call, a: pl.Expr, b: pl.Expr) -> Outcome:
+        s, t = (argument.type for argument in call.args)
+        if s != t:
+            return Outcome(mixed(s, t, a, b))
+        if isinstance(call.args[0], Literal):  # column > literal: polars may give literal < column one row
+            return Outcome(_MIRRORED.get(compare, compare)(b, a))
+        return Outcome(compare(a, b))
+
     return Function(
-        name, _typed_comparison, lambda call, a, b: Outcome(compare(call.args[0].type, call.args[1].type, a, b)),
-        Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
+        name, _typed_comparison, evaluate, Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
         nullable=_never_null if "DISTINCT" in name else any_null,
         non_null=NON_NULL.get(name, of_all),
         doc=Doc(f"a {name} b", meaning, f"1 {name} 2.5"))
 
 
-EQUAL = _comparison("=", "EQ", _equal, (False, True, False),
+_MIRRORED: dict[Comparison, Comparison] = {lt: gt, le: ge, gt: lt, ge: le}
+
+EQUAL = _comparison("=", "EQ", eq, _equal, (False, True, False),
     "Whether they are equal, exactly, also numbers of two types.")
-UNEQUAL = _comparison("<>", "NEQ", lambda s, t, a, b: ~_equal(s, t, a, b), (True, False, True),
+UNEQUAL = _comparison("<>", "NEQ", ne, lambda s, t, a, b: ~_equal(s, t, a, b), (True, False, True),
     "Whether they differ.")
-LESS = _comparison("<", "LT", _less, (True, False, False),
+LESS = _comparison("<", "LT", lt, _less, (True, False, False),
     "Whether a is less; NaN is greatest.")
-AT_MOST = _comparison("<=", "LTE", lambda s, t, a, b: ~_less(t, s, b, a), (True, True, False),
+AT_MOST = _comparison("<=", "LTE", le, lambda s, t, a, b: ~_less(t, s, b, a), (True, True, False),
     "Whether a is not greater.")
-GREATER = _comparison(">", "GT", lambda s, t, a, b: _less(t, s, b, a), (False, False, True),
+GREATER = _comparison(">", "GT", gt, lambda s, t, a, b: _less(t, s, b, a), (False, False, True),
     "Whether a is greater.")
-AT_LEAST = _comparison(">=", "GTE", lambda s, t, a, b: ~_less(s, t, a, b), (False, True, True),
+AT_LEAST = _comparison(">=", "GTE", ge, lambda s, t, a, b: ~_less(s, t, a, b), (False, True, True),
     "Whether a is not less.")
-DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", _distinct, (True, False, True),
+DISTINCT = _comparison("IS DISTINCT FROM", "NullSafeNEQ", pl.Expr.ne_missing, _distinct, (True, False, True),
     "Whether they differ, where null equals null.")
 NOT_DISTINCT = _comparison(
-    "IS NOT DISTINCT FROM", "NullSafeEQ", lambda s, t, a, b: ~_distinct(s, t, a, b), (False, True, False),
+    "IS NOT DISTINCT FROM", "NullSafeEQ", pl.Expr.eq_missing, lambda s, t, a, b: ~_distinct(s, t, a, b),
+    (False, True, False),
     "Whether they are equal, where null equals null.")
 IN = Function(
     "IN", _typed_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize), non_null=_non_null_in,

@@ -102,6 +102,8 @@ def _typed_shift(record: Function, args: tuple[Expression, ...]) -> Expression:
     a, amount, unit = args
     if a.type not in (DATE, TIMESTAMP) and not is_null(a):
         raise ValueError(f"an INTERVAL is added to DATE or TIMESTAMP, not {a.type}")
+    if not isinstance(unit, Literal) or unit.type is not STRING or unit.value is None:
+        raise ValueError(f"{record.name} wants a literal unit")
     return record.call(TIMESTAMP, cast(a, TIMESTAMP), amount, unit)
 
 

@@ -18,7 +18,7 @@ from xmlpunct.expressions.expression import (
     Syntax,
 )
 from xmlpunct.expressions.functions.casts import of_type
-from xmlpunct.expressions.functions.text import LOWER
+from xmlpunct.expressions.functions.text import LOWER, lowered
 from xmlpunct.types import BOOLEAN, INT, STRING, Type
 
 
@@ -37,7 +37,7 @@ def _typed_like(record: Function, args: tuple[Expression, ...]) -> Expression:
 def _typed_any_case(record: Function, args: tuple[Expression, ...]) -> Expression:
     text, pattern, *escape = (of_type(record.name, a, STRING) for a in args)
     if isinstance(pattern, Literal) and pattern.value is not None:
-        pattern = Literal(STRING, False, pl.select(pl.lit(pattern.value).str.to_lowercase()).item())
+        pattern = Literal(STRING, False, lowered(pattern.value))
     return LIKE(LOWER(text), pattern, *escape)
 
 

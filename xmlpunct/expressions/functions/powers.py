@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.arrow import floats
-from xmlpunct.doubles import canonical
+from xmlpunct.doubles import canonical, divided
 from xmlpunct.expressions.expression import Doc, Expression, Function, Outcome, Syntax
 from xmlpunct.expressions.functions.arithmetic import of_number
 from xmlpunct.expressions.functions.casts import cast
@@ -55,7 +55,8 @@ LN = _of_one("LN", pl.Expr.log, Doc("LN(x)", "The natural logarithm; -INF of 0, 
 LOG10 = _of_one("LOG10", _log10, Doc("LOG10(x)", "The logarithm to base 10.", "LOG10(1000)"))
 LOG2 = _of_one("LOG2", _log2, Doc("LOG2(x)", "The logarithm to base 2.", "LOG2(8)"))
 LOG = Function(
-    "LOG", _typed_log, lambda call, base, x: Outcome(canonical(_log2(x) / _log2(base))), called=("LOG",), arity=(1, 2),
+    "LOG", _typed_log, lambda call, base, x: Outcome(canonical(divided(_log2(x), _log2(base)))),
+    called=("LOG",), arity=(1, 2),
     doc=Doc("LOG([base,] x)", "The logarithm, to base 10 unless another is given.", "LOG(2, 8)"))
 POWER = Function(
     "POWER", _typed, lambda call, x, y: Outcome(canonical(x.pow(y))), Syntax("Pow", "this expression"),

@@ -1,4 +1,4 @@
-"""Regular expressions: literal patterns in the syntax of Rust's regex and of RE2, which never go back."""
+"""Regular expressions: literal patterns in the syntax of RE2, which never go back."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import polars as pl
 
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Outcome, Syntax
 from xmlpunct.expressions.functions.casts import is_null, of_type
+from xmlpunct.expressions.functions.re2 import of_polars
 from xmlpunct.types import BOOLEAN, INT, STRING
 
 _FLAGS = {"c": "", "i": "i", "s": "s", "m": "m", "n": "m", "p": "m"}
@@ -31,10 +32,12 @@ def _pattern(name: str, pattern: str, flags: str = "") -> str:
         raise ValueError(f"{name} has the flags c, i, l, m and s, not {min(unknown)}")
     if "l" in flags:
         pattern = pl.escape_regex(pattern)
+    elif "\\Q" in pattern.rpartition("\\E")[2]:
+        pattern += "\\E"  # a quotation ends with the pattern, whatever is written behind it
     said = "".join(sorted({_FLAGS.get(flag, "") for flag in flags}))
     whole = f"(?{said}){pattern}" if said else pattern
     try:
-        pl.Series([""]).str.contains(whole)
+        pl.Series([""]).str.contains(of_polars(whole))
     except pl.exceptions.ComputeError as error:
         why = str(error).rpartition("\nerror: ")[2].splitlines()[0]
         raise ValueError(f"{pattern!r} is no regular expression: {why}") from None
@@ -82,7 +85,7 @@ def _typed_replacement(record: Function, args: tuple[Expression, ...]) -> Expres
 
 def _groups(pattern: str) -> int:
     """How many groups a pattern has."""
-    return len(pl.select(pl.lit("").str.extract_groups(pattern)).to_series().struct.fields)
+    return len(pl.select(pl.lit("").str.extract_groups(of_polars(pattern))).to_series().struct.fields)
 
 
 def _rewrite(name: str, replacement: str, groups: int) -> str:
@@ -102,8 +105,8 @@ def _rewrite(name: str, replacement: str, groups: int) -> str:
 
 
 def _replaced(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
-    pattern = _text(call, 1)
-    value = _rewrite(call.function, _text(call, 2), _groups(pattern))
+    value = _rewrite(call.function, _text(call, 2), _groups(_text(call, 1)))
+    pattern = of_polars(_text(call, 1))
     return Outcome(
         text.str.replace_all(pattern, value) if len(call.args) > 3 else text.str.replace(pattern, value)
     )
@@ -124,13 +127,13 @@ def _typed_extraction(record: Function, args: tuple[Expression, ...]) -> Express
 
 def _extracted(call: Call, text: pl.Expr, *_: pl.Expr) -> Outcome:
     (group,) = (a.value for a in call.args[2:] if isinstance(a, Literal))
-    found = text.str.extract(_text(call, 1), group).fill_null("")
+    found = text.str.extract(of_polars(_text(call, 1)), group).fill_null("")
     return Outcome(pl.when(text.is_not_null()).then(found))
 
 
 # fmt: off
 REGEXP_LIKE = Function(
-    "REGEXP_LIKE", _typed_test, lambda call, text, *_: Outcome(text.str.contains(_text(call, 1))),
+    "REGEXP_LIKE", _typed_test, lambda call, text, *_: Outcome(text.str.contains(of_polars(_text(call, 1)))),
     called=("REGEXP_LIKE", "REGEXP_MATCHES"), arity=(2, 3),
     doc=Doc("REGEXP_LIKE(s, pattern [, flags])",
             "Whether a part of s matches. Flags: i ignores case, s lets . match a line's end, m is for lines.",

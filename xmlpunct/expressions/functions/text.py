@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import polars as pl
@@ -45,6 +46,56 @@ def _of_one(
         called=() if node else (name,), arity=(1, 1),
         doc=Doc(f"{name}(s)", meaning, f"{name}('Tromsø')"),
     )  # fmt: skip
+
+
+@cache
+def _capitals() -> dict[str, str]:
+    """The letters whose capitals are several characters (ß: SS), and the one that is DuckDB's capital of them.
+
+    It is their form in titles, or they stay as they are; that of ß is ẞ.
+    """
+    letters = (chr(i) for i in (*range(0x80, 0x2000), *range(0xFB00, 0xFB18)))
+    wide = [letter for letter in letters if len(letter.upper()) > 1]
+    return {c: c.title() if len(c.title()) == 1 else c for c in wide} | {"ß": "ẞ"}
+
+
+def _small() -> dict[str, str]:
+    """The capitals whose small letter is two characters, or depends on where it stands in a word."""
+    return {"İ": "i", "Σ": "σ"}
+
+
+def _cased(
+    convert: Callable[[pl.Series], pl.Series], exceptions: Callable[[], dict[str, str]]
+) -> Callable[[pl.Expr], pl.Expr]:
+    """A change of case that makes one character of each, as DuckDB's does. polars' differs for ``exceptions``."""
+
+    def run(column: pl.Series) -> pl.Series:
+        converted, known = convert(column), exceptions()
+        special = f"([{''.join(known)}])"
+        rows = column.str.contains(special).arg_true()
+        if not len(rows):
+            return converted
+        texts = [re.split(special, text) for text in column.gather(rows)]
+        pieces = iter(convert(pl.Series([p for pieces in texts for p in pieces], dtype=pl.String)))
+        made = [
+            "".join(known.get(p, other) for p, other in zip(text, pieces, strict=False)) for text in texts
+        ]
+        return converted.scatter(rows, made)
+
+    return lambda value: value.map_batches(run, pl.String(), is_elementwise=True)
+
+
+_upper = _cased(lambda column: column.str.to_uppercase(), _capitals)
+_lower = _cased(lambda column: column.str.to_lowercase(), _small)
+
+
+def lowered(text: str) -> str:
+    """A text in small letters.
+
+    >>> lowered("ΟΔΟΣ")
+    'οδοσ'
+    """
+    return str(pl.select(_lower(pl.lit(text))).item())
 
 
 def _joined(record: Function, args: tuple[Expression, ...]) -> Expression:
@@ -157,8 +208,15 @@ def _padded(
 
 def _replaced(call: Call, text: pl.Expr, old: pl.Expr, new: pl.Expr) -> Outcome:
     known = text.is_not_null() & old.is_not_null() & new.is_not_null()
-    value = pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new))
-    return Outcome(pl.when(known).then(value))
+    text = pl.when(known).then(
+        text
+    )  # as high as all: polars joins the one list of a literal with one separator
+    return Outcome(pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new)))
+
+
+def _with_separators(separator: pl.Expr, *texts: pl.Expr) -> pl.Expr:
+    every = pl.concat_list(separator, *texts)  # as high as the separators: see `_replaced`
+    return every.list.slice(1).list.drop_nulls().list.join(separator)
 
 
 def _hashed(name: str, digest: Callable[[bytes], Any]) -> Function:
@@ -169,8 +227,10 @@ def _hashed(name: str, digest: Callable[[bytes], Any]) -> Function:
 
 
 # fmt: off
-UPPER = _of_one("UPPER", STRING, lambda v: v.str.to_uppercase(), "s in capital letters.", node=True)
-LOWER = _of_one("LOWER", STRING, lambda v: v.str.to_lowercase(), "s in small letters.", node=True)
+UPPER = _of_one(
+    "UPPER", STRING, _upper, "s in capital letters, one for each: ẞ for ß, and ﬁ stays.", node=True)
+LOWER = _of_one(
+    "LOWER", STRING, _lower, "s in small letters, one for each: σ for Σ at the end of a word, too.", node=True)
 TRIM = _trim("TRIM", lambda s, c: s.str.strip_chars(c), "both ends")
 LTRIM = _trim("LTRIM", lambda s, c: s.str.strip_chars_start(c), "its beginning", "LTRIM")
 RTRIM = _trim("RTRIM", lambda s, c: s.str.strip_chars_end(c), "its end", "RTRIM")
@@ -199,7 +259,7 @@ CONCAT = Function(
             "CONCAT('a', NULLIF(1, 1), 2)"))
 CONCAT_WS = Function(
     "CONCAT_WS", _concatenated,
-    lambda call, separator, *texts: Outcome(pl.concat_list(texts).list.drop_nulls().list.join(separator)),
+    lambda call, *texts: Outcome(_with_separators(*texts)),
     called=("CONCAT_WS",), arity=(2, MANY[1]), nullable=lambda args: args[0].nullable, non_null=of_first,
     doc=Doc("CONCAT_WS(separator, s, t, ...)",
             "All texts that are not null as one, with the separator between them.",
