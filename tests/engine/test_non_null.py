@@ -53,9 +53,11 @@ R: Elements = [(2, 5), (3, 30), (3, 100)]
         ("SELECT k FROM s WHERE ts < 100 ORDER BY k DESC NULLS FIRST", [(None,), (2,), (1,), (1,)]),
         ("SELECT k FROM s WHERE ts < 100 EXCEPT SELECT k FROM r WHERE ts < 100", [(1,), (None,)]),
         ("SELECT s.k, r.ts FROM s LEFT JOIN r ON s.k = r.k AND r.ts < 100 WHERE s.ts = 50", [(2, 5)]),
-        ("SELECT s.k FROM s LEFT JOIN (SELECT * FROM r WHERE ts < 100) r ON s.k = r.k", [(1,), (2,), (None,), (1,), (1,)]),
+        ("SELECT s.k FROM s LEFT JOIN (SELECT * FROM r WHERE ts < 100) r ON s.k = r.k",
+         [(1,), (2,), (None,), (1,), (1,)]),
         ("SELECT k FROM s WHERE k NOT IN (SELECT k FROM r WHERE ts < 100)", [(1,), (1,), (1,)]),
-        ("SELECT k FROM s WHERE k NOT IN (SELECT k FROM r WHERE ts < 100 AND k = 5)", [(1,), (2,), (None,), (1,), (1,)]),
+        ("SELECT k FROM s WHERE k NOT IN (SELECT k FROM r WHERE ts < 100 AND k = 5)",
+         [(1,), (2,), (None,), (1,), (1,)]),
         ("SELECT k, SUM(x) AS x FROM (SELECT k, x FROM s WHERE ts < 100 UNION ALL SELECT k, 1e0 FROM r WHERE ts < 100) "
          "GROUP BY k", [(1, 2.0), (2, 3.5), (3, 1.0), (None, 0.5)]),
         ("SELECT k, COUNT(*) AS n FROM s GROUP BY k HAVING MAX(ts) < 100", []),
