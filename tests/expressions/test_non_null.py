@@ -113,7 +113,7 @@ def test_every_function(record: Function) -> None:
 
 
 def test_rules_of_the_paper() -> None:
-    """SEMANTICS 9, where a strict function would say more or less."""
+    """Semantics 7.2, where a strict function would say more or less."""
     strict = fn.call("+", A, B)
     for e, value in [
         (fn.call("COALESCE", A, B), set()),

@@ -1,4 +1,4 @@
-"""The cumulative invariants of the joins (SEMANTICS 4)."""
+"""The cumulative invariants of the joins (semantics 4.7)."""
 
 from __future__ import annotations
 

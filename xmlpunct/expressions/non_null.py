@@ -1,4 +1,4 @@
-"""Which columns are not null wherever an expression has a value, or a condition holds (SEMANTICS 9).
+"""Which columns are not null wherever an expression has a value, or a condition holds (semantics 7).
 
 A tuple for which an expression fails is rejected, so it counts nowhere.
 """

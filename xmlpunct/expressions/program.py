@@ -157,7 +157,7 @@ def _facts(call: Call) -> Facts:
 
 
 def non_null(expression: Expression) -> NonNull:
-    """The columns that are not null wherever an expression is not null, is true, and is false (SEMANTICS 9).
+    """The columns that are not null wherever an expression is not null, is true, and is false (semantics 7).
 
     >>> from xmlpunct.expressions.functions import call, number
     >>> from xmlpunct.types import INT

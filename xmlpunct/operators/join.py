@@ -35,6 +35,8 @@ class Join(JoinInputs):
 
     A tuple whose k the other input has closed is paired and not stored; neither is one with a null in k.
 
+    See semantics 4.7.
+
     >>> from xmlpunct.operators.notation import show
     >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
     >>> it = Join(bids, items, [("item", "id")], "left")

@@ -34,6 +34,8 @@ class NotIn(JoinInputs):
     - ckeep1  = also without [t | t.a in joinPs(ps2)]
     - cprop   = also setCombine(ps1, joinPs(ps2))
 
+    See semantics 4.9.
+
     >>> from xmlpunct.operators.notation import show
     >>> x, y = Schema.parse("x INT"), Schema.parse("y INT")
     >>> show(NotIn(x, y, "x", "y"), "1: 1; 2; null", "2: 1; P([1,2])", "2: P(*)")

@@ -27,6 +27,8 @@ class Select(Operator):
     From the start: no tuple comes for which the predicate cannot be true. Columns that are not null wherever it is true
     are NOT NULL in the output.
 
+    See semantics 4.1.
+
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.expressions.expression import Column, Literal
     >>> from xmlpunct.expressions.functions import call

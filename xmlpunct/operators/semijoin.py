@@ -35,6 +35,8 @@ class SemiJoin(JoinInputs):
     Each left tuple is decided once, at its first partner or when its k is closed. ts' is what is retained: of a right
     tuple, only what finds partners.
 
+    See semantics 4.8.
+
     >>> from xmlpunct.operators.notation import show
     >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
     >>> it = SemiJoin(bids, items, [("item", "id")], anti=True)

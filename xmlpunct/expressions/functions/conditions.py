@@ -145,7 +145,7 @@ def _typed_nullif(record: Function, args: tuple[Expression, ...]) -> Expression:
     return CASE(EQUAL(a, b), literal(a.type, None), a)
 
 
-# which columns are not null (SEMANTICS 9)
+# which columns are not null (semantics 7)
 
 
 def _non_null_and(call: Call, args: Sequence[NonNull]) -> NonNull:
