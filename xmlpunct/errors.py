@@ -8,11 +8,14 @@
     |-- SchemaError               a column list or a domain that makes no sense
     |-- PatternError              a pattern or punctuation that cannot be read; never guessed
     |-- SourceError               a source that failed: malformed XML, a cut connection, a wrong punctuation
+    |   `-- TransientError        a fault outside the data, such as of a disk: the same run can go on later
     `-- StrictError               ``--strict``: the first reject ends the run
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xmlpunct.secrets import hide
@@ -102,6 +105,41 @@ class SourceError(XmlPunctError):
     def __str__(self) -> str:
         place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
         return f"{self.source}{place}: {self.reason}"
+
+
+class TransientError(SourceError):
+    """A fault outside the data: a disk, a network file system, a file that is missing, too many open files.
+
+    No checkpoint records it. Once it is mended, the same run goes on.
+    """
+
+    REMEDY = "nothing is lost: once that is mended, the same command goes on"
+    """The note of one that ends a run with a checkpoint."""
+
+
+def read_error(source: str, what: str, error: Exception) -> SourceError:
+    """The error of a source for an exception that reading it raised: the one place that decides whether it is final.
+
+    What the operating system says of a file or of this machine is transient. Final are a connection that was lost,
+    since the bytes behind that are lost too, and an exception without an error number, which is about the bytes.
+
+    >>> type(read_error("a.xml", "cannot be read", OSError(116, "Stale file handle"))).__name__
+    'TransientError'
+    >>> read_error("tcp://host:1", "cannot be read", ConnectionResetError(104, "Connection reset by peer"))
+    SourceError('cannot be read: Connection reset by peer')
+    """
+    is_transient = isinstance(error, OSError) and bool(error.errno) and not isinstance(error, ConnectionError)
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return (TransientError if is_transient else SourceError)(source, f"{what}: {reason}")
+
+
+@contextmanager
+def reading(source: str, what: str = "cannot be read") -> Iterator[None]:
+    """Turn an OSError into the `read_error` of a source."""
+    try:
+        yield
+    except OSError as error:
+        raise read_error(source, what, error) from None
 
 
 class StrictError(XmlPunctError):

@@ -110,6 +110,15 @@ def standard_output() -> BinaryIO:
     return sys.stdout.buffer
 
 
+def is_there(path: Path) -> bool:
+    """Whether a file exists. Raises OSError where that is unknown; `Path.exists` of later versions says no then."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 @contextmanager
 def writing(name: str | Path) -> Iterator[None]:
     """Say which file it is that cannot be written. Nobody reading a pipe any more is not a failure, though."""

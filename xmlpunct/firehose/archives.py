@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import BinaryIO, NoReturn
 from zlib import crc32
 
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, TransientError, reading
 from xmlpunct.firehose.listing import in_order
 from xmlpunct.firehose.packed import (
     FORMATS,
@@ -32,7 +32,6 @@ from xmlpunct.firehose.packed import (
     Unpacked,
     format_of,
 )
-from xmlpunct.firehose.steady import ChangedError
 
 ZIP, TAR = "a zip archive", "a tar archive"
 MOST_MEMBERS = 100_000
@@ -123,7 +122,8 @@ class _Stream:
             return b""
 
     def some(self, size: int) -> bytes:
-        data = self._tap.read(size)
+        with reading(self.name):
+            data = self._tap.read(size)
         self.at += len(data)
         return data
 
@@ -193,12 +193,16 @@ class _Bounded:
             )
         data = bytearray()
         while (size < 0 or len(data) < size) and (
-            more := self._file.read(_SKIPPED if size < 0 else size - len(data))
+            more := self._some(_SKIPPED if size < 0 else size - len(data))
         ):
             data += more
             if len(data) > _MOST_AT_ONCE:
                 return self.read(len(data))
         return bytes(data)
+
+    def _some(self, size: int) -> bytes:
+        with reading(self._name):
+            return self._file.read(size)
 
 
 class _ZipMember(io.RawIOBase):
@@ -323,11 +327,11 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
                 yield info
                 if count > MOST_MEMBERS:
                     _too_many(name)
-    except ChangedError:
+    except TransientError:
         raise
     except SourceError as error:
         raise _Cut(error) from None
-    except (tarfile.TarError, ValueError, OSError) as error:
+    except (tarfile.TarError, ValueError) as error:
         raise _Cut(
             SourceError(name, f"the archive is cut short or corrupt at byte {stream.at}: {error}")
         ) from None
@@ -341,7 +345,7 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
                     f"something follows the end of the archive before byte {stream.at}: is it several in one?"
                 )
                 raise SourceError(name, what)
-    except ChangedError:
+    except TransientError:
         raise
     except SourceError as error:
         raise _Cut(error) from None
@@ -394,7 +398,7 @@ class _TarMember(io.RawIOBase):
             if self._stream is None:
                 self._stream = self._tar.stream(self._offset)
             data = self._stream.some(min(size, self._left))
-        except ChangedError:
+        except TransientError:
             raise
         except SourceError as error:
             self._fail(error.reason)

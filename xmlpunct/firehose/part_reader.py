@@ -12,7 +12,7 @@ import re
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, read_error, reading
 from xmlpunct.firehose.archives import kind_of_archive
 from xmlpunct.firehose.packed import HEAD_BYTES, MOST_LAYERS, Tap, Unpacked, format_of
 
@@ -99,10 +99,8 @@ class PartReader:
 
     def resume(self, position: Any) -> None:
         """Instead of `begin`: go on from a position that was in UTF-8, and not packed. Raises `SourceError`."""
-        try:
+        with reading(self.name):
             self._file.resume(position)  # type: ignore[attr-defined]
-        except OSError as error:
-            raise SourceError(self.name, f"cannot be read: {why(error)}") from None
 
     def keep(self) -> None:
         """Leave acknowledging what was read to the caller."""
@@ -111,10 +109,8 @@ class PartReader:
 
     def acknowledge(self, position: Any) -> None:
         """What was read up to a position is durable. Raises `SourceError`."""
-        try:
+        with reading(self.name, "cannot be acknowledged"):
             self._file.acknowledge(position)  # type: ignore[attr-defined]
-        except OSError as error:
-            raise SourceError(self.name, f"cannot be acknowledged: {why(error)}") from None
 
     def read(self, size: int) -> bytes:
         """At most about ``size`` further bytes, as soon as there are any; none only at the end.
@@ -169,7 +165,7 @@ class PartReader:
         try:
             return self._plain.read(size)
         except (OSError, ValueError) as error:
-            raise SourceError(self.name, f"cannot be read: {why(error)}") from None
+            raise read_error(self.name, "cannot be read", error) from None
 
     def _decode(self, decoder: codecs.IncrementalDecoder, raw: bytes) -> bytes:
         """The bytes last read (none: at the end) as UTF-8, up to where they cannot be decoded."""
@@ -218,7 +214,7 @@ class PartReader:
         try:
             return self._plain.peek(count)
         except (OSError, ValueError) as error:
-            raise SourceError(self.name, f"cannot be read: {why(error)}") from None
+            raise read_error(self.name, "cannot be read", error) from None
 
     def _detect(self) -> None:
         """Look at the beginning for the encoding."""
@@ -257,7 +253,3 @@ def encoding_of(head: bytes) -> str:
 def _may_be_declaration(head: bytes) -> bool:
     head = head.removeprefix(codecs.BOM_UTF8)
     return b"<?xml".startswith(head[:5]) and b">" not in head
-
-
-def why(error: BaseException) -> str:
-    return getattr(error, "strerror", None) or str(error)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.errors import SourceError, TransientError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import Connector
 from xmlpunct.firehose.listing import in_order
 from xmlpunct.firehose.source import Piece, Source, assembled, bare, binary, pieces
@@ -72,10 +72,11 @@ def listed(url: str) -> list[tuple[str, Place]]:
 
 
 class RemoteFile(io.RawIOBase):
-    """A file that fsspec opens. Whatever it raises is an OSError."""
+    """A file that fsspec opens. Whatever it raises is transient: it can be read again."""
 
     def __init__(self, name: str, place: Place, at_once: int | None = None) -> None:
         files, path = place
+        self._name = name
         with _telling(name):
             self._file = files.open(path, "rb", block_size=at_once)
 
@@ -83,11 +84,11 @@ class RemoteFile(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        with _telling():
+        with _telling(self._name, "cannot be read"):
             return bytes(self._file.read(size))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        with _telling():
+        with _telling(self._name, "cannot be read"):
             return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:
@@ -100,14 +101,12 @@ class RemoteFile(io.RawIOBase):
 
 
 @contextmanager
-def _telling(name: str | None = None) -> Iterator[None]:
-    """Make errors of all the libraries below fsspec ours, or OSErrors for who knows the ``name``."""
+def _telling(name: str, what: str = "cannot be opened") -> Iterator[None]:
+    """Turn an error of fsspec, or of a library below it, into a `TransientError`."""
     try:
         yield
     except (XmlPunctError, ImportError):
         raise
     except Exception as error:
-        if name is None:
-            raise OSError(0, str(error) or type(error).__name__) from error
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise SourceError(name, f"cannot be opened: {reason}") from error
+        raise TransientError(name, f"{what}: {reason}") from error

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import UsageError, reading
 from xmlpunct.firehose.archives import Reopen, members
 from xmlpunct.firehose.labels import Texts
-from xmlpunct.firehose.part_reader import PartReader, why
+from xmlpunct.firehose.part_reader import PartReader
 from xmlpunct.secrets import hide
 
 Opener = Callable[[int], tuple[BinaryIO, bool]]
@@ -82,10 +82,8 @@ class Source:
     def reader(self, part: int = 0) -> PartReader:
         """The reader of a part, which is yet to begin. Raises `SourceError` if there can be none."""
         name = self.parts[part][0]
-        try:
+        with reading(name, "cannot be opened"):
             return PartReader(name, *self.opener(part))
-        except OSError as error:
-            raise SourceError(name, f"cannot be opened: {why(error)}") from None
 
     def hidden(self) -> Source:
         """The same, whose names tell no secret."""
@@ -158,11 +156,9 @@ def of_file(name: str, part: str, given: BinaryIO, owned: bool = False) -> Sourc
         return assembled(name, [Piece(part, None, lambda: given, once=True, owned=owned)])
     turn = threading.Lock()
     plain = Piece(part, None, lambda: binary(Window(given, begin, turn)))
-    try:
+    with reading(part):
         found = members(part, plain.open)
         given.seek(begin)
-    except OSError as error:
-        raise SourceError(part, f"cannot be read: {why(error)}") from None
     return assembled(name, [plain] if found is None else [Piece(m.name, m.size, m.open) for m in found])
 
 

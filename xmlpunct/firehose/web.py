@@ -21,7 +21,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import SourceError, TransientError, UsageError
 from xmlpunct.firehose.connectors import Connector
 from xmlpunct.firehose.source import Piece, Source, Window, assembled, bare, binary, pieces
 from xmlpunct.firehose.steady import ChangedError
@@ -175,7 +175,7 @@ class WebFile(io.RawIOBase):
                     break
                 if pause is None:
                     what = f"cannot be read on from byte {self._at}" if self._at else "cannot be read"
-                    raise SourceError(self.name, f"{what}: {why(error)}") from None
+                    raise TransientError(self.name, f"{what}: {why(error)}") from None
                 self._stopped.wait(pause)
         return b""
 
@@ -213,12 +213,12 @@ class WebFile(io.RawIOBase):
             with error:
                 if error.code in TRY_AGAIN:
                     raise OSError(0, f"the server says {error.code} {error.reason}") from None
-                raise SourceError(self.name, f"the server says {error.code} {error.reason}") from None
+                raise TransientError(self.name, f"the server says {error.code} {error.reason}") from None
         except http.client.InvalidURL as error:
             raise UsageError(f"{self.name} is no address: {error}") from None
         except OSError as error:
             if isinstance(reason := getattr(error, "reason", error), ssl.SSLCertVerificationError):
-                raise SourceError(
+                raise TransientError(
                     self.name, f"its certificate is not valid: {reason.verify_message}"
                 ) from None
             raise

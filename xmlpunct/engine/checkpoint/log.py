@@ -10,12 +10,13 @@ import os
 import struct
 import zlib
 from collections.abc import Mapping
+from errno import ESTALE
 from pathlib import Path
 
 import polars as pl
 
 from xmlpunct.codec import pack, pieces
-from xmlpunct.engine.files import open_durably, open_saved, write_all, writing
+from xmlpunct.engine.files import is_there, open_durably, open_saved, write_all, writing
 from xmlpunct.errors import XmlPunctError
 
 _HEAD = struct.Struct(">II")
@@ -98,9 +99,11 @@ class WriteAheadLog:
 
     def check(self) -> None:
         """Raise `XmlPunctError` if there were records, and the file with them has been removed or replaced."""
-        is_there = _is_there(self._file) if self._file >= 0 else self.path.exists()
-        if self._whole is not None and not is_there:
-            if self.path.exists():
+        with writing(self.path):
+            is_named = _is_there(self._file) if self._file >= 0 else is_there(self.path)
+            if self._whole is None or is_named:
+                return
+            if is_there(self.path):
                 raise XmlPunctError(
                     f"another run has taken over {self.path.parent}: this one writes nothing more"
                 )
@@ -108,11 +111,13 @@ class WriteAheadLog:
 
 
 def _is_there(file: int) -> bool:
-    """Whether an open file has a name, on the machine that holds it."""
+    """Whether an open file has a name, on the machine that holds it. Raises OSError."""
     try:
         return os.fstat(file).st_nlink > 0
-    except OSError:  # what a network says of a file that others have replaced
-        return False
+    except OSError as error:
+        if error.errno == ESTALE:  # what a network says of a file that others have replaced
+            return False
+        raise
 
 
 def _framed(record: Record) -> bytes:

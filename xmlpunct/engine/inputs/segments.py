@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -113,7 +113,11 @@ def release(spool: str | Path, byte: int) -> None:
 
 def held_bytes(spool: str | Path) -> int:
     """How much room a spool takes on disk. Raises OSError."""
-    return sum(512 * os.stat(segment(spool, number)).st_blocks for number in segments(spool))
+    total = 0
+    for number in segments(spool):
+        with suppress(FileNotFoundError):  # it was released meanwhile
+            total += 512 * os.stat(segment(spool, number)).st_blocks
+    return total
 
 
 def drop(spool: str | Path) -> None:

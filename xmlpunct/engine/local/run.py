@@ -21,10 +21,9 @@ from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_outputs, open_sink, told_of, warn_if_gone
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import Reject, SourceError, UsageError
+from xmlpunct.errors import Reject, SourceError, TransientError, UsageError, reading
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 from xmlpunct.firehose.library import log_notices
-from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.slice import Slice
 
 Progress = Callable[[RunStats], None]
@@ -63,8 +62,8 @@ def run(
 ) -> None:
     """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
 
-    Raises `SourceError` when a source fails, after writing what came before; of these a `ChangedError` is not the
-    end: with the file as it was, the same run can go on. Too many rejects (``options.max_rejects``) are such a
+    Raises `SourceError` when a source fails, after writing what came before. No checkpoint records a `TransientError`:
+    the same run can go on. Too many rejects (``options.max_rejects``) are such a
     failure. Raises `StrictError` at the first reject with ``options.strict``; KeyboardInterrupt when it is asked to
     ``stop``, after the slice at hand. ``sayings`` are what is said to it while it runs.
     """
@@ -92,7 +91,8 @@ def run(
         else:
             folder = Path(options.checkpoint)
             checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
-            found = checkpoint.find()
+            with reading(f"the checkpoint {folder}"):
+                found = checkpoint.find()
             opened.callback(checkpoint.clean_if_over)  # once nobody reads what is spooled
             commit, spools = found.commit, found.spools
             stats.resume(commit.stats)
@@ -131,9 +131,11 @@ def run(
             if not stop.urgent:
                 ledger.break_off()
             raise
-        except ChangedError:
+        except TransientError as error:
             with stop.held():
                 ledger.break_off()
+            if checkpoint is not None:
+                error.add_note(error.REMEDY)
             raise
         except SourceError as failure:
             with stop.held():

@@ -42,11 +42,14 @@ from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import XmlPunctError
+from xmlpunct.errors import TransientError, XmlPunctError, reading
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.firehose.steady import ChangedError
 
-_OURS = re.compile(rf"\b(?:{ChangedError.__name__}|{XmlPunctError.__name__}): (.+)$", re.MULTILINE)
+_OURS = re.compile(
+    rf"\b(?:({ChangedError.__name__}|{TransientError.__name__})|{XmlPunctError.__name__}): (.+)$",
+    re.MULTILINE,
+)
 """How a traceback ends that somebody else's process prints."""
 _GLANCE = 0.1
 """How often, in seconds, to look whether Spark is still at it."""
@@ -77,7 +80,8 @@ class Runner:
     def run(self, session: SparkSession | None = None) -> None:
         """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
         with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
-            found = checkpoint.find()
+            with reading(f"the checkpoint {checkpoint.path}"):
+                found = checkpoint.find()
             commit = found.commit
             metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
             opened.callback(checkpoint.clean_if_over)
@@ -113,11 +117,16 @@ class Runner:
                 with closing(SaidLog(checkpoint.said)) as said:
                     _stream(own, job, found, sink, checkpoint.spark, self._sayings, said)
 
-            if session is not None:
-                work(session)
-            else:
-                with spark_session(self.options.master) as made, warming(made):
-                    work(made)
+            try:
+                if session is not None:
+                    work(session)
+                else:
+                    with spark_session(self.options.master) as made, warming(made):
+                        work(made)
+            except TransientError as error:
+                if self.options.checkpoint is not None:
+                    error.add_note(error.REMEDY)
+                raise
             warn_of_growth(found.inputs)
 
     def _targets(self, commit: Commit, run: str, cluster: Cluster, opened: ExitStack) -> list[Target]:
@@ -195,7 +204,7 @@ def _stream(
 def _failed(error: BaseException | None) -> XmlPunctError:
     """What Spark failed for: what its workers raised on purpose, of which they cannot tell otherwise, or itself."""
     if (ours := _OURS.search(str(error))) is not None:
-        return XmlPunctError(ours[1])
+        return TransientError(*ours[2].split(": ", 1)) if ours[1] else XmlPunctError(ours[2])
     return SparkFailure(f"Spark failed: {gist(error)}")
 
 
