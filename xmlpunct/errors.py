@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -140,6 +140,26 @@ def reading(source: str, what: str = "cannot be read") -> Iterator[None]:
         yield
     except OSError as error:
         raise read_error(source, what, error) from None
+
+
+@contextmanager
+def undoing(*cleanups: Callable[[], object]) -> Iterator[None]:
+    """Run ``cleanups`` if the block raises. What fails in one is a note of the first error, and never takes its place.
+
+    >>> with undoing(lambda: 1 / 0):
+    ...     raise UsageError("the cause")
+    Traceback (most recent call last):
+    xmlpunct.errors.UsageError: the cause
+    """
+    try:
+        yield
+    except BaseException as error:
+        for cleanup in cleanups:
+            try:
+                cleanup()
+            except Exception as failure:
+                error.add_note(hide(f"and then: {failure}"))
+        raise
 
 
 class StrictError(XmlPunctError):

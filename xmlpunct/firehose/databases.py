@@ -19,6 +19,7 @@ import polars as pl
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import Connector, Form, Outlet, Results, scheme_of
 from xmlpunct.firehose.dialects import DIALECTS, Dialect, quoted
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.schema import Schema
 
 PROGRESS = "xmlpunct_progress"
@@ -61,6 +62,7 @@ class Table(Outlet):
 
     def __init__(self, dialect: Dialect, table: str, key: Sequence[str], name: str) -> None:
         self._dialect, self._table, self._key, self._name = dialect, table, list(key), name
+        dialect.retries = Retries(name)
         self._last = -1
         self._is_open = False
 

@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from xmlpunct.errors import SourceError, TransientError, UsageError
 from xmlpunct.firehose.connectors import Connector
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.firehose.source import Piece, Source, Window, assembled, bare, binary, pieces
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.firehose.tls import client_context
@@ -108,6 +109,7 @@ class WebFile(io.RawIOBase):
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
         self._lock = threading.Lock()
+        self._retries = Retries(self.name, PAUSES)
 
     def readable(self) -> bool:
         return True
@@ -158,9 +160,7 @@ class WebFile(io.RawIOBase):
 
     def _persevere(self, act: Any) -> bytes:
         """Connect if need be, and ``act``, as often as it takes."""
-        for pause in (*PAUSES, None):
-            if self._stopped.is_set():
-                break
+        while not self._stopped.is_set():
             try:
                 if self._answer is None or not 0 <= self._at - self._coming <= _SKIPPED_BYTES:
                     self._drop()
@@ -168,12 +168,13 @@ class WebFile(io.RawIOBase):
                 while self._coming < self._at and self._some(self._at - self._coming):
                     pass
                 data: bytes = act()
+                self._retries.progressed()
                 return data
             except (OSError, http.client.HTTPException) as error:
                 self._drop()
                 if self._stopped.is_set():
                     break
-                if pause is None:
+                if (pause := self._retries.failed(why(error))) is None:
                     what = f"cannot be read on from byte {self._at}" if self._at else "cannot be read"
                     raise TransientError(self.name, f"{what}: {why(error)}") from None
                 self._stopped.wait(pause)
