@@ -143,23 +143,31 @@ def reading(source: str, what: str = "cannot be read") -> Iterator[None]:
 
 
 @contextmanager
-def undoing(*cleanups: Callable[[], object]) -> Iterator[None]:
-    """Run ``cleanups`` if the block raises. What fails in one is a note of the first error, and never takes its place.
+def undoing(cleanup: Callable[[], object]) -> Iterator[None]:
+    """Run ``cleanup`` if the block raises. If that fails, too, it is a note of the first error, not in its place.
 
     >>> with undoing(lambda: 1 / 0):
     ...     raise UsageError("the cause")
     Traceback (most recent call last):
     xmlpunct.errors.UsageError: the cause
+    and then: division by zero
     """
     try:
         yield
     except BaseException as error:
-        for cleanup in cleanups:
-            try:
-                cleanup()
-            except Exception as failure:
-                error.add_note(hide(f"and then: {failure}"))
+        try:
+            cleanup()
+        except Exception as failure:
+            error.add_note(hide(f"and then: {failure}"))
         raise
+
+
+@contextmanager
+def ended_by(close: Callable[[], object]) -> Iterator[None]:
+    """Run ``close`` behind the block; if the block raises, as `undoing` does."""
+    with undoing(close):
+        yield
+    close()
 
 
 class StrictError(XmlPunctError):

@@ -8,10 +8,11 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.errors import UsageError, XmlPunctError, undoing
 
 
 class Appender:
@@ -147,26 +148,20 @@ def open_saved(path: Path, data: bytes) -> int:
     half = path.with_name(path.name + ".half")
     with writing(path):
         file = os.open(half, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
-        try:
+        with undoing(partial(os.close, file)):
             write_all(file, data)
             os.fsync(file)
             os.replace(half, path)
             sync_folder(path.parent)
-        except BaseException:
-            os.close(file)
-            raise
     return file
 
 
 def open_durably(path: Path, flags: int) -> int:
     """Open a file, made if need be, and come back when its name is on disk. Raises OSError."""
     file = os.open(path, flags | os.O_CREAT, 0o666)
-    try:
+    with undoing(partial(os.close, file)):
         # A run that was killed may have made it and come no further.
         sync_folder(path.parent)
-    except BaseException:
-        os.close(file)
-        raise
     return file
 
 

@@ -17,7 +17,7 @@ from xmlpunct.engine.options import RunOptions, XmlForm, is_url
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Answer, Query
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import Reject, UsageError
+from xmlpunct.errors import Reject, UsageError, ended_by
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.connectors import Form, Outlet, connector_of, expand
 from xmlpunct.firehose.writer import JsonlWriter
@@ -188,7 +188,7 @@ def told_of(answer: Answer) -> Iterator[None]:
 def open_outlet(options: RunOptions, output: Output, written: Written, run: str, opened: ExitStack) -> Outlet:
     """Where results go, behind what was ``written``; ``opened`` closes it. Raises `UsageError`."""
     outlet = outlet_at(options.output, options) or FileOutlet(options.output, written.length)
-    opened.callback(outlet.close)
+    opened.enter_context(ended_by(outlet.close))
     outlet.open(Form(run, output.schema, output.writer, options.format), written.position)
     return outlet
 
@@ -199,7 +199,7 @@ def open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitStac
         return None
     outlet = outlet_at(options.rejects, replace(options, format="parquet", partition_by=()))
     outlet = outlet or FileOutlet(options.rejects, commit.rejects.length)
-    opened.callback(outlet.close)
+    opened.enter_context(ended_by(outlet.close))
     form = Form(f"{run}-rejects", REJECTS, JsonlWriter(REJECTS), "jsonl")
     outlet.open(form, commit.rejects.position)
     return outlet

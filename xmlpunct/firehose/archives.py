@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import BinaryIO, NoReturn
 from zlib import crc32
 
-from xmlpunct.errors import SourceError, TransientError, reading
+from xmlpunct.errors import SourceError, TransientError, reading, undoing
 from xmlpunct.firehose.listing import in_order
 from xmlpunct.firehose.packed import (
     FORMATS,
@@ -368,11 +368,8 @@ class _Tar:
             stream = None
         if stream is None:
             stream = _Stream(self._name, self._reopen())
-        try:
+        with undoing(stream.close):
             stream.seek(byte)
-        except BaseException:
-            stream.close()
-            raise
         return stream
 
     def park(self, stream: _Stream) -> None:

@@ -6,13 +6,13 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import polars as pl
 
 from xmlpunct.arrays import ArrayType
-from xmlpunct.errors import UsageError, undoing
+from xmlpunct.errors import UsageError, ended_by, undoing
 from xmlpunct.firehose.retries import Retries
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type
@@ -73,7 +73,8 @@ class Dialect(ABC):
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
-        with closing(self._connection.cursor()) as cursor:
+        cursor = self._connection.cursor()
+        with ended_by(cursor.close):
             yield cursor
 
     @contextmanager
@@ -176,10 +177,8 @@ class DuckDb(Dialect):
 
     def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
         self._connection.register(_STAGE, _arrow(schema, tuples))
-        try:
+        with ended_by(lambda: self._connection.unregister(_STAGE)):
             self.run(head + _from_stage(self, schema) + tail)
-        finally:
-            self._connection.unregister(_STAGE)
 
 
 class PostgreSql(Dialect):

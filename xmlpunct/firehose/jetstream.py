@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import UsageError, undoing
 from xmlpunct.firehose.address import Address
 from xmlpunct.firehose.messages import ANSWER_SECONDS
 from xmlpunct.firehose.tls import client_context
@@ -56,11 +56,8 @@ class Connection:
         self._told: Exception | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name=address.name, daemon=True)
         self._thread.start()
-        try:
+        with undoing(self.close):
             self.do(self._connect())
-        except BaseException:
-            self.close()
-            raise
         self.streams = self.client.jetstream(timeout=ANSWER_SECONDS)
 
     async def _connect(self) -> None:

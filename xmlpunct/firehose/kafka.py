@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError, ended_by
 from xmlpunct.firehose.connectors import RUN, SEQUENCE, Connector, Form, Inlet, Outlet, Results, expand
 from xmlpunct.firehose.messages import (
     ANSWER_SECONDS,
@@ -342,10 +342,8 @@ def _reporting(retries: Retries) -> dict[str, Any]:
 def _consumer(topic: Topic) -> Iterator[Any]:
     """A consumer for a moment."""
     client = _library().Consumer(_reading(topic), logger=_log)
-    try:
+    with ended_by(client.close):
         yield client
-    finally:
-        client.close()
 
 
 def _partitions(client: Any, topic: Topic, name: str, is_made: bool = False) -> list[int]:

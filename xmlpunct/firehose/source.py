@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
-from xmlpunct.errors import UsageError, reading
+from xmlpunct.errors import UsageError, reading, undoing
 from xmlpunct.firehose.archives import Reopen, members
 from xmlpunct.firehose.labels import Texts
 from xmlpunct.firehose.part_reader import PartReader
@@ -72,11 +72,8 @@ class Source:
     def open(self, part: int = 0, offset: int = 0) -> PartReader:
         """Read a part from a UTF-8 byte offset on. Raises `SourceError` if it cannot be."""
         reader = self.reader(part)
-        try:
+        with undoing(reader.close):
             reader.begin(offset)
-        except BaseException:
-            reader.close()
-            raise
         return reader
 
     def reader(self, part: int = 0) -> PartReader:

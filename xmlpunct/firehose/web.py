@@ -21,7 +21,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from xmlpunct.errors import SourceError, TransientError, UsageError
+from xmlpunct.errors import SourceError, TransientError, UsageError, undoing
 from xmlpunct.firehose.connectors import Connector
 from xmlpunct.firehose.retries import Retries
 from xmlpunct.firehose.source import Piece, Source, Window, assembled, bare, binary, pieces
@@ -57,15 +57,12 @@ def _documents(url: str) -> list[Piece]:
         return WebFile(url, first.entity)
 
     plain = Piece(first.name, None, lambda: binary(waiting.pop() if waiting else again()))
-    try:
+    with undoing(first.close):
         entity = first.start()
         if entity is None or entity.length is None:
             return [plain]  # it may be live, so that it is not waited for here
         parts = pieces(plain, lambda: binary(looking.pop() if looking else again()))
         first.seek(0)
-    except BaseException:
-        first.close()
-        raise
     if parts[0] is not plain:
         first.close()
     return parts

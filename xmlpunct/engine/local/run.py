@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, run_name
@@ -21,7 +22,7 @@ from xmlpunct.engine.rules.guard import with_guards
 from xmlpunct.engine.sink import make_outputs, open_sink, told_of, warn_if_gone
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import Reject, SourceError, TransientError, UsageError, reading
+from xmlpunct.errors import Reject, SourceError, TransientError, UsageError, ended_by, reading, undoing
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.slice import Slice
@@ -93,7 +94,7 @@ def run(
             checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
             with reading(f"the checkpoint {folder}"):
                 found = checkpoint.find()
-            opened.callback(checkpoint.clean_if_over)  # once nobody reads what is spooled
+            opened.enter_context(ended_by(checkpoint.clean_if_over))  # once nobody reads what is spooled
             commit, spools = found.commit, found.spools
             stats.resume(commit.stats)
             if commit.over:
@@ -106,11 +107,11 @@ def run(
             sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
         namespace, size, threads = options.punct_namespace, options.slice_bytes, options.threads
         running = LocalRun(query, sources, size, stats, namespace, sayings, threads)
-        opened.enter_context(closing(running))
+        opened.enter_context(ended_by(running.close))
         for spool in spools:
             spool.bell = running.bell
             spool.start()
-            opened.callback(spool.stop)
+            opened.enter_context(ended_by(spool.stop))
         sink = opened.enter_context(open_sink(query, options, outputs, stats, commit, name))
         ledger = Ledger(running, sink, checkpoint, found, options.max_rejects)
         try:
@@ -132,15 +133,13 @@ def run(
                 ledger.break_off()
             raise
         except TransientError as error:
-            with stop.held():
-                ledger.break_off()
             if checkpoint is not None:
                 error.add_note(error.REMEDY)
-            raise
+            with stop.held(), undoing(ledger.break_off):
+                raise
         except SourceError as failure:
-            with stop.held():
-                ledger.finish(failure)
-            raise
+            with stop.held(), undoing(partial(ledger.finish, failure)):
+                raise
         with stop.held():
             ledger.finish()
         warn_of_growth(source for source in sources.values() if not isinstance(source, Table))
@@ -157,7 +156,7 @@ def results(
     A run that is ``watched`` gives an empty slice where nothing has come for a while.
     """
     running = LocalRun(query, sources, None, RunStats("local", watched=watched), PUNCT_NAMESPACE)
-    with closing(running):
+    with ended_by(running.close):
         try:
             while (result := running.advance()) is not None:
                 for reject in running.rejects:

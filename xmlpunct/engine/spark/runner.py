@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -42,7 +42,7 @@ from xmlpunct.engine.spark.sink import Sink
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import TransientError, XmlPunctError, reading
+from xmlpunct.errors import TransientError, XmlPunctError, ended_by, reading
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.firehose.steady import ChangedError
 
@@ -84,7 +84,7 @@ class Runner:
                 found = checkpoint.find()
             commit = found.commit
             metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
-            opened.callback(checkpoint.clean_if_over)
+            opened.enter_context(ended_by(checkpoint.clean_if_over))
             if commit.over:
                 if found.failure is not None:
                     raise found.failure
@@ -114,7 +114,8 @@ class Runner:
                     self.on_progress,
                     self.options.max_rejects,
                 )
-                with closing(SaidLog(checkpoint.said)) as said:
+                said = SaidLog(checkpoint.said)
+                with ended_by(said.close):
                     _stream(own, job, found, sink, checkpoint.spark, self._sayings, said)
 
             try:
@@ -143,7 +144,7 @@ class Runner:
                 dataset = (
                     ColumnsTarget(own, output.schema, cluster) if in_columns else XmlTarget(own, cluster)
                 )
-                opened.callback(dataset.close)
+                opened.enter_context(ended_by(dataset.close))
                 dataset.open(run_of(run, number), commit.batch)
                 found.append(dataset)
         return found
