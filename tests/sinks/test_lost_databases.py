@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from xmlpunct.firehose.dialects import Sqlite
 from xmlpunct.schema import Schema
 from xmlpunct.slice import Slice
 
+DECLARED = "CREATE STREAM t (a INT) WITH (source = '-', element = 't');"
 RESULT = Schema.parse("a INT")
 
 
@@ -41,7 +42,7 @@ def test_a_server_of_postgresql_that_is_lost(postgresql: str) -> None:
         outlet.write(results(1))
     assert "rollback" not in str(caught.value)
     assert "terminat" in str(caught.value) or "connection" in str(caught.value)
-    with undoing(outlet.close):
+    with suppress(Exception):  # there is nothing to say goodbye to
         outlet.close()
 
 
@@ -88,7 +89,7 @@ def test_a_run_tells_the_first_error(tmp_path: Path, cli: Cli, monkeypatch: pyte
             "--engine",
             "local",
             "-q",
-            "CREATE STREAM t (a INT) WITH (source = '-', element = 't'); SELECT a FROM t",
+            f"{DECLARED} SELECT a FROM t",
         ),
         *("-s", "t=data:,<s><t><a>1</a></t></s>", "-o", f"sqlite:///{tmp_path / 'x.db'}?table=t"),
         *("--stats", str(tmp_path / "nowhere" / "stats")),
@@ -103,8 +104,9 @@ def test_an_error_of_tidying_up_is_a_note() -> None:
         raise UsageError("tidying up")
 
     for tidy in (undoing, ended_by):
-        with pytest.raises(XmlPunctError, match="^the cause$") as caught, tidy(fails):
+        with pytest.raises(XmlPunctError, match="the cause") as caught, tidy(fails):
             raise XmlPunctError("the cause")
+        assert str(caught.value) == "the cause"
         assert caught.value.__notes__ == ["and then: tidying up"]
     with pytest.raises(UsageError, match="tidying up"), ended_by(fails):
         pass
