@@ -98,7 +98,7 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         _drop_output()  # do not wait for a reader that may have stopped
         return INTERRUPTED
     except XmlPunctError as error:
-        tell(str(error))
+        tell("\n".join([str(error), *getattr(error, "__notes__", ())]))
         return error.exit_code
     except Exception as error:
         if os.environ.get("XMLPUNCT_DEBUG"):

@@ -29,8 +29,7 @@ from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import SourceError, StrictError, UsageError
-from xmlpunct.secrets import stored
+from xmlpunct.errors import SourceError, StrictError, UsageError, ended_by
 
 
 @click.command("run")
@@ -212,7 +211,15 @@ def run_command(
     live = Live(watch, http, allow_say)
     live.check(planned, options)
     counted, stop, told = RunStats(engine, watched=live.wanted or partial is not None), Stop(), True
-    with asked_by_signals(stop), live.shown(planned, options, counted) as show:
+
+    def tell() -> None:
+        notices = counted.finish()
+        for notice in notices if told else ():
+            say(str(notice))
+        if stats is not None:
+            write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
+
+    with asked_by_signals(stop), live.shown(planned, options, counted) as show, ended_by(tell):
         try:
             if engine == "local":
                 from xmlpunct.engine.local.run import run as run_local
@@ -231,12 +238,6 @@ def run_command(
         except StrictError:
             told = False
             raise
-        finally:
-            notices = counted.finish()
-            for notice in notices if told else ():
-                say(str(notice))
-            if stats is not None:
-                write_text(stats, json.dumps(stored(counted.as_dict()), indent=2) + "\n")
     report(counted, rejects)
 
 

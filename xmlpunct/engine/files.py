@@ -8,10 +8,11 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.errors import UsageError, XmlPunctError, undoing
 
 PRIVATE, SHARED = 0o600, 0o666
 """The modes of files that hold what a run has read, and of its output, from which the umask takes away."""
@@ -122,13 +123,13 @@ def standard_output() -> BinaryIO:
     return sys.stdout.buffer
 
 
-@contextmanager
-def reading(name: str | Path) -> Iterator[None]:
-    """Name the file that cannot be read: raises `XmlPunctError` for an OSError."""
+def is_there(path: Path) -> bool:
+    """Whether a file exists. Raises OSError where that is unknown; `Path.exists` of later versions says no then."""
     try:
-        yield
-    except OSError as error:
-        raise XmlPunctError(f"cannot read {name}: {error.strerror}") from error
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextmanager
@@ -161,14 +162,11 @@ def open_saved(path: Path, data: bytes, mode: int = PRIVATE) -> int:
     with writing(path):
         half.unlink(missing_ok=True)
         file = os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, mode)
-        try:
+        with undoing(partial(os.close, file)):
             write_all(file, data)
             os.fsync(file)
             os.replace(half, path)
             sync_folder(path.parent)
-        except BaseException:
-            os.close(file)
-            raise
     return file
 
 
@@ -180,12 +178,9 @@ def private(path: str, flags: int) -> int:
 def open_durably(path: Path, flags: int) -> int:
     """Open a private file, made if need be, and come back when its name is on disk. Raises OSError, for a link too."""
     file = private(os.fspath(path), flags | os.O_CREAT)
-    try:
+    with undoing(partial(os.close, file)):
         # A run that was killed may have made it and come no further.
         sync_folder(path.parent)
-    except BaseException:
-        os.close(file)
-        raise
     return file
 
 

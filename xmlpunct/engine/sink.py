@@ -17,7 +17,7 @@ from xmlpunct.engine.options import RunOptions, XmlForm, is_url
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Answer, Query
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import Reject, UsageError
+from xmlpunct.errors import Reject, UsageError, ended_by
 from xmlpunct.firehose import writer_for
 from xmlpunct.firehose.connectors import Existing, Form, Outlet, connector_of, expand
 from xmlpunct.firehose.writer import JsonlWriter
@@ -196,7 +196,7 @@ def open_outlet(options: RunOptions, output: Output, written: Written, run: str,
     if outlet is None:
         begun, refuses = written.position is not None, options.existing is Existing.REFUSE
         outlet = FileOutlet(options.output, written.length, begun=begun, must_be_empty=refuses)
-    opened.callback(outlet.close)
+    opened.enter_context(ended_by(outlet.close))
     outlet.open(form_of(options, output, run), written.position)
     return outlet
 
@@ -214,7 +214,7 @@ def open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitStac
     if outlet is None:  # what a file holds of an earlier run was the report of that run: it is overwritten
         begun = commit.rejects.position is not None
         outlet = FileOutlet(options.rejects, commit.rejects.length, begun=begun)
-    opened.callback(outlet.close)
+    opened.enter_context(ended_by(outlet.close))
     outlet.open(_form_of_rejects(options, run), commit.rejects.position)
     return outlet
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import BinaryIO, NoReturn
 from zlib import crc32
 
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, TransientError, reading, undoing
 from xmlpunct.firehose.foreign import guarded, why
 from xmlpunct.firehose.listing import in_order
 from xmlpunct.firehose.packed import (
@@ -33,7 +33,6 @@ from xmlpunct.firehose.packed import (
     Unpacked,
     format_of,
 )
-from xmlpunct.firehose.steady import ChangedError
 
 ZIP, TAR = "a zip archive", "a tar archive"
 MOST_MEMBERS = 100_000
@@ -124,7 +123,8 @@ class _Stream:
             return b""
 
     def some(self, size: int) -> bytes:
-        data = self._tap.read(size)
+        with reading(self.name):
+            data = self._tap.read(size)
         self.at += len(data)
         return data
 
@@ -189,12 +189,16 @@ class _Bounded:
             )
         data = bytearray()
         while (size < 0 or len(data) < size) and (
-            more := self._file.read(_SKIPPED if size < 0 else size - len(data))
+            more := self._some(_SKIPPED if size < 0 else size - len(data))
         ):
             data += more
             if len(data) > _MOST_AT_ONCE:
                 return self.read(len(data))
         return bytes(data)
+
+    def _some(self, size: int) -> bytes:
+        with reading(self._name):
+            return self._file.read(size)
 
 
 class _ZipMember(io.RawIOBase):
@@ -321,7 +325,7 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
                 yield info
                 if count > MOST_MEMBERS:
                     _too_many(name)
-    except ChangedError:
+    except TransientError:
         raise
     except SourceError as error:
         raise _Cut(error) from None
@@ -338,7 +342,7 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
                     f"something follows the end of the archive before byte {stream.at}: is it several in one?"
                 )
                 raise SourceError(name, what)
-    except ChangedError:
+    except TransientError:
         raise
     except SourceError as error:
         raise _Cut(error) from None
@@ -361,11 +365,8 @@ class _Tar:
             stream = None
         if stream is None:
             stream = _Stream(self._name, self._reopen())
-        try:
+        with undoing(stream.close):
             stream.seek(byte)
-        except BaseException:
-            stream.close()
-            raise
         return stream
 
     def park(self, stream: _Stream) -> None:
@@ -391,7 +392,7 @@ class _TarMember(io.RawIOBase):
             if self._stream is None:
                 self._stream = self._tar.stream(self._offset)
             data = self._stream.some(min(size, self._left))
-        except ChangedError:
+        except TransientError:
             raise
         except SourceError as error:
             self._fail(error.reason)

@@ -20,6 +20,7 @@ from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import Connector, Existing, Form, Outlet, Results, scheme_of
 from xmlpunct.firehose.dialects import DIALECTS, Dialect, quoted
 from xmlpunct.firehose.last_group import LastGroup
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.schema import Schema
 
 PROGRESS = "xmlpunct_progress"
@@ -64,6 +65,7 @@ class Table(Outlet):
     def __init__(self, dialect: Dialect, table: str, key: Sequence[str], name: str) -> None:
         self._dialect, self._table, self._key, self._name = dialect, table, list(key), name
         self._last = LastGroup(name)
+        dialect.retries = Retries(name)
         self._is_open = False
 
     def check(self, schema: Schema) -> None:

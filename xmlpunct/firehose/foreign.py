@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from xmlpunct.errors import SourceError, XmlPunctError
+from xmlpunct.errors import SourceError, XmlPunctError, kind_of
 
 
 @contextmanager
@@ -20,10 +20,12 @@ def guarded(
     line: int | None = None,
     byte: int | None = None,
     passing: tuple[type[Exception], ...] = (),
+    raising: type[SourceError] | None = None,
 ) -> Iterator[None]:
     """Turn an exception of a library into a `SourceError` about a source, which says ``what`` cannot be done, and why.
 
-    Our own errors, and those of the ``passing`` types, pass. The exception is the cause of the error.
+    Our own errors, and those of the ``passing`` types, pass. The exception is the cause of the error, and decides its
+    class (`kind_of`) unless ``raising`` names it.
 
     >>> with guarded("s.xml", byte=7):
     ...     raise OverflowError("Python int too large to convert to C long")
@@ -39,7 +41,7 @@ def guarded(
         raise
     except Exception as error:
         at = f", at byte {byte}" if byte and line is None else ""
-        raise SourceError(source, f"{what}: {why(error)}{at}", line, byte) from error
+        raise (raising or kind_of(error))(source, f"{what}: {why(error)}{at}", line, byte) from error
 
 
 def why(error: BaseException) -> str:

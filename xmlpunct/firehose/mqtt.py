@@ -35,7 +35,8 @@ from xmlpunct.firehose.connectors import (
     Results,
     chained,
 )
-from xmlpunct.firehose.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter, persevere
+from xmlpunct.firehose.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.firehose.source import Source
 from xmlpunct.firehose.tls import client_context
 from xmlpunct.secrets import hide
@@ -127,6 +128,7 @@ class Subscription(Inlet):
         self._arrived = list[Any]()
         self._lost: str | None = None
         self._due = set[int]()  # the packets that were given, and are to be acknowledged
+        self._retries = Retries(self._name)
         self._stopped = threading.Event()
 
     def open(self, position: Any) -> None:
@@ -172,8 +174,9 @@ class Subscription(Inlet):
                 if texts:
                     break
                 if self._lost is not None:
-                    persevere(self._join, self._stopped)
+                    self._retries.persevere(self._join, self._stopped, ConnectionError(self._lost))
                 continue
+            self._retries.progressed()
             for message in self._arrived:
                 text = self._taken(message)
                 texts += [text] if text else []
@@ -319,6 +322,7 @@ class Publisher(NumberedWriter):
         super().open(form, position)
         self._client = client = _client(self._address, f"xmlpunct-{uuid.uuid4().hex}")
         client.on_connect, client.on_publish = self._connected, self._published
+        client.on_disconnect = self._disconnected
         try:
             _connect(client, self._address, True, {})
         except OSError as error:
@@ -333,7 +337,13 @@ class Publisher(NumberedWriter):
             self._answer = said[3]
             self._told.notify_all()
 
+    def _disconnected(self, *said: Any) -> None:
+        """The client connects again by itself."""
+        if self._client is not None:
+            self._retries.waited(hide(str(said[3])))
+
     def _published(self, *said: Any) -> None:
+        self._retries.progressed()
         with self._told:
             self._taken += 1
             if said[3].is_failure:
@@ -371,8 +381,9 @@ class Publisher(NumberedWriter):
 
     def close(self) -> None:
         if self._client is not None:
-            self._client.disconnect()
-            self._client.loop_stop()
+            client, self._client = self._client, None
+            client.disconnect()
+            client.loop_stop()
 
 
 def _library() -> ModuleType:

@@ -15,7 +15,7 @@ import re
 from contextlib import AbstractContextManager, suppress
 from typing import Any, BinaryIO
 
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose.archives import kind_of_archive
 from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.packed import HEAD_BYTES, MOST_LAYERS, Tap, Unpacked, format_of
@@ -158,9 +158,10 @@ class PartReader:
         return stop is not None
 
     def close(self) -> None:
-        """Close the file, if it was opened here."""
+        """Close the file, if it was opened here. All of it was read or reading it has failed: more cannot go wrong."""
         if self._owned:
-            self._file.close()
+            with suppress(OSError, XmlPunctError):
+                self._file.close()
 
     def __enter__(self) -> PartReader:
         return self

@@ -36,7 +36,7 @@ from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import TransientError, UsageError
 from xmlpunct.firehose.address import Address, short
 from xmlpunct.firehose.connectors import Connector, Inlet, InletFile
 from xmlpunct.firehose.hosts import LOOPBACK
@@ -274,7 +274,7 @@ class Server:
             made = HttpServer(self.host, self.address.port or 0, handler)
         except OSError as error:
             reason = f"cannot listen there: {error.strerror or error}"
-            raise SourceError(self.address.name, reason) from None
+            raise TransientError(self.address.name, reason) from None
         if not self.address.port:
             _log.warning("%s: listening on port %d", self.address.name, made.server_address[1])
         threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()

@@ -17,6 +17,7 @@ from urllib.error import HTTPError
 from xmlpunct.errors import XmlPunctError
 from xmlpunct.firehose.connectors import Form, Outlet, Results, chained
 from xmlpunct.firehose.posted import DIGEST, LAST, LINK, RUN, SEQUENCE
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.firehose.web import HEAD_SECONDS, PAUSES, TRY_AGAIN, WebServers, opener, read_url, why
 from xmlpunct.secrets import hide
 
@@ -63,22 +64,24 @@ class Poster(Outlet):
 
     def _persevere(self, piece: bytes, headers: dict[str, str]) -> None:
         """Send a piece until it is answered; who says that it is too much is waited for."""
-        pauses = iter(PAUSES)
+        retries = Retries(self._name, PAUSES)
         while True:
             try:
                 self._post(piece, headers)
+                retries.progressed()
                 return
             except HTTPError as error:
                 with error:
                     text = error.read(_TOLD_BYTES).decode(errors="replace").strip()
                     said = f"the server says {error.code} {error.reason}: {text}"
                 if error.code == HTTPStatus.TOO_MANY_REQUESTS:
+                    retries.waited(said)
                     time.sleep(PAUSES[2])
                     continue
                 again = error.code in TRY_AGAIN
             except (OSError, http.client.HTTPException) as error:
                 said, again = why(error), True
-            pause = next(pauses, None) if again else None
+            pause = retries.failed(said) if again else None
             if pause is None:
                 raise XmlPunctError(f"cannot write {self._name}: {hide(said)}")
             time.sleep(pause)

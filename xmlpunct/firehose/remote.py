@@ -10,7 +10,7 @@ import io
 import posixpath
 from typing import Any
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import SourceError, TransientError, UsageError
 from xmlpunct.firehose.connectors import Connector
 from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.listing import in_order
@@ -71,21 +71,24 @@ def listed(url: str) -> list[tuple[str, Place]]:
 
 
 class RemoteFile(io.RawIOBase):
-    """A file that fsspec opens."""
+    """A file that fsspec opens. Each failure is transient: the file can be read again."""
 
     def __init__(self, name: str, place: Place, at_once: int | None = None) -> None:
         files, path = place
-        with guarded(name, "cannot be opened"):
+        self._name = name
+        with guarded(name, "cannot be opened", passing=(ImportError,), raising=TransientError):
             self._file = files.open(path, "rb", block_size=at_once)
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        return bytes(self._file.read(size))
+        with guarded(self._name, raising=TransientError):
+            return bytes(self._file.read(size))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return int(self._file.seek(offset, whence))
+        with guarded(self._name, raising=TransientError):
+            return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:
         return int(self._file.tell())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import UsageError, undoing
 from xmlpunct.firehose.archives import Reopen, members
 from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.labels import Texts
@@ -72,11 +72,8 @@ class Source:
     def open(self, part: int = 0, offset: int = 0) -> PartReader:
         """Read a part from a UTF-8 byte offset on. Raises `SourceError` if it cannot be."""
         reader = self.reader(part)
-        try:
+        with undoing(reader.close):
             reader.begin(offset)
-        except BaseException:
-            reader.close()
-            raise
         return reader
 
     def reader(self, part: int = 0) -> PartReader:

@@ -23,10 +23,11 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import SourceError, TransientError, UsageError, undoing
 from xmlpunct.firehose.connectors import Connector
 from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.foreign import why as foreign_why
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.firehose.source import Piece, Source, Window, assembled, bare, binary, pieces
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.firehose.tls import client_context
@@ -66,15 +67,12 @@ def _documents(url: str) -> list[Piece]:
         return WebFile(url, first.entity)
 
     plain = Piece(first.name, None, lambda: binary(waiting.pop() if waiting else again()))
-    try:
+    with undoing(first.close):
         entity = first.start()
         if entity is None or entity.length is None:
             return [plain]  # it may be live, so that it is not waited for here
         parts = pieces(plain, lambda: binary(looking.pop() if looking else again()))
         first.seek(0)
-    except BaseException:
-        first.close()
-        raise
     if parts[0] is not plain:
         first.close()
     return parts
@@ -118,6 +116,7 @@ class WebFile(io.RawIOBase):
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
         self._lock = threading.Lock()
+        self._retries = Retries(self.name, PAUSES)
 
     def readable(self) -> bool:
         return True
@@ -169,9 +168,7 @@ class WebFile(io.RawIOBase):
     def _persevere(self, act: Any) -> bytes:
         """Connect if need be, and ``act``, as often as it takes."""
         what = f"cannot be read on from byte {self._at}" if self._at else "cannot be read"
-        for pause in (*PAUSES, None):
-            if self._stopped.is_set():
-                break
+        while not self._stopped.is_set():
             try:
                 with guarded(self.name, what, passing=CUTS):
                     if self._answer is None or not 0 <= self._at - self._coming <= _SKIPPED_BYTES:
@@ -180,13 +177,14 @@ class WebFile(io.RawIOBase):
                     while self._coming < self._at and self._some(self._at - self._coming):
                         pass
                     data: bytes = act()
+                    self._retries.progressed()
                     return data
             except CUTS as error:
                 self._drop()
                 if self._stopped.is_set():
                     break
-                if pause is None:
-                    raise SourceError(self.name, f"{what}: {why(error)}", None, self._at) from None
+                if (pause := self._retries.failed(why(error))) is None:
+                    raise TransientError(self.name, f"{what}: {why(error)}", None, self._at) from None
                 self._stopped.wait(pause)
         return b""
 
@@ -224,12 +222,12 @@ class WebFile(io.RawIOBase):
             with error:
                 if error.code in TRY_AGAIN:
                     raise OSError(0, f"the server says {error.code} {error.reason}") from None
-                raise SourceError(self.name, f"the server says {error.code} {error.reason}") from None
+                raise TransientError(self.name, f"the server says {error.code} {error.reason}") from None
         except http.client.InvalidURL as error:
             raise UsageError(f"{self.name} is no address: {error}") from None
         except OSError as error:
             if isinstance(reason := getattr(error, "reason", error), ssl.SSLCertVerificationError):
-                raise SourceError(
+                raise TransientError(
                     self.name, f"its certificate is not valid: {reason.verify_message}"
                 ) from None
             raise

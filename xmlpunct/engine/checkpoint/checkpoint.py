@@ -29,7 +29,7 @@ from xmlpunct.codec import load
 from xmlpunct.engine.checkpoint.commit import COMMIT, HELD, Commit, Frames
 from xmlpunct.engine.checkpoint.log import DamagedError, WriteAheadLog
 from xmlpunct.engine.exchange.hashing import VERSION as HASH_VERSION
-from xmlpunct.engine.files import PRIVATE_FOLDER, make_folder, private
+from xmlpunct.engine.files import PRIVATE_FOLDER, is_there, make_folder, private
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
@@ -128,9 +128,12 @@ class Checkpoint:
             raise UsageError(f"cannot write the checkpoint {self.path}: {error.strerror}") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             self._lock.close()
             raise UsageError(f"another run is using the checkpoint {self.path}") from None
+        except OSError as error:
+            self._lock.close()
+            raise UsageError(f"cannot lock the checkpoint {self.path}: {error.strerror}") from None
         return self
 
     def _refuse_links(self) -> None:
@@ -164,12 +167,12 @@ class Checkpoint:
     def find(self) -> Found:
         """What to work on.
 
-        Raises `UsageError` if the checkpoint belongs to something else, and `SourceError` for a source that
-        cannot be opened, or has changed.
+        Raises `UsageError` if the checkpoint belongs to something else, `SourceError` for a source that cannot be
+        opened, or has changed, and OSError where the checkpoint cannot be read.
         """
-        if (self.path / _OLD).exists():
+        if is_there(self.path / _OLD):
             raise self._of_another_version()
-        if not self._log.path.exists():
+        if not is_there(self._log.path):
             return Found(*find_inputs(self.query, self._spool), None, Commit.begun(self.query), [])
         records = self._log.read()
         if not (records and _JOB in records[0]):
@@ -245,7 +248,8 @@ class Checkpoint:
     def clean(self) -> None:
         """Drop what only a run that goes on needs: what it has read, and Spark's state."""
         for folder in (self._spool, self.spark):
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # which it raises all the same in some versions of Python
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass

@@ -26,6 +26,7 @@ import os
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
+from errno import ESTALE
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +34,7 @@ from typing import NamedTuple
 import polars as pl
 
 from xmlpunct.codec import pack, pieces
-from xmlpunct.engine.files import open_durably, open_saved, write_all, writing
+from xmlpunct.engine.files import is_there, open_durably, open_saved, write_all, writing
 from xmlpunct.errors import XmlPunctError
 
 _MAGIC = b"\xffXP1"
@@ -169,9 +170,11 @@ class WriteAheadLog:
 
     def check(self) -> None:
         """Raise `XmlPunctError` if there were records, and the file with them has been removed or replaced."""
-        is_there = _is_there(self._file) if self._file >= 0 else self.path.exists()
-        if self._whole is not None and not is_there:
-            if self.path.exists():
+        with writing(self.path):
+            is_named = _is_there(self._file) if self._file >= 0 else is_there(self.path)
+            if self._whole is None or is_named:
+                return
+            if is_there(self.path):
                 raise XmlPunctError(
                     f"another run has taken over {self.path.parent}: this one writes nothing more"
                 )
@@ -179,11 +182,13 @@ class WriteAheadLog:
 
 
 def _is_there(file: int) -> bool:
-    """Whether an open file has a name, on the machine that holds it."""
+    """Whether an open file has a name, on the machine that holds it. Raises OSError."""
     try:
         return os.fstat(file).st_nlink > 0
-    except OSError:  # what a network says of a file that others have replaced
-        return False
+    except OSError as error:
+        if error.errno == ESTALE:  # what a network says of a file that others have replaced
+            return False
+        raise
 
 
 def _framed(records: Sequence[Record], before: _Whole) -> tuple[bytes, _Whole]:

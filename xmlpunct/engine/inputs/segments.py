@@ -26,7 +26,7 @@ import sys
 import threading
 from bisect import bisect_right
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -152,7 +152,11 @@ def release(spool: str | Path, byte: int) -> None:
 
 def held_bytes(spool: str | Path) -> int:
     """How much room a spool takes on disk. Raises OSError."""
-    return sum(512 * os.stat(segment(spool, number)).st_blocks for number in segments(spool))
+    total = 0
+    for number in segments(spool):
+        with suppress(FileNotFoundError):  # it was released meanwhile
+            total += 512 * os.stat(segment(spool, number)).st_blocks
+    return total
 
 
 def drop(spool: str | Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -46,12 +46,13 @@ from xmlpunct.engine.spark.source import cursors_of
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import XmlPunctError
+from xmlpunct.errors import TransientError, XmlPunctError, ended_by, reading
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.firehose.steady import ChangedError
 
 _OURS = re.compile(
-    rf"\b(?:{'|'.join(of.__name__ for of in (ChangedError, DamagedError, XmlPunctError))}): (.+)$",
+    rf"\b(?:({ChangedError.__name__}|{TransientError.__name__})"
+    rf"|{DamagedError.__name__}|{XmlPunctError.__name__}): (.+)$",
     re.MULTILINE,
 )
 """How a traceback ends that somebody else's process prints."""
@@ -84,10 +85,11 @@ class Runner:
     def run(self, session: SparkSession | None = None) -> None:
         """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
         with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
-            found = checkpoint.find()
+            with reading(f"the checkpoint {checkpoint.path}"):
+                found = checkpoint.find()
             commit = found.commit
             metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
-            opened.callback(checkpoint.clean_if_over)
+            opened.enter_context(ended_by(checkpoint.clean_if_over))
             if commit.over:
                 if found.failure is not None:
                     raise found.failure
@@ -124,14 +126,20 @@ class Runner:
                     self.options.max_rejects,
                     offsets,
                 )
-                with closing(SaidLog(checkpoint.said)) as said:
+                said = SaidLog(checkpoint.said)
+                with ended_by(said.close):
                     _stream(own, job, found, sink, checkpoint.spark, self._sayings, said)
 
-            if session is not None:
-                work(session)
-            else:
-                with spark_session(self.options.master) as made, warming(made):
-                    work(made)
+            try:
+                if session is not None:
+                    work(session)
+                else:
+                    with spark_session(self.options.master) as made, warming(made):
+                        work(made)
+            except TransientError as error:
+                if self.options.checkpoint is not None:
+                    error.add_note(error.REMEDY)
+                raise
             warn_of_growth(found.inputs)
 
     def _targets(self, commit: Commit, run: str, cluster: Cluster, opened: ExitStack) -> list[Target]:
@@ -148,7 +156,7 @@ class Runner:
                 dataset = (
                     ColumnsTarget(own, output.schema, cluster) if in_columns else XmlTarget(own, cluster)
                 )
-                opened.callback(dataset.close)
+                opened.enter_context(ended_by(dataset.close))
                 dataset.open(run_of(run, number), commit.batch, written.position is not None)
                 found.append(dataset)
         return found
@@ -210,7 +218,7 @@ def _stream(
 def _failed(error: BaseException | None) -> XmlPunctError:
     """What Spark failed for: what its workers raised on purpose, of which they cannot tell otherwise, or itself."""
     if (ours := _OURS.search(str(error))) is not None:
-        return XmlPunctError(ours[1])
+        return TransientError(*ours[2].split(": ", 1)) if ours[1] else XmlPunctError(ours[2])
     return SparkFailure(f"Spark failed: {gist(error)}")
 
 
