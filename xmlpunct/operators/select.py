@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from xmlpunct.expressions.conjunctions import condition
 from xmlpunct.expressions.exclusions import never, news
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.expressions.program import compiled
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.punctuation import Punctuation
@@ -36,13 +36,13 @@ class Select(Operator):
 
     def __init__(self, schema: Schema, predicate: Expression) -> None:
         super().__init__((schema,), schema)
-        self.predicate = predicate
+        self.predicate, self._condition = predicate, condition(predicate)
 
     def opening(self) -> list[Punctuation]:
         return news(self.schema, never(self.schema, self.predicate))
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        return self.passing(tuples, compiled(self.predicate))
+        return self.passing(tuples, self._condition)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         return self.schema.empty(), batch

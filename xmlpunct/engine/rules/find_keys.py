@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xmlpunct.engine.plan import Join, Node, Project, Select, column
-from xmlpunct.engine.rules.walk import conjuncts, movable, rule, select
+from xmlpunct.engine.rules.walk import movable, rule, select
+from xmlpunct.expressions.conjunctions import conjuncts
 from xmlpunct.expressions.expression import Call, Column, Expression
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 
@@ -14,11 +15,10 @@ from xmlpunct.operators.join_keys import LEFT, RIGHT
 def find_keys(node: Node) -> Node:
     """Select(Join(x, y), x.a = y.b) -> Project(Join(x, y, a = b)), which gives b again, as a copy of a.
 
-    For columns of one type that are no keys yet. Without keys, a join retains everything, on one shard. Not where ON
-    can fail: it would no longer see, and reject, the other pairs.
+    For columns of one type that are no keys yet. Without keys, a join retains everything, on one shard.
     """
     match node:
-        case Select(Join(kind="inner") as join, predicate) if not join.can_fail:
+        case Select(Join(kind="inner") as join, predicate):
             keys, used = list(join.keys), []
             for part in movable(predicate):
                 pair = _pair(part, join)

@@ -9,15 +9,14 @@ from typing import Protocol
 from sqlglot import exp
 
 from xmlpunct.engine.plan import Join, Node, Project, SemiJoin, attributes, is_changing, plain, timing
-from xmlpunct.engine.rules.walk import conjunction, conjuncts
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.relations import joined_relations
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, Unused
 from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.conjunctions import conjunction
 from xmlpunct.expressions.expression import Column, Expression, Literal
-from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.types import DOUBLE, Type
 
@@ -163,8 +162,7 @@ def joined(
     """Two relations, whose columns in the plan have different names, as one; ``kind`` may be semi or anti."""
     sides = Sides(left.node, right.node, equalities)
     inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), sides.keys
-    # What can fail is asked last. It fails for fewer pairs then, never for others, and the rest bounds what pairs meet.
-    parts = sorted((c for part in (*sides.residual, *others) for c in conjuncts(part)), key=can_fail)
+    parts = [*sides.residual, *others]
     residual = conjunction(parts) if parts else None
     if is_changing(left.node):
         return joined_relations(left, right, kind, inputs, keys, residual)

@@ -21,7 +21,6 @@ from xmlpunct.engine.plan import (
     is_changing,
     timing,
 )
-from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.aggregate_syntax import is_aggregate
 from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
@@ -41,6 +40,7 @@ from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
 from xmlpunct.engine.sql.window_syntax import StreamOf
 from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.conjunctions import conjunction
 from xmlpunct.expressions.expression import Column, Expression
 
 __all__ = ["Context", "plan_outermost", "plan_query", "with_views"]
