@@ -88,8 +88,8 @@ class Box:
         fresh = []
         for span in spans:
             *keys, pattern = span.patterns
-            for ends in self.within(pattern):
-                box = Punctuation(self._schema, [*keys, *ends])
+            for way in self.within(pattern):
+                box = Punctuation(self._schema, [*keys, *way])
                 self._closed.discard([q for q in self._closed.overlapping(box) if covers(box, q)])
                 self._closed.add(box)
                 fresh.append(box)
@@ -155,7 +155,7 @@ class BoxColumn:
         return narrowest.alias(self.attribute.name), is_null
 
     def beyond(self, attribute: Attribute, cut: Cut, is_low: bool) -> Pattern:
-        """The values with which the bound leaves nothing below (or above) a place of the attribute; EMPTY if none is."""
+        """The values for which nothing is left below (``is_low``) or above a place of the attribute; EMPTY if none."""
         if self._bound.bounds_below is not is_low:
             return EMPTY
         image, first, last = self._bound.image, *ends(attribute.type)

@@ -15,10 +15,11 @@ from xmlpunct.operators.join_keys import LEFT, RIGHT
 def find_keys(node: Node) -> Node:
     """Select(Join(x, y), x.a = y.b) -> Project(Join(x, y, a = b)), which gives b again, as a copy of a.
 
-    For columns of one type that are no keys yet. Without keys, a join retains everything, on one shard.
+    For columns of one type that are no keys yet. Without keys, a join retains everything, on one shard. Not where ON
+    can fail: it would no longer see, and reject, the other pairs.
     """
     match node:
-        case Select(Join(kind="inner") as join, predicate):
+        case Select(Join(kind="inner") as join, predicate) if not join.can_fail:
             keys, used = list(join.keys), []
             for part in movable(predicate):
                 pair = _pair(part, join)

@@ -13,10 +13,10 @@ from xmlpunct.expressions.conjunctions import conjunction, conjuncts
 def join_selects(node: Node) -> Node:
     """Select(Join(x, y, ON p), q) -> Join(x, y, ON p AND q).
 
-    ON and WHERE of an inner join are one condition. A condition on one side alone is for `push_selects`.
+    A condition on one side alone is for `push_selects`. Not where ON can fail: it has to reject the same pairs.
     """
     match node:
-        case Select(Join(kind="inner") as join, predicate):
+        case Select(Join(kind="inner") as join, predicate) if not join.can_fail:
             sides = [set(below.schema.names) for below in join.inputs]
             if any(all(names & set(part.columns()) for names in sides) for part in conjuncts(predicate)):
                 return replace(join, residual=conjunction([*conjuncts(join.residual), *conjuncts(predicate)]))

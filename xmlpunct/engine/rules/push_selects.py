@@ -67,8 +67,8 @@ def _push(node: Node) -> Node:
         # its test of a left tuple cannot fail
         case Select(NotIn(left, right) as below, p):
             return below.over([_push(Select(left, p)), right])
-        # a join that can fail has to see, and reject, the same pairs; ON and WHERE of an inner join are one condition
-        case Select(Join() | SemiJoin() as below, p) if below.inner or not below.can_fail:
+        # a join that can fail has to see, and reject, the same pairs
+        case Select(Join() | SemiJoin() as below, p) if not below.can_fail:
             return _below_join(node, below, p)
         # one that can fail would also reject what never comes out
         case Select(Pointwise() | Window() | Negated() as below, p) if not can_fail(p):

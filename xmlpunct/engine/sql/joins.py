@@ -8,16 +8,29 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Join, Node, Project, SemiJoin, attributes, is_changing, plain, timing
+from xmlpunct.engine.plan import (
+    Join,
+    Node,
+    Project,
+    Select,
+    SemiJoin,
+    attributes,
+    column,
+    is_changing,
+    plain,
+    timing,
+)
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.relations import joined_relations
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, Unused
 from xmlpunct.expressions import functions as fn
-from xmlpunct.expressions.conjunctions import conjunction
+from xmlpunct.expressions.conjunctions import conjunction, conjuncts
 from xmlpunct.expressions.expression import Column, Expression, Literal
+from xmlpunct.operators.join_bounds import bounds_of
 from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.types import DOUBLE, Type
 
 
@@ -172,6 +185,32 @@ def joined(
     one = {r: le for le, r in keys} if kind == "inner" else {}
     fields = (*left.fields, *(replace(f, column=one.get(f.column, f.column)) for f in right.fields))
     return Relation(node, fields, left.outer)
+
+
+def selected(node: Node, tests: Sequence[Expression]) -> Node:
+    """The tuples of a node for which all tests hold. WHERE and ON of an inner join are one condition.
+
+    An outer join is none for rows of nulls of which a test on both sides, a comparison, cannot be true.
+    """
+    if type(node) is not Join:
+        return Select(node, conjunction(tests))
+    schemas = [below.schema for below in node.inputs]
+    pairs = [t for t in tests if _side(t, node.left, node.right) is None]
+    preserved = [
+        side
+        for side in node.preserved
+        if not any(bounds_of(test, schemas[side], schemas[1 - side])[0] for test in pairs)
+    ]
+    kind = next(kind for kind, sides in PRESERVED.items() if list(sides) == preserved)
+    if kind != node.kind:
+        inner, source = replace(node, kind=kind), {}
+        if kind == "inner":
+            source = {right: left for left, right in node.keys}
+        columns = [(name, column(inner, source.get(name, name))) for name in node.schema.names]
+        return Project(selected(inner, tests), tuple(columns))
+    if node.inner and node.can_fail:
+        return replace(node, residual=conjunction([*conjuncts(node.residual), *tests]))
+    return Select(node, conjunction(tests))
 
 
 def both(left: Relation, right: Relation) -> Relation:

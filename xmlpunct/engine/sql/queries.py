@@ -27,7 +27,7 @@ from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.grouping import Grouping
 from xmlpunct.engine.sql.grouping_sets import KeySet, key_sets
-from xmlpunct.engine.sql.joins import conditions
+from xmlpunct.engine.sql.joins import conditions, selected
 from xmlpunct.engine.sql.ordering import Ordering, arranged
 from xmlpunct.engine.sql.over import Overs
 from xmlpunct.engine.sql.relations import NO_ORDER, changes, check_alike, to_stream
@@ -40,7 +40,6 @@ from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
 from xmlpunct.engine.sql.window_syntax import StreamOf
 from xmlpunct.expressions import functions as fn
-from xmlpunct.expressions.conjunctions import conjunction
 from xmlpunct.expressions.expression import Column, Expression
 
 __all__ = ["Context", "plan_outermost", "plan_query", "with_views"]
@@ -332,7 +331,7 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
     if values:
         relation = replace(relation, node=values.joined(relation.node))
     if tests:
-        relation = replace(relation, node=Select(relation.node, conjunction(tests)))
+        relation = replace(relation, node=selected(relation.node, tests))
     for part in parts:
         if is_subquery(part):
             relation = restrict(relation, part, context, plan_inner, aliases)
