@@ -49,8 +49,8 @@ JOINS = {
     "EXISTS": "SELECT x.v FROM x WHERE EXISTS (SELECT 1 FROM o WHERE x.k = o.k AND {})",
     "NOT EXISTS": "SELECT x.v FROM x WHERE NOT EXISTS (SELECT 1 FROM o WHERE x.k = o.k AND {})",
     "IN": "SELECT x.v FROM x WHERE x.k IN (SELECT o.k FROM o WHERE {})",
-    "above, WHERE": "SELECT v, w FROM (SELECT x.v, o.v AS w, x.a AS xa, o.a AS oa FROM x JOIN o USING (k)) WHERE xa - oa BETWEEN -5 AND 5",
-    "three": "SELECT x.v, o.v AS w FROM x JOIN o USING (k) JOIN x AS z ON z.k = x.k WHERE {} AND z.a BETWEEN x.a AND x.a + 5",
+    "above, WHERE": "SELECT v FROM (SELECT x.v, x.a AS b, o.a AS c FROM x JOIN o USING (k)) WHERE ABS(b - c) < 6",
+    "three": "SELECT x.v FROM x JOIN o USING (k) JOIN x AS z ON z.k = x.k WHERE {} AND z.a BETWEEN x.a AND x.a + 5",
 }  # fmt: skip
 CASES = [("ON", *spelling) for spelling in SPELLINGS] + [(name, "INT", AROUND) for name in JOINS]
 
@@ -76,7 +76,8 @@ def test_the_state_is_what_the_interval_holds(join: str, type_: str, condition: 
     joins = [node.number for kind in (Join, SemiJoin) for node in query.root.find(kind)]
     assert joins
     peaks = {o.number: c.state_rows_peak for o, c in zip(pipeline.operators, pipeline.counters, strict=True)}
-    assert all(peaks[number] <= 40 for number in joins), peaks
+    most = 250 if join == "three" else 40  # of three inputs, pairs are retained
+    assert all(peaks[number] <= most for number in joins), peaks
 
 
 @pytest.mark.parametrize(("join", "type_", "condition"), CASES)

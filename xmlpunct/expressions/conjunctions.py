@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
-from xmlpunct.expressions.expression import Call, Expression
+from xmlpunct.expressions.expression import Call, Expression, Literal
 from xmlpunct.expressions.functions.casts import TRY, literal
 from xmlpunct.expressions.functions.conditions import AND, COALESCE
 from xmlpunct.expressions.program import Program, can_fail, compiled
@@ -41,6 +41,19 @@ def condition(predicate: Expression, implied: Sequence[Expression] = ()) -> Prog
     """
     if not can_fail(predicate):
         return compiled(predicate)
-    no, yes = literal(BOOLEAN, False), literal(BOOLEAN, True)
+    no = literal(BOOLEAN, False)
     parts = [COALESCE(part, no) if part.nullable else part for part in conjuncts(predicate)]
-    return compiled(conjunction([*parts, *(COALESCE(TRY(part), yes) for part in implied)]))
+    return compiled(conjunction([*parts, *map(tolerant, implied)]))
+
+
+def tolerant(part: Expression) -> Expression:
+    """A condition that holds where another one does, and where that fails."""
+    return COALESCE(TRY(part), literal(BOOLEAN, True)) if can_fail(part) else part
+
+
+def strict(part: Expression) -> Expression:
+    """The inverse of `tolerant`: what a condition is made of, if it is made so."""
+    match part:
+        case Call(function="COALESCE", args=(Call(function="TRY", args=(inner,)), Literal(value=True))):
+            return inner
+    return part

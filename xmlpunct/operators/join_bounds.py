@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from xmlpunct.expressions.conjunctions import condition, conjuncts
+from xmlpunct.expressions.conjunctions import condition, conjuncts, strict
 from xmlpunct.expressions.expression import Call, Column, Expression, Function, Literal
 from xmlpunct.expressions.functions.arithmetic import ABS, MINUS, NEGATIVE, PLUS
 from xmlpunct.expressions.functions.casts import TRY, cast, common_type, literal
@@ -106,14 +106,18 @@ def program_of(residual: Expression, sides: Sequence[Schema]) -> Program:
 
 
 def comparisons(part: Expression, other: Schema) -> Iterator[Comparison]:
-    """Comparisons of something of the other side with something of this one that hold wherever a condition does."""
+    """Comparisons of something of the other side with something of this one that hold wherever a condition does.
+
+    Where a comparison fails, a condition that is `tolerant` of that may hold: the bound is none there.
+    """
+    part = strict(part)
     if not isinstance(part, Call) or part.record not in _MIRRORED:
         return
     for (a, b), compared_by in ((part.args, part.record), (part.args[::-1], _MIRRORED[part.record])):
-        if compared_by in (AT_MOST, LESS) and isinstance(a, Call) and a.record is ABS:
+        if compared_by in (EQUAL, AT_MOST, LESS) and isinstance(a, Call) and a.record is ABS:
             (inner,) = a.args
             for e in (inner, NEGATIVE(inner)):
-                yield from _isolated(e, compared_by, b, other)
+                yield from _isolated(e, LESS if compared_by is LESS else AT_MOST, b, other)
     a, b = part.args
     yield from _isolated(a, part.record, b, other)
 

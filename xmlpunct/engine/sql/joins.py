@@ -26,8 +26,9 @@ from xmlpunct.engine.sql.relations import joined_relations
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, Unused
 from xmlpunct.expressions import functions as fn
-from xmlpunct.expressions.conjunctions import conjunction, conjuncts
+from xmlpunct.expressions.conjunctions import conjunction, conjuncts, tolerant
 from xmlpunct.expressions.expression import Column, Expression, Literal
+from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join_bounds import bounds_of
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 from xmlpunct.operators.join_output import PRESERVED
@@ -194,6 +195,7 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
     """
     if type(node) is not Join:
         return Select(node, conjunction(tests))
+    tests = [part for test in tests for part in conjuncts(test)]
     schemas = [below.schema for below in node.inputs]
     pairs = [t for t in tests if _side(t, node.left, node.right) is None]
     preserved = [
@@ -208,7 +210,14 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
             source = {right: left for left, right in node.keys}
         columns = [(name, column(inner, source.get(name, name))) for name in node.schema.names]
         return Project(selected(inner, tests), tuple(columns))
-    if node.inner and node.can_fail:
+    if not node.inner:
+        return Select(node, conjunction(tests))
+    inputs = []
+    for below in node.inputs:  # what can fail is asked here; what it leaves out need not come so far
+        own = [tolerant(t) for t in tests if can_fail(t) and set(t.columns()) <= set(below.schema.names)]
+        inputs.append(selected(below, own) if own and type(below) is Join and below.inner else below)
+    node = replace(node, left=inputs[LEFT], right=inputs[RIGHT])
+    if node.can_fail:
         return replace(node, residual=conjunction([*conjuncts(node.residual), *tests]))
     return Select(node, conjunction(tests))
 
