@@ -27,7 +27,7 @@ from xmlpunct.slice import Slice
 from xmlpunct.types import DATE, DOUBLE, INT, TIMESTAMP, Type, Value, decimal
 
 Table = tuple[NDArray[np.bool_], NDArray[np.bool_]]
-CASES = 40
+CASES = 20
 """Cases a block."""
 NOON, DAY, MONEY = datetime(2024, 2, 28, 12, tzinfo=UTC), date(2024, 2, 28), decimal(9, 1)
 HOUR, MICROSECOND = timedelta(hours=1), timedelta(microseconds=1)
