@@ -17,7 +17,7 @@ from xmlpunct.engine.build import build
 from xmlpunct.engine.plan import Join, Node
 from xmlpunct.engine.rules import optimize
 from xmlpunct.engine.sql import plan
-from xmlpunct.operators.join_boxes import bounds_of
+from xmlpunct.operators.join_bounds import bounds_of
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.slice import Slice
 from xmlpunct.types import decimal

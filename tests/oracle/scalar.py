@@ -103,20 +103,20 @@ def _escaped(type_: Type, value: Any, in_attribute: bool) -> str:
 # operands that may not be evaluated
 
 
-def _and(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
-    left = evaluate_row(args[0], row)
-    if left is False:
-        return False
-    right = evaluate_row(args[1], row)
-    return False if right is False else None if None in (left, right) else True
-
-
-def _or(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
-    left = evaluate_row(args[0], row)
-    if left is True:
-        return True
-    right = evaluate_row(args[1], row)
-    return True if right is True else None if None in (left, right) else False
+def _decided(args: tuple[Expression, ...], row: Mapping[str, Any], by: bool) -> Any:
+    """AND (``by`` False) or OR (True): an operand of that value decides, even where others fail."""
+    values: list[Any] = []
+    failure: EvaluationError | None = None
+    for argument in args:
+        try:
+            values.append(evaluate_row(argument, row))
+        except EvaluationError as error:
+            failure = failure or error
+    if by in values:
+        return by
+    if failure is not None:
+        raise failure
+    return None if None in values else not by
 
 
 def _case(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
@@ -139,8 +139,8 @@ def _capital(c: str) -> str:
 
 
 _LAZY: dict[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] = {
-    "AND": _and,
-    "OR": _or,
+    "AND": lambda args, row: _decided(args, row, False),
+    "OR": lambda args, row: _decided(args, row, True),
     "CASE": _case,
     "COALESCE": _coalesce,
 }

@@ -295,9 +295,20 @@ class Grower:
         residual = None
         if alike and self.coin(0.3):
             a, b = self.rng.choice(alike)
-            operator = self.rng.choice(["<", "<=", "<>"])
-            residual = call(operator, column(left.schema, a), column(right.schema, b))
+            residual = self.pairing(column(left.schema, a), column(right.schema, b))
         return left, right, tuple(keys), residual
+
+    def pairing(self, a: Expression, b: Expression) -> Expression:
+        """A condition on two columns of one type, some of which hold one within an interval around the other."""
+        if not a.type.numeric or self.coin(0.3):
+            return call(self.rng.choice(["<", "<=", "<>"]), a, b)
+        a, b = self.rng.choice([(a, b), (b, a)])
+        n, m = self.one(a.type), self.one(a.type)
+        around = call("BETWEEN", a, call("-", b, n), call("+", b, m))
+        apart = call("AND", call("<=", call("-", a, b), n), call("<", call("-", b, a), m))
+        moved = call("AND", call("<", call("-", a, n), b), call("<=", b, call("+", a, m)))
+        near = call("<=", call("ABS", call("-", a, b)), m)
+        return self.rng.choice([around, apart, moved, near])
 
     def join(self, depth: int) -> Node:
         left, right, keys, residual = self.sides(depth)

@@ -1,8 +1,8 @@
 """Expressions as polars expressions over columns, each operand computed once.
 
 An expression gives two columns: its results, and for a tuple that fails the number of the reason (else null). The
-result of a failing tuple is arbitrary; nothing raises. An operand that SQL does not evaluate (a branch not taken, the
-right of AND where the left is false) cannot fail.
+result of a failing tuple is arbitrary; nothing raises. An operand that decides nothing (a branch not taken, the other
+operand of AND where one is false) cannot fail.
 
 A small expression becomes one polars expression. But a function may name an operand several times, and what reads its
 result may do so too. So an operand that is too large to repeat, or too deep for polars, first gets a column of its own.
@@ -206,6 +206,25 @@ def until(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
         errors: list[Guarded] = [(a.error, place, False) for place, a in enumerate(args)]
         value = call.record.evaluate(call, *values).value
         return Compiled(made(value, args), _guarded(compiler, args, [*map(stop, values)], errors))
+
+    return compile_
+
+
+def decided(stop: Callable[[pl.Expr], pl.Expr]) -> Compile:
+    """Functions whose result one operand can decide. Where ``stop`` holds of the result, no other operand fails."""
+
+    def compile_(compiler: Compiler, call: Call, args: Sequence[Compiled]) -> Compiled:
+        known = [
+            a.value.expr if a.error is None else pl.when(a.error.expr.is_null()).then(a.value.expr)
+            for a in args
+        ]
+        value, error = made(call.record.evaluate(call, *known).value, args), first(a.error for a in args)
+        if error is None:
+            return Compiled(value)
+        if value.size > REPEATED:
+            value = compiler.column(value)
+        is_open = ~stop(value.expr).fill_null(False)
+        return Compiled(value, made(pl.when(is_open).then(error.expr), [value, error]))
 
     return compile_
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import polars as pl
 
@@ -45,9 +46,20 @@ class Monotone:
         known = facts(expression).monotone if isinstance(expression, Call) else None
         return None if known is None else cls(expression, *known)
 
-    def goes_on(self, attribute: Attribute) -> bool:
-        """Whether results go on rising, or falling, as far as ``attribute`` rises: there is no last one."""
-        return self._changes(attribute, 1)
+    def goes_on(self, attribute: Attribute, upward: bool = True) -> bool:
+        """Whether results go on rising, or falling, as far as ``attribute`` rises (or falls): there is no last one."""
+        return self._changes(attribute, 1 if upward else -1)
+
+    def some_value(self, attribute: Attribute) -> Value | None:
+        """A value of ``attribute`` for which f does not fail; None if none is found."""
+        type_ = attribute.type
+        probes: list[Value] = [0.0] if type_ is DOUBLE else []
+        if type_.discrete:
+            first, last = type_.ordinal(type_.lowest), type_.ordinal(type_.highest)
+            numbers = {end >> n for end in (first, last) for n in range(end.bit_length() + 1)}
+            probes = [type_.at(n) for n in sorted(numbers, key=abs) if first <= n <= last]
+        results = zip(probes, self._results(type_, probes), strict=True) if probes else ()
+        return next((value for value, result in results if result is not None), None)
 
     def is_finite_to_one(self, attribute: Attribute) -> bool:
         """Whether finitely many values of ``attribute`` give one result."""
@@ -92,6 +104,26 @@ class Monotone:
         if top is None and not self.rises and type_ is DOUBLE:
             return pt.interval(type_, bottom, float("inf"), False, True)  # NaN stays NaN
         return pt.interval(type_, bottom, top, False, False)
+
+    @lru_cache(maxsize=1024)  # noqa: B019
+    def end_image(self, attribute: Attribute, cut: Cut, is_low: bool) -> Pattern:
+        """The results that only values of ``attribute`` from a place on (``is_low``), or up to it, can give.
+
+        They have one end at most. Where that cannot be known it is EMPTY.
+
+        >>> from xmlpunct.expressions.functions import call, literal
+        >>> from xmlpunct.expressions.expression import Column
+        >>> from xmlpunct.types import INT
+        >>> hour = Monotone.of(call("/", Column(INT, False, "ts"), literal(INT, 3600)))
+        >>> print(hour.end_image(Attribute("ts", INT, False), (0, 7000, 0), True))
+        [2,)
+        """
+        first, last = ends(attribute.type)
+        image = self.image(attribute, *((cut, last) if is_low else (first, cut)))
+        if image is EMPTY:
+            return EMPTY
+        open_end = int(is_low == self.rises)
+        return image if cuts(image)[0][open_end] == ends(self.expression.type)[open_end] else EMPTY
 
     def preimage(self, attribute: Attribute, pattern: Pattern) -> Pattern:
         """A range of ``attribute`` whose image covers a pattern, as small as may be; ``*`` if none is found.

@@ -3,112 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import product
 
 import polars as pl
 
-from xmlpunct.expressions.expression import Call, Column, Expression, Literal
-from xmlpunct.expressions.functions.arithmetic import MINUS, PLUS
-from xmlpunct.expressions.functions.conditions import AND, AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
-from xmlpunct.expressions.program import can_fail, compiled
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import compiled
 from xmlpunct.frames import Part, any_of
+from xmlpunct.operators.join_bounds import Bound, bounds_of
 from xmlpunct.punctuations.batch import PunctuationBatch
-from xmlpunct.punctuations.cuts import cuts
+from xmlpunct.punctuations.cuts import Cut, between, cuts, ends
 from xmlpunct.punctuations.ownership import Ownership
-from xmlpunct.punctuations.pattern import WILDCARD, Pattern
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, covers
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.punctuations.spans import Spans, inside, unbounded
 from xmlpunct.schema import Attribute, Schema
-from xmlpunct.types import INT
 
 MANY = 64
 """Of so many punctuations that bound several attributes at once it is remembered what they close.
 
 Only tuples that come later need that: forgetting makes some stay longer.
 """
-_COMPARISONS = (EQUAL, LESS, AT_MOST, GREATER, AT_LEAST)
-
-
-@dataclass(frozen=True)
-class Bound:
-    """The other side's ``attribute`` is at least (``is_low``) or at most ``own``, of the stored tuple.
-
-    If it is ``strict``, it is not equal.
-    """
-
-    attribute: str
-    own: Expression
-    is_low: bool
-    strict: bool
-
-
-def bounds_of(residual: Expression, mine: Schema, other: Schema) -> tuple[list[Bound], list[Expression]]:
-    """What the conditions of a residual say of the tuples that a side's tuple meets, and those about itself alone.
-
-    A condition of another form says nothing. If one could fail on a tuple that the others rule out, none does: that
-    tuple would be rejected or not as the input is cut.
-    """
-    parts = residual.operands if isinstance(residual, Call) and residual.record is AND else [residual]
-    bounds, own = list[Bound](), list[Expression]()
-    for number, part in enumerate(parts):
-        if set(part.columns()) <= set(mine.names):
-            own.append(part)
-            continue
-        known = list(_bounds(part, mine, other))
-        if can_fail(part) and not known:
-            return [], []
-        fails = isinstance(part, Call) and any(map(can_fail, _of_other(part, other)))
-        if fails and number < len(parts) - 1:
-            return [], []
-        bounds += known
-    return bounds, own
-
-
-def _of_other(part: Call, other: Schema) -> list[Expression]:
-    return [a for a in part.args if set(a.columns()) & set(other.names)]
-
-
-def _bounds(part: Expression, mine: Schema, other: Schema) -> Iterator[Bound]:
-    """The bounds in one comparison."""
-    if not isinstance(part, Call) or part.record not in _COMPARISONS:
-        return
-    for (subject, own), holds in (
-        (part.args, part.record.holds),
-        (part.args[::-1], part.record.holds and part.record.holds[::-1]),
-    ):
-        assert holds is not None
-        below, at, above = holds
-        if not set(own.columns()) <= set(mine.names) or own.type != subject.type:
-            continue
-        for is_low, open_there in ((True, below), (False, above)):
-            if open_there:
-                continue
-            moved = _moved(subject, own, is_low)
-            if moved is not None and moved[0] in other:
-                yield Bound(moved[0], moved[1], is_low, not at)
-
-
-def _moved(subject: Expression, own: Expression, is_low: bool) -> tuple[str, Expression] | None:
-    """``a + 5 >= own`` as ``a >= own - 5``: the column, and what it is compared with.
-
-    Where ``a + 5`` fails it is beyond all numbers, and the other comparison holds. It would not for ``a + 5 <= own``.
-    """
-    if isinstance(subject, Column):
-        return subject.name, own
-    inverse = {PLUS: MINUS, MINUS: PLUS}.get(subject.record) if isinstance(subject, Call) else None
-    if inverse is None or not isinstance(subject, Call) or subject.type is not INT:
-        return None
-    a, c = subject.args
-    if not (isinstance(a, Column) and isinstance(c, Literal) and c.value is not None):
-        return None
-    if a.type is not INT or c.type is not INT or c.value < 0 or is_low != (inverse is MINUS):
-        return None
-    return a.name, inverse(own, c)
 
 
 class Box:
-    """The interval of one attribute of the other side in which a stored tuple's partners lie."""
+    """The interval of one attribute of the other side in which a stored tuple's partners lie.
+
+    Each of its bounds has a column, with the value of the bound's ``own`` for each stored tuple. Where that fails, the
+    column is null and the bound is none.
+    """
 
     def __init__(
         self,
@@ -119,20 +43,22 @@ class Box:
         other: Schema,
         bounds: Sequence[Bound],
     ) -> None:
-        attribute = other[bounds[0].attribute]
-        self.place = other.index(attribute.name)
-        self._type, self._bounds = attribute.type, bounds
-        self._spans = Spans(other, keys[1 - side], attribute.name)
-        ends = [is_low for is_low in (True, False) if any(b.is_low is is_low for b in bounds)]
-        self._columns = {is_low: f"${'low' if is_low else 'high'}{side}.{number}" for is_low in ends}
-        self._strict = {is_low: all(b.strict for b in bounds if b.is_low is is_low) for is_low in ends}
+        self._attribute = other[bounds[0].attribute]
+        self.place = other.index(self._attribute.name)
+        self._spans = Spans(other, keys[1 - side], self._attribute.name)
+        groups: dict[tuple[Expression, bool], list[Bound]] = {}
+        for bound in bounds:
+            groups.setdefault((bound.subject, bound.is_low), []).append(bound)
+        self._columns = [
+            BoxColumn(f"${'low' if is_low else 'high'}{side}.{number}.{i}", group)
+            for i, ((_, is_low), group) in enumerate(groups.items())
+        ]
         self._keys = len(keys[side])
-        self.attributes = [Attribute(name, self._type, True) for name in self._columns.values()]
+        self.attributes = [column.attribute for column in self._columns]
         self._schema = Schema.of([*(mine[k] for k in keys[side]), *self.attributes])
         self._closed = PunctuationSet(self._schema)
         """The boxes that are closed, as punctuations over k and the bounds."""
         self._add(self._spans.opening())
-        self._programs = [(b.is_low, compiled(b.own)) for b in bounds]
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -144,52 +70,52 @@ class Box:
         self._spans.spread(ownership)
 
     def of(self, tuples: pl.DataFrame) -> tuple[list[pl.Series], pl.Series]:
-        """The bounds of tuples, and which tuples have an empty box. Where an expression fails, bounds are null."""
-        known: dict[bool, list[pl.Series]] = {is_low: [] for is_low in self._columns}
-        empty = pl.Series([False]).new_from_index(0, tuples.height)
-        failed = empty
-        for is_low, program in self._programs:
-            results, reasons = program.run(tuples)
-            values = results.to_series()
-            known[is_low].append(values)
-            if reasons is not None:
-                failed = failed | reasons.is_not_null()
-            empty = empty | values.is_null()
-        columns, unknown = [], pl.Series([None], dtype=self._type.dtype).new_from_index(0, tuples.height)
-        for is_low, name in self._columns.items():
-            columns.append(_extreme(known[is_low], is_low).zip_with(~failed, unknown).alias(name))
-        if len(columns) == 2:
-            low, high = columns
-            empty = empty | (low >= high if any(self._strict.values()) else low > high).fill_null(False)
-        return columns, empty & ~failed
+        """The bounds of tuples, and which tuples have an empty box."""
+        computed = [column.of(tuples) for column in self._columns]
+        empty = any_of([is_null for _, is_null in computed], tuples.height)
+        for low, (lows, _) in zip(self._columns, computed, strict=True):
+            for high, (highs, _) in zip(self._columns, computed, strict=True):
+                if low.is_low and not high.is_low and low.subject == high.subject:
+                    is_none = lows >= highs if low.strict or high.strict else lows > highs
+                    empty = empty | is_none.fill_null(False)
+        return [values for values, _ in computed], empty
 
     def hear(self, batch: PunctuationBatch) -> list[Punctuation]:
         """Take punctuations of the other side; return what boxes are closed now."""
-        return self._add(self._spans.add(batch, lambda pattern: self.within(pattern) is not None))
+        return self._add(self._spans.add(batch, lambda pattern: bool(self.within(pattern))))
 
     def _add(self, spans: Sequence[Punctuation]) -> list[Punctuation]:
         fresh = []
         for span in spans:
             *keys, pattern = span.patterns
-            ends = self.within(pattern)
-            if ends is None:
-                continue
-            box = Punctuation(self._schema, [*keys, *ends])
-            self._closed.discard([q for q in self._closed.overlapping(box) if covers(box, q)])
-            self._closed.add(box)
-            fresh.append(box)
+            for way in self.within(pattern):
+                box = Punctuation(self._schema, [*keys, *way])
+                self._closed.discard([q for q in self._closed.overlapping(box) if covers(box, q)])
+                self._closed.add(box)
+                fresh.append(box)
         return fresh
 
-    def within(self, pattern: Pattern) -> list[Pattern] | None:
-        """Of which bounds all values between match a pattern; None if there are none, or they are several ranges."""
+    def within(self, pattern: Pattern) -> list[list[Pattern]]:
+        """Patterns of the bounds whose boxes lie within a pattern of the attribute, in each way to be certain of that.
+
+        None if the pattern is several ranges. One bound at each end is enough.
+        """
+        anything: list[Pattern] = [WILDCARD] * len(self._columns)
         if pattern is WILDCARD:
-            return [WILDCARD for _ in self._strict]
-        free = [
-            is_low for is_low in (True, False) if is_low not in self._strict
-        ]  # the box has no bound there
-        if len(cuts(pattern)) != 1 or not all(unbounded(self._type, pattern, is_low) for is_low in free):
-            return None
-        return [inside(self._type, pattern, is_low, strict) for is_low, strict in self._strict.items()]
+            return [anything]
+        if len(cuts(pattern)) != 1:
+            return []
+        ways = [anything]
+        for end, is_low in enumerate((True, False)):
+            if unbounded(self._attribute.type, pattern, is_low):
+                continue
+            cut, narrower = cuts(pattern)[0][end], []
+            for i, column in enumerate(self._columns):
+                values = column.beyond(self._attribute, cut, is_low)
+                if values is not EMPTY:
+                    narrower += [[*way[:i], values, *way[i + 1 :]] for way in ways]
+            ways = narrower
+        return ways
 
     def forget(self, closed: PunctuationBatch) -> None:
         """Forget what is closed for k for which no tuple of this side comes any more; ``closed`` is over k."""
@@ -203,13 +129,42 @@ class Box:
         return self._closed.mask(tuples)
 
 
-def _extreme(values: Sequence[pl.Series], greatest: bool) -> pl.Series:
-    """Of several bounds the narrowest."""
-    narrowest = values[0]
-    for other in values[1:]:
-        better = (other > narrowest) if greatest else (other < narrowest)
-        narrowest = narrowest.zip_with(~better.fill_null(False), other)
-    return narrowest
+class BoxColumn:
+    """The narrowest of some bounds of one subject at one end, for each stored tuple."""
+
+    def __init__(self, name: str, bounds: Sequence[Bound]) -> None:
+        self._bound = bounds[0]
+        self.subject, self.is_low = self._bound.subject, self._bound.is_low
+        self.strict = all(b.strict for b in bounds)
+        self.attribute = Attribute(name, self.subject.type, True)
+        self._programs = [compiled(b.own) for b in bounds]
+
+    def of(self, tuples: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+        """The values of tuples, and which of them are null without failing: such a tuple meets nothing."""
+        narrowest = pl.Series([None], dtype=self.subject.type.dtype).new_from_index(0, tuples.height)
+        is_null = pl.Series([False]).new_from_index(0, tuples.height)
+        for program in self._programs:
+            (values,), reasons = program.run(tuples)
+            if reasons is None:
+                is_null = is_null | values.is_null()
+            else:
+                is_null = is_null | (values.is_null() & reasons.is_null())
+                values = values.zip_with(reasons.is_null(), values.clear(tuples.height))
+            better = (values > narrowest) if self.is_low else (values < narrowest)
+            narrowest = values.zip_with((better | narrowest.is_null()).fill_null(False), narrowest)
+        return narrowest.alias(self.attribute.name), is_null
+
+    def beyond(self, attribute: Attribute, cut: Cut, is_low: bool) -> Pattern:
+        """The values for which nothing is left below (``is_low``) or above a place of the attribute; EMPTY if none."""
+        if self._bound.bounds_below is not is_low:
+            return EMPTY
+        image, first, last = self._bound.image, *ends(attribute.type)
+        span = between(attribute.type, *((cut, last) if is_low else (first, cut)))
+        if image is not None:
+            span = image.end_image(attribute, cut, is_low)
+        if span is EMPTY or unbounded(self.subject.type, span, self.is_low):
+            return span if span is EMPTY else WILDCARD
+        return inside(self.subject.type, span, self.is_low, self.strict)
 
 
 class Boxes:
@@ -228,7 +183,7 @@ class Boxes:
         other: Schema,
         residual: Expression | None,
     ) -> None:
-        bounds, own = ([], []) if residual is None else bounds_of(residual, stored, other)
+        bounds, own = bounds_of(residual, stored, other)
         names = dict.fromkeys(b.attribute for b in bounds if b.attribute not in keys[1 - side])
         self._boxes = [
             Box(i, side, keys, stored, other, [b for b in bounds if b.attribute == name])
@@ -258,18 +213,16 @@ class Boxes:
 
     def of(self, tuples: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
         """Tuples with their bounds, and for each whether it can meet nothing that may still come."""
-        hopeless = [pl.Series([False]).new_from_index(0, tuples.height)]
-        failed = hopeless[0]
+        hopeless = []
         for condition in self._own:
-            results, reasons = condition.run(tuples)
-            hopeless.append(~results.to_series().fill_null(False))
-            if reasons is not None:
-                failed = failed | reasons.is_not_null()
+            (holds,), reasons = condition.run(tuples)
+            is_lost = ~holds.fill_null(False)
+            hopeless.append(is_lost if reasons is None else is_lost & reasons.is_null())
         for box in self._boxes:
             columns, empty = box.of(tuples)
             hopeless.append(empty)
             tuples = tuples.with_columns(columns)
-        return tuples, any_of(hopeless, tuples.height) & ~failed
+        return tuples, any_of(hopeless, tuples.height)
 
     def closed(self, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple with its bounds, whether the other side has closed a box of it."""
@@ -286,30 +239,25 @@ class Boxes:
                 at = {name: i for i, name in enumerate(p.schema.names)}
                 gone.add(p.rebase(self.schema, [at.get(name) for name in self.schema.names]))
         for p in batch if len(self._boxes) > 1 else ():
-            common = self._in_common(p)
-            if common is not None:
+            for common in self._in_common(p):
                 gone.add(common)
                 self._remember(common)
         return gone
 
-    def _in_common(self, p: Punctuation) -> Punctuation | None:
+    def _in_common(self, p: Punctuation) -> Iterator[Punctuation]:
         """What a punctuation of the other side that bounds several attributes closes, over k and all bounds."""
         places = {box.place for box in self._boxes}
         if not set(p.constrained) <= places.union(other for _, other in self._keys):
-            return None
+            return
         if len(places.intersection(p.constrained)) < 2:  # the box knows
-            return None
+            return
         patterns: list[Pattern] = [WILDCARD] * (
             len(self.schema) - sum(len(b.attributes) for b in self._boxes)
         )
         for mine, other in self._keys:
             patterns[mine] = p.patterns[other]
-        for box in self._boxes:
-            ends = box.within(p.patterns[box.place])
-            if ends is None:
-                return None
-            patterns += ends
-        return Punctuation(self.schema, patterns)
+        for ways in product(*(box.within(p.patterns[box.place]) for box in self._boxes)):
+            yield Punctuation(self.schema, [*patterns, *(end for ends in ways for end in ends)])
 
     def _remember(self, common: Punctuation) -> None:
         self._common.discard([q for q in self._common.overlapping(common) if covers(common, q)])

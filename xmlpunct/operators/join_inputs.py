@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.expressions.program import compiled
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows
+from xmlpunct.operators.join_bounds import program_of
 from xmlpunct.operators.join_boxes import Boxes
 from xmlpunct.operators.join_keys import LEFT, SIDES, JoinKeys
 from xmlpunct.operators.two_inputs import TwoInputs
@@ -48,7 +48,8 @@ class JoinInputs(TwoInputs):
             for boxes, names, count in zip(self.boxes, keys.names, counts, strict=True)
         ]
         super().__init__(inputs, schema, keys.alignment, stored, retained)
-        self.keys, self.residual = keys, residual
+        self.keys = keys
+        self._residual = None if residual is None else program_of(residual, inputs)
         self._joint = [
             JointCover(given, set(range(len(given))).difference(keys.places[side]))
             for side, given in enumerate(inputs)
@@ -106,8 +107,8 @@ class JoinInputs(TwoInputs):
         mine, theirs = tuples[places], others.take(rows)
         left, right = (mine, theirs) if port == LEFT else (theirs, mine)
         pairs = left.hstack([column for column in right.get_columns() if column.name not in left.columns])
-        if self.residual is None or not pairs.height:
+        if self._residual is None or not pairs.height:
             return pairs, places, rows
-        pairs = self.passing(pairs.with_row_index(_ID), compiled(self.residual))
+        pairs = self.passing(pairs.with_row_index(_ID), self._residual)
         passed = pairs[_ID].to_numpy().astype(np.int64)
         return pairs, places[passed], rows[passed]

@@ -6,9 +6,10 @@ from functools import cached_property
 
 import polars as pl
 
+from xmlpunct.expressions.conjunctions import condition
 from xmlpunct.expressions.exclusions import never, news, remaining
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.expressions.program import compiled, non_null
+from xmlpunct.expressions.program import non_null
 from xmlpunct.operators.iterator import Operator, Outcome
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.intervals import IntervalSet
@@ -43,14 +44,14 @@ class Select(Operator):
 
     def __init__(self, schema: Schema, predicate: Expression) -> None:
         super().__init__((schema,), schema.without_nulls(non_null(predicate).true))
-        self.predicate = predicate
+        self.predicate, self._condition = predicate, condition(predicate)
 
     def opening(self) -> list[Punctuation]:
         (given,) = self.inputs
         return [*self._renamed(PunctuationBatch(news(given, never(given, self.predicate))))]
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
-        return self.passing(tuples, compiled(self.predicate))
+        return self.passing(tuples, self._condition)
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
         batch = self._renamed(batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.operators.join_boxes import bounds_of
+from xmlpunct.operators.join_bounds import Bound, bounds_of
 from xmlpunct.schema import Schema
 
 
@@ -24,9 +24,20 @@ def bounded_by(condition: Expression | None, schema: Schema, others: Schema) -> 
     >>> bounded_by(both, Schema.parse("ts INT"), Schema.parse("u INT"))
     (['ts'], ['ts'])
     """
-    bounds = [] if condition is None else bounds_of(condition, others, schema)[0]
-    below, above = ({(b.attribute, b.own) for b in bounds if b.is_low is low} for low in (True, False))
-    equal = {name for name, _ in below & above}
-    lows, highs = {name for name, _ in below}, {name for name, _ in above}
-    around = {a.name for a in schema if a.type.discrete} & lows & highs | equal
+    bounds = bounds_of(condition, others, schema)[0]
+    below, above = (
+        [b for b in bounds if b.bounds_below is low and _reaches(b, schema)] for low in (True, False)
+    )
+    lows, highs = {b.attribute for b in below}, {b.attribute for b in above}
+    around = {a.name for a in schema if a.type.discrete} & lows & highs | {
+        b.attribute
+        for b in below
+        if any(b.subject == c.subject and b.own == c.own for c in above) and not b.image
+    }
     return [n for n in schema.names if n in around], [n for n in schema.names if n in highs]
+
+
+def _reaches(bound: Bound, schema: Schema) -> bool:
+    """Whether a bound leaves something out, whatever the value is that it compares with."""
+    image, attribute = bound.image, schema[bound.attribute]
+    return image is None or image.goes_on(attribute, not bound.bounds_below)

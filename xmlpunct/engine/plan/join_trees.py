@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -10,7 +10,9 @@ from xmlpunct.engine.plan.joins import Join
 from xmlpunct.engine.plan.node import Node, column
 from xmlpunct.engine.plan.outlooks import outlook_of
 from xmlpunct.engine.plan.schemes import Outlook
-from xmlpunct.engine.plan.tuples import Project
+from xmlpunct.engine.plan.tuples import Project, Select
+from xmlpunct.expressions.conjunctions import conjunction, conjuncts
+from xmlpunct.expressions.expression import Column, Expression
 
 MOST = 6
 """All orders of so many inputs are tried; of more, one input after the other."""
@@ -28,23 +30,25 @@ class Part:
 
 @dataclass(frozen=True)
 class JoinTree:
-    """Inner joins on equalities alone, one over the other.
+    """Inner joins on equalities, one over the other.
 
     ``inputs`` are what they read. ``equated`` are classes of columns, one at most of each input. ``columns`` maps the
-    output's columns to the inputs'.
+    output's columns to the inputs'. ``conditions`` are the residuals, over the inputs' columns.
     """
 
     root: Node
     inputs: tuple[Node, ...]
     equated: tuple[frozenset[str], ...]
     columns: dict[str, str]
+    conditions: tuple[Expression, ...]
 
     @classmethod
     def of(cls, root: Node) -> JoinTree | None:
         """The tree below a node, if it has three inputs or more."""
         inputs: list[Node] = []
         pairs: list[tuple[str, str]] = []
-        columns = _taken_apart(root, inputs, pairs)
+        conditions: list[Expression] = []
+        columns = _taken_apart(root, inputs, pairs, conditions)
         names = [name for below in inputs for name in below.schema.names]
         if len(inputs) < 3 or len(set(names)) < len(names):
             return None
@@ -55,7 +59,7 @@ class JoinTree:
         for below in inputs:
             if any(len(known & set(below.schema.names)) > 1 for known in classes):
                 return None
-        return cls(root, tuple(inputs), tuple(map(frozenset, classes)), columns)
+        return cls(root, tuple(inputs), tuple(map(frozenset, classes)), columns, tuple(conditions))
 
     @property
     def joins(self) -> list[Node]:
@@ -89,7 +93,10 @@ class JoinTree:
         for part in found:
             source = {name: part.names[n] for name, n in self.columns.items()}
             assert isinstance(part.node, Join)
-            top = replace(part.node, reordered=True)
+            top: Node = replace(part.node, reordered=True)
+            if self.conditions:
+                tested = {n: column(top, name) for n, name in part.names.items()}
+                top = Select(top, conjunction([_renamed(c, tested) for c in self.conditions]))
             whole = Project(top, tuple((name, column(top, source[name])) for name in self.root.schema.names))
             if whole.schema == self.root.schema:
                 return whole
@@ -159,18 +166,31 @@ def join_trees(root: Node) -> Iterator[JoinTree]:
             inside.update(map(id, tree.joins))
 
 
-def _taken_apart(node: Node, inputs: list[Node], pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """For each column of a node the input's that it is; the inputs and equalities are added to the lists."""
-    if isinstance(node, Join) and node.inner and node.residual is None and node.keys and type(node) is Join:
-        left, right = (_taken_apart(side, inputs, pairs) for side in node.inputs)
+def _taken_apart(
+    node: Node, inputs: list[Node], pairs: list[tuple[str, str]], conditions: list[Expression]
+) -> dict[str, str]:
+    """For each column of a node the input's that it is; inputs, equalities and residuals are added to the lists."""
+    if isinstance(node, Join) and node.inner and node.keys and type(node) is Join and not node.can_fail:
+        left, right = (_taken_apart(side, inputs, pairs, conditions) for side in node.inputs)
         pairs += [(left[a], right[b]) for a, b in node.keys]
+        for part in conjuncts(node.residual):
+            sources = {name: (left | right)[name] for name in part.columns()}
+            conditions.append(_renamed(part, {n: _column(inputs, source) for n, source in sources.items()}))
         return {name: (left | right)[name] for name in node.schema.names}
     plain = isinstance(node, Project) and not node.derived and len(node.copies) == len(node.columns)
     if isinstance(node, Project) and plain and _is_over_join(node.input):
-        below = _taken_apart(node.input, inputs, pairs)
+        below = _taken_apart(node.input, inputs, pairs, conditions)
         return {name: below[source] for name, source in node.copies.items()}
     inputs.append(node)
     return {name: name for name in node.schema.names}
+
+
+def _column(inputs: Sequence[Node], name: str) -> Column:
+    return next(column(below, name) for below in inputs if name in below.schema)
+
+
+def _renamed(expression: Expression, columns: Mapping[str, Column]) -> Expression:
+    return expression.rewrite(lambda e: columns[e.name] if isinstance(e, Column) else None)
 
 
 def _is_over_join(node: Node) -> bool:

@@ -18,6 +18,7 @@ from xmlpunct.engine.rules.drop_projects import drop_projects
 from xmlpunct.engine.rules.find_keys import find_keys
 from xmlpunct.engine.rules.flatten_merges import flatten_merges
 from xmlpunct.engine.rules.hush import hush
+from xmlpunct.engine.rules.join_selects import join_selects
 from xmlpunct.engine.rules.merge_projects import merge_projects
 from xmlpunct.engine.rules.merge_selects import merge_selects
 from xmlpunct.engine.rules.order_joins import order_joins
@@ -34,6 +35,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     find_keys,
     push_residuals,
     push_selects,
+    join_selects,
     merge_selects,
     push_projects,
     merge_projects,
@@ -57,5 +59,5 @@ def optimize(root: Node, on: Rules = USUAL) -> Node:
         for rule in rules:
             rewritten = rule(rewritten)
         if rewritten == root:
-            return combine_sides(split_projects(order_joins(hush(settle_failing(root)))))
+            return combine_sides(split_projects(join_selects(order_joins(hush(settle_failing(root))))))
         root = rewritten

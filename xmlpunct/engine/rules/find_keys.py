@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xmlpunct.engine.plan import Join, Node, Project, Select, column
-from xmlpunct.engine.rules.walk import conjuncts, movable, rule, select
+from xmlpunct.engine.rules.walk import movable, rule, select
+from xmlpunct.expressions.conjunctions import conjuncts
 from xmlpunct.expressions.expression import Call, Column, Expression
 from xmlpunct.operators.join_keys import LEFT, RIGHT
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from xmlpunct.engine.plan import Node, Select
-from xmlpunct.engine.rules.walk import conjunction, rule
+from xmlpunct.engine.rules.walk import rule
+from xmlpunct.expressions.conjunctions import conjunction
 from xmlpunct.expressions.program import can_fail
 
 
@@ -11,9 +12,9 @@ from xmlpunct.expressions.program import can_fail
 def merge_selects(node: Node) -> Node:
     """Select(Select(x, p), q) -> Select(x, p AND q).
 
-    Not where q can fail and p can be null: AND would evaluate q for tuples that the upper selection never saw.
+    Not where p can fail: it rejects tuples for which q is false.
     """
     match node:
-        case Select(Select(x, p), q) if not (p.nullable and can_fail(q)):
+        case Select(Select(x, p), q) if not can_fail(p):
             return Select(x, conjunction([p, q]))
     return node

@@ -29,7 +29,8 @@ from xmlpunct.engine.plan import (
     Window,
     WindowPromises,
 )
-from xmlpunct.engine.rules.walk import conjuncts, everywhere, movable, on_side, renamed, select, substitute
+from xmlpunct.engine.rules.walk import everywhere, movable, on_side, renamed, select, substitute
+from xmlpunct.expressions.conjunctions import conjuncts
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import can_fail
 from xmlpunct.operators.join_keys import LEFT, RIGHT

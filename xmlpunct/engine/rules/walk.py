@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce, wraps
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 
 from xmlpunct.engine.plan import Join, Node, Select, SemiJoin, column
-from xmlpunct.expressions.expression import Call, Column, Expression
-from xmlpunct.expressions.functions.conditions import AND
+from xmlpunct.expressions.conjunctions import conjunction, conjuncts
+from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.program import can_fail
-from xmlpunct.types import BOOLEAN
 
 
 def everywhere(root: Node, change: Callable[[Node], Node]) -> Node:
@@ -33,35 +32,14 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
     return expression.rewrite(lambda e: columns[e.name] if isinstance(e, Column) else None)
 
 
-def conjuncts(predicate: Expression | None) -> list[Expression]:
-    """The parts that AND joins (None: no part)."""
-    if isinstance(predicate, Call) and predicate.record is AND:
-        return list(predicate.operands)
-    return [] if predicate is None else [predicate]
-
-
-def conjunction(parts: Iterable[Expression]) -> Expression:
-    """The parts, at least one, joined by AND."""
-    return reduce(lambda a, b: AND.call(BOOLEAN, a, b), parts)
-
-
 def select(node: Node, parts: Sequence[Expression]) -> Node:
     """The tuples of a node for which all conditions hold (none: the node itself)."""
     return Select(node, conjunction(parts)) if parts else node
 
 
 def movable(predicate: Expression) -> list[Expression]:
-    """The parts of a condition that may be tested earlier, so that the others still reject the same tuples.
-
-    AND evaluates its right operand unless its left one is false.
-    """
-    parts = conjuncts(predicate)
-    fails = [can_fail(part) for part in parts]
-    return [
-        part
-        for i, part in enumerate(parts)
-        if not any(fails[: i + 1]) and not (part.nullable and any(fails[i + 1 :]))
-    ]
+    """The parts of a condition that may be tested earlier: where one of them is not true, no other part fails."""
+    return [part for part in conjuncts(predicate) if not can_fail(part)]
 
 
 def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | None:

@@ -8,17 +8,30 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from xmlpunct.engine.plan import Join, Node, Project, SemiJoin, attributes, is_changing, plain, timing
-from xmlpunct.engine.rules.walk import conjunction, conjuncts
+from xmlpunct.engine.plan import (
+    Join,
+    Node,
+    Project,
+    Select,
+    SemiJoin,
+    attributes,
+    column,
+    is_changing,
+    plain,
+    timing,
+)
 from xmlpunct.engine.sql.arguments import take
 from xmlpunct.engine.sql.dialect import at, refuse
 from xmlpunct.engine.sql.relations import joined_relations
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, Unused
 from xmlpunct.expressions import functions as fn
+from xmlpunct.expressions.conjunctions import conjunction, conjuncts, tolerant
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.expressions.program import can_fail
+from xmlpunct.operators.join_bounds import bounds_of
 from xmlpunct.operators.join_keys import LEFT, RIGHT
+from xmlpunct.operators.join_output import PRESERVED
 from xmlpunct.types import DOUBLE, Type
 
 
@@ -163,8 +176,7 @@ def joined(
     """Two relations, whose columns in the plan have different names, as one; ``kind`` may be semi or anti."""
     sides = Sides(left.node, right.node, equalities)
     inputs, keys = (sides.node(LEFT), sides.node(RIGHT)), sides.keys
-    # What can fail is asked last. It fails for fewer pairs then, never for others, and the rest bounds what pairs meet.
-    parts = sorted((c for part in (*sides.residual, *others) for c in conjuncts(part)), key=can_fail)
+    parts = [*sides.residual, *others]
     residual = conjunction(parts) if parts else None
     if is_changing(left.node):
         return joined_relations(left, right, kind, inputs, keys, residual)
@@ -174,6 +186,40 @@ def joined(
     one = {r: le for le, r in keys} if kind == "inner" else {}
     fields = (*left.fields, *(replace(f, column=one.get(f.column, f.column)) for f in right.fields))
     return Relation(node, fields, left.outer)
+
+
+def selected(node: Node, tests: Sequence[Expression]) -> Node:
+    """The tuples of a node for which all tests hold. WHERE and ON of an inner join are one condition.
+
+    An outer join is none for rows of nulls of which a test on both sides, a comparison, cannot be true.
+    """
+    if type(node) is not Join:
+        return Select(node, conjunction(tests))
+    tests = [part for test in tests for part in conjuncts(test)]
+    schemas = [below.schema for below in node.inputs]
+    pairs = [t for t in tests if _side(t, node.left, node.right) is None]
+    preserved = [
+        side
+        for side in node.preserved
+        if not any(bounds_of(test, schemas[side], schemas[1 - side])[0] for test in pairs)
+    ]
+    kind = next(kind for kind, sides in PRESERVED.items() if list(sides) == preserved)
+    if kind != node.kind:
+        inner, source = replace(node, kind=kind), {}
+        if kind == "inner":
+            source = {right: left for left, right in node.keys}
+        columns = [(name, column(inner, source.get(name, name))) for name in node.schema.names]
+        return Project(selected(inner, tests), tuple(columns))
+    if not node.inner:
+        return Select(node, conjunction(tests))
+    inputs = []
+    for below in node.inputs:  # what can fail is asked here; what it leaves out need not come so far
+        own = [tolerant(t) for t in tests if can_fail(t) and set(t.columns()) <= set(below.schema.names)]
+        inputs.append(selected(below, own) if own and type(below) is Join and below.inner else below)
+    node = replace(node, left=inputs[LEFT], right=inputs[RIGHT])
+    if node.can_fail:
+        return replace(node, residual=conjunction([*conjuncts(node.residual), *tests]))
+    return Select(node, conjunction(tests))
 
 
 def both(left: Relation, right: Relation) -> Relation:

@@ -21,14 +21,13 @@ from xmlpunct.engine.plan import (
     is_changing,
     timing,
 )
-from xmlpunct.engine.rules.walk import conjunction
 from xmlpunct.engine.sql.aggregate_syntax import is_aggregate
 from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
 from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
 from xmlpunct.engine.sql.grouping import Grouping
 from xmlpunct.engine.sql.grouping_sets import KeySet, key_sets
-from xmlpunct.engine.sql.joins import conditions
+from xmlpunct.engine.sql.joins import conditions, selected
 from xmlpunct.engine.sql.ordering import Ordering, arranged
 from xmlpunct.engine.sql.over import Overs
 from xmlpunct.engine.sql.relations import NO_ORDER, changes, check_alike, to_stream
@@ -332,7 +331,7 @@ def _read(node: exp.Select, context: Context, correlated: bool) -> Read:
     if values:
         relation = replace(relation, node=values.joined(relation.node))
     if tests:
-        relation = replace(relation, node=Select(relation.node, conjunction(tests)))
+        relation = replace(relation, node=selected(relation.node, tests))
     for part in parts:
         if is_subquery(part):
             relation = restrict(relation, part, context, plan_inner, aliases)

@@ -12,7 +12,7 @@ from sys import maxsize
 
 import polars as pl
 
-from xmlpunct.expressions.compiler import branches, in_pairs, until
+from xmlpunct.expressions.compiler import branches, decided, in_pairs, until
 from xmlpunct.expressions.expression import (
     MANY,
     Call,
@@ -242,17 +242,17 @@ def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome
 # fmt: off
 OR = Function(
     "OR", _typed, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
-    Syntax("Or", "this expression"), infix(1), compile=until(lambda v: v), associative=True, idempotent=True,
+    Syntax("Or", "this expression"), infix(1), compile=decided(lambda v: v), associative=True, idempotent=True,
     non_null=_non_null_or,
     doc=Doc("a OR b",
-            "Whether one of them is true; b is not evaluated where a is.",
+            "Whether one of them is true. Where one is, the other may fail.",
             "1 = 2 OR 2 = 2"))
 AND = Function(
     "AND", _typed, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
-    Syntax("And", "this expression"), infix(2), compile=until(lambda v: ~v), associative=True, idempotent=True,
+    Syntax("And", "this expression"), infix(2), compile=decided(lambda v: ~v), associative=True, idempotent=True,
     non_null=_non_null_and,
     doc=Doc("a AND b",
-            "Whether both are true; b is not evaluated where a is false.",
+            "Whether both are true. Where one is false, the other may fail.",
             "1 = 2 AND 2 = 2"))
 NOT = Function(
     "NOT", _typed, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),

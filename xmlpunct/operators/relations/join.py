@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from xmlpunct.changes import AT, DIFF, changes, tuple_of
+from xmlpunct.expressions.conjunctions import condition
 from xmlpunct.expressions.expression import Expression
-from xmlpunct.expressions.program import compiled
 from xmlpunct.operators.arrangement import Arrangement
 from xmlpunct.operators.hash_index import Rows, ascending
 from xmlpunct.operators.iterator import Operator, Outcome
@@ -78,6 +78,7 @@ class ChangeJoin(Operator):
     ) -> None:
         inputs = left, right
         self.keys, self.instants, self.residual = JoinKeys(inputs, keys), instants, residual
+        self._condition = None if residual is None else condition(residual)
         output = JoinOutput((tuple_of(left), tuple_of(right)), self.keys, "inner", residual)
         super().__init__(inputs, changes(output.schema, instants.type))
         self._places = [
@@ -156,12 +157,11 @@ class ChangeJoin(Operator):
 
     def _satisfying(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """The changes of pairs that satisfy the residual. One on which it fails is rejected where it comes."""
-        if self.residual is None or not pairs.height:
+        if self._condition is None or not pairs.height:
             return pairs
-        condition = compiled(self.residual)
-        if condition.simple is not None:
-            return pairs.filter(condition.simple)
-        (holds,), reasons = condition.run(pairs)
+        if self._condition.simple is not None:
+            return pairs.filter(self._condition.simple)
+        (holds,), reasons = self._condition.run(pairs)
         if reasons is None:
             return pairs.filter(holds)
         comes = pairs[DIFF] > 0
