@@ -63,6 +63,13 @@ class Found:
     slices: list[dict[str, Any]]
 
     @property
+    def cursors(self) -> list[tuple[int, Any]]:
+        """How far the local engine had read its feeds, by their numbers: at the commit, and after each slice since."""
+        committed = [(number, cursor) for number, (cursor, *_) in enumerate(self.commit.cursors)]
+        places = [place for record in self.slices for place in record["places"]]
+        return [*committed, *((number, cursor) for number, cursor, *_ in places)]
+
+    @property
     def failure(self) -> SourceError | None:
         """What the run failed for, once for all: whoever saw its end may not see it go on behind that."""
         if self.commit.failure is None:

@@ -143,10 +143,13 @@ class InputReader(FirehoseReader):
         self.restore(here, self.parsed_bytes + count, parsed.error)
         return parsed
 
-    def restore(self, cursor: Cursor, count: int, error: SourceError | None) -> None:
-        """Stand where another stood that had read ``count`` bytes, and perhaps met an ``error``."""
+    def check(self, cursor: Cursor) -> None:
+        """Raise `XmlPunctError` if what was spooled of an input does not reach as far as it was read."""
         if self._input is not None:
             check_read(self._input, cursor)
+
+    def restore(self, cursor: Cursor, count: int, error: SourceError | None) -> None:
+        """Stand where another stood that had read ``count`` bytes, and perhaps met an ``error``."""
         self._stand(cursor.part, cursor.position)
         self.parsed_bytes, self.error, self.failure = count, error, cursor.failure
         self.at, self._passed = Standing(cursor, count, count), cursor

@@ -11,6 +11,7 @@ from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, run_name
 from xmlpunct.engine.checkpoint.commit import Commit
 from xmlpunct.engine.datasets import FORMATS
 from xmlpunct.engine.inputs.parts import Input
+from xmlpunct.engine.inputs.ranges import Cursor
 from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.inputs.spool import Spool, warn_of_growth
 from xmlpunct.engine.inputs.tables import Table
@@ -108,13 +109,15 @@ def run(
         namespace, size, threads = options.punct_namespace, options.slice_bytes, options.threads
         running = LocalRun(query, sources, size, stats, namespace, sayings, threads)
         opened.enter_context(ended_by(running.close))
+        if found is not None:
+            for number, cursor in found.cursors:  # before more is spooled
+                running.reader(number).check(Cursor.from_json(cursor))
         for spool in spools:
             spool.bell = running.bell
+            spool.start()
             opened.enter_context(ended_by(spool.stop))
         sink = opened.enter_context(open_sink(query, options, outputs, stats, commit, name))
         ledger = Ledger(running, sink, checkpoint, found, options.max_rejects)
-        for spool in spools:  # once what was read of them before is known to be there
-            spool.start()
         try:
             ledger.check()
             while (portion := running.read()) is not None:

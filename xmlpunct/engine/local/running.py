@@ -229,6 +229,10 @@ class LocalRun:
             raise XmlPunctError(f"{feed.name}: what was read of it before cannot be read again")
         return Portion(feed, parsed, said)
 
+    def reader(self, number: int) -> AheadReader:
+        """The reader of the feed of that number."""
+        return self._feeds[number].reader
+
     @property
     def spooled(self) -> int:
         """How many bytes have been read that are kept until `release`."""
@@ -251,8 +255,7 @@ class LocalRun:
     def restore(self, places: list[Any], state: Frames, closed: Sequence[bool]) -> None:
         """Take what `snapshot` gave, and from the statistics the counters; some answers were ``closed`` then."""
         for feed, (cursor, count, error, done, turn) in zip(self._feeds, places, strict=True):
-            failed = None if error is None else SourceError(*error)
-            feed.reader.restore(Cursor.from_json(cursor), count, failed)
+            feed.reader.restore(Cursor.from_json(cursor), count, error and SourceError(*error))
             feed.done, feed.turn = done, turn
         for number, is_closed in enumerate(closed):
             if is_closed:
