@@ -428,6 +428,157 @@ def test_case_is_that_of_duckdb() -> None:
         assert check(sql, rows=rows) == 0
 
 
+CASTS = [
+    *(
+        "",
+        "0",
+        "+5",
+        " 7 ",
+        "\t7\n",
+        "007",
+        "-007",
+        "1.5",
+        "2.5",
+        "-2.5",
+        "1.",
+        "1.0",
+        ".5",
+        "-.5",
+        ".",
+        "-",
+        "1e3",
+        "1E3",
+    ),
+    *(
+        "15e-1",
+        "1e20",
+        "1e400",
+        "1_000",
+        "1,000",
+        "0x10",
+        "9223372036854775807",
+        "9223372036854775808",
+        "99999.995",
+        "1.005",
+    ),
+    *(
+        "INF",
+        "-INF",
+        "+INF",
+        "inf",
+        "-inf",
+        "infinity",
+        "Infinity",
+        "NaN",
+        "nan",
+        "NAN",
+        "1f",
+        "true",
+        "false",
+        "TRUE",
+    ),
+    *(
+        "False",
+        "t",
+        "f",
+        "T",
+        "F",
+        "yes",
+        "no",
+        "y",
+        "n",
+        "YES",
+        "on",
+        "off",
+        "1",
+        "2",
+        "10",
+        "2024-02-29",
+        "2023-02-29",
+    ),
+    *(
+        "2024-2-9",
+        "2024/02/29",
+        "20240229",
+        " 2024-02-29 ",
+        "24-02-29",
+        "10000-01-01",
+        "epoch",
+        "2024-02-29T12:00:00",
+    ),
+    *(
+        "2024-02-29 12:00:00",
+        "2024-02-29  12:00:00",
+        "2024-02-29 12:00",
+        "2024-02-29T12:00Z",
+        "2024-02-29 12",
+    ),
+    *("2024-02-29T12:00:00Z", "2024-02-29 12:00:00Z", "2024-02-29 12:00:00 UTC", "2024-02-29 12:00:00+01"),
+    *(
+        "2024-02-29 12:00:00.5",
+        "2024-02-29T12:00:00.123456",
+        "2024-02-29T12:00:00.1234567",
+        "2024-02-29T24:00:00",
+    ),
+    *(
+        "2024-02-29T25:00:00",
+        "2024-02-29 1:2:3",
+        "x",
+        "--1",
+        "1 2",
+        "\u0663",
+        "12abc",
+        "$1",
+        "yeſ",
+        "t\n",
+        "falſe",
+    ),
+]
+NOT_READ = {
+    INT: r".*[.eE_xb].*",
+    DOUBLE: ".*_.*",
+    MONEY: r".*[eE_].*|[0-9]+\.[0-9]{3,}",
+    BOOLEAN: "$",
+    DATE: r".*[ T:/].*|.*inf.*|epoch|.*\b[0-9]{1,2}-.*-.*|[0-9]{5,}-.*|.*-[0-9]-.*",
+    TIMESTAMP: r".*(UTC|\+01)|.* [0-9]+(:[0-9]:.*)?|.*/.*|.*inf.*|epoch|[0-9]{1,2}-.*-.*|[0-9]{5,}-.*|.*-[0-9]-.*",
+}
+"""What DuckDB reads and we do not: docs/functions.md says so, and what to write."""
+
+
+@pytest.mark.parametrize("type_", NOT_READ, ids=str)
+def test_texts_are_read_as_in_duckdb(type_: Type) -> None:
+    """But for what is documented, and XML's white space around them. Literals are read as columns are."""
+    column = pl.DataFrame({"st.s": CASTS})
+    (ours,), _ = Program([("r", planned(f"TRY_CAST(s AS {type_})"))]).run(column)
+    with duckdb.connect() as connection:
+        connection.register("st", pl.DataFrame({"s": [text.strip(" \t\n") for text in CASTS]}).to_arrow())
+        name = "BIGINT" if type_ is INT else type_
+        theirs = connection.execute(f"SELECT TRY_CAST(s AS {name}) FROM st").fetchall()
+    followed = 0
+    for text, mine, (answer,) in zip(CASTS, ours, theirs, strict=True):
+        (literal,), _ = Program([("r", planned(f"TRY_CAST('{text}' AS {type_})"))]).run(column[:1])
+        assert same(literal[0]) == same(mine), text
+        if mine is not None or not re.fullmatch(NOT_READ[type_], text, re.IGNORECASE):
+            assert same(mine) == same(as_ours(type_, answer)), text
+            followed += mine is not None
+    assert followed > 1
+
+
+def test_a_zone_counts() -> None:
+    """In DuckDB with TIMESTAMPTZ alone."""
+    for text, moment in (
+        ("2024-02-29T12:00:00+01:00", datetime(2024, 2, 29, 11, tzinfo=UTC)),
+        ("2024-02-29 12:00-14:00", datetime(2024, 3, 1, 2, tzinfo=UTC)),
+        ("2024-02-29 12:00:00.5+05:30", datetime(2024, 2, 29, 6, 30, 0, 500000, tzinfo=UTC)),
+    ):
+        (ours,), _ = Program([("r", planned("TRY_CAST(s AS TIMESTAMP)"))]).run(pl.DataFrame({"st.s": [text]}))
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            theirs = connection.execute("SELECT epoch_us(CAST(? AS TIMESTAMPTZ))", [text]).fetchone()
+        assert ours.to_list() == [moment]
+        assert theirs == ((moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1),)
+
+
 DOCUMENTS = [
     *(
         '{"a": {"b": [1, 2.50, "x"]}}',

@@ -140,7 +140,8 @@ def unify(args: Sequence[Expression]) -> list[Expression]:
 def cast_to(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr | None]:
     """The column as one of type ``target``, and the condition under which that fails (None: never).
 
-    A string is read and printed in the lexical form of the type, as the text of a tuple is. A conversion that loses
+    A string is read and printed in the lexical form of the type, as the text of a tuple is; it is also read in the
+    forms of SQL (`Type.sql_forms`), as a literal is. A conversion that loses
     digits truncates toward zero to INT, and rounds half up (away from zero) to a DECIMAL.
     """
     result, total = CONVERSIONS[_kinds(source, target)](source, target, value)
@@ -241,7 +242,7 @@ CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
     **_RISING,
     **{
         (STRING, t): lambda source, target, value: (
-            value.map_batches(target.read_column, target.dtype, is_elementwise=True),
+            value.map_batches(target.read_sql_column, target.dtype, is_elementwise=True),
             False,
         )
         for t in (INT, DOUBLE, DECIMAL, BOOLEAN, DATE, TIMESTAMP)
