@@ -278,7 +278,8 @@ CAST = Function(
     notation=Notation(lambda call: ["CAST(", call.args[0], f" AS {call.type})"]),
     monotone=lambda call: (0, True) if _kinds(call.args[0].type, call.type) in _RISING else None,
     doc=Doc("CAST(x AS type), x::type",
-            "x as another type. What has no such value is a reject.",
+            "x as another type. What has no such value is a reject. A text is read as a tuple's text is, and in SQL's "
+            "forms: `yes`, `inf`, `2024-02-29 12:00`.",
             "CAST(2.5 AS INT)"))  # fmt: skip
 TRY_CAST = Function(
     "TRY_CAST", _typed, _attempted, arity=(1, 1), nullable=lambda args: True,
