@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from xmlpunct.engine.checkpoint.commit import COMMIT, Commit
 from xmlpunct.engine.checkpoint.log import WriteAheadLog
-from xmlpunct.engine.inputs.segments import log_of
+from xmlpunct.engine.inputs.segments import SpoolWriter, create, log_of, segment, segments
 
 
 def committed(log: Path) -> Commit:
@@ -32,3 +33,13 @@ def take_back_end(spool: Path) -> None:
     """Let a spool be one that has not ended."""
     log = log_of(spool)
     log.replace(*log.read()[:-1])
+
+
+def spooled(spool: Path, data: bytes) -> None:
+    """Let a spool hold these bytes, and no others. What its log says stays."""
+    if spool.exists() and spool.stat().st_size:
+        for number in segments(spool):
+            segment(spool, number).unlink()
+    create(spool)
+    with SpoolWriter(spool, threading.Event()) as out:
+        out.append(data)

@@ -15,6 +15,7 @@ from xmlpunct.errors import (
     SourceError,
     SqlError,
     StrictError,
+    TransientError,
     UsageError,
     XmlPunctError,
 )
@@ -32,7 +33,7 @@ def test_exit_codes() -> None:
     codes = {e.__name__: e.exit_code for e in EVERY}
     assert codes == {
         "XmlPunctError": 1, "UsageError": 2, "SqlError": 2, "SchemaError": 2, "PatternError": 1,
-        "SourceError": 1, "StrictError": 1,
+        "SourceError": 1, "TransientError": 1, "StrictError": 1,
     }  # fmt: skip
 
 
@@ -70,6 +71,7 @@ SAMPLES = [
     SchemaError("x"),
     PatternError("x", "[1", 1, "a"),
     SourceError("a.xml", "cut", 3, 120),
+    TransientError("a.xml", "cannot be read: Stale file handle"),
     StrictError("x"),
 ]
 

@@ -27,7 +27,7 @@ PACKAGE = ROOT / "xmlpunct"
 PARTS = ("engine", "firehose", "operators")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
-    "secrets",
+    "secrets printable",
     "errors arrow column_lists cores escapes later names overlooked unrolled",
     "paths",
     "doubles types forks",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         SourceError,
         SqlError,
         StrictError,
+        TransientError,
         UsageError,
         XmlPunctError,
     )
@@ -32,7 +33,8 @@ else:
     __getattr__, __dir__ = found_later(
         __name__,
         {
-            "errors": "PatternError Reject SchemaError SourceError SqlError StrictError UsageError XmlPunctError",
+            "errors": "PatternError Reject SchemaError SourceError SqlError StrictError TransientError UsageError "
+            "XmlPunctError",
             "firehose.lazy": "scan_xml",
             "firehose.library": "parse slices",
             "library": "query",
@@ -69,6 +71,7 @@ __all__ = [
     "SourceError",
     "SqlError",
     "StrictError",
+    "TransientError",
     "UsageError",
     "XmlPunctError",
     "combine",

@@ -8,23 +8,33 @@
     |-- SchemaError               a column list or a domain that makes no sense
     |-- PatternError              a pattern or punctuation that cannot be read; never guessed
     |-- SourceError               a source that failed: malformed XML, a cut connection, a wrong punctuation
+    |   `-- TransientError        a fault outside the data, such as of a disk: the same run can go on later
     `-- StrictError               ``--strict``: the first reject ends the run
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from xmlpunct.printable import printable
 from xmlpunct.secrets import hide
 
 
 class XmlPunctError(Exception):
-    """Base of every exception that xmlpunct raises on purpose. It tells no secret (see `xmlpunct.secrets`)."""
+    """Base of every exception that xmlpunct raises on purpose. Its arguments are the lines of its text.
+
+    The text has no secret (see `xmlpunct.secrets`) and no control character (see `xmlpunct.printable`).
+    """
 
     exit_code = 1
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(hide(arg) if isinstance(arg, str) else arg for arg in args))
+
+    def __str__(self) -> str:
+        return "\n".join(printable(str(line)) for line in self.args)
 
 
 class UsageError(XmlPunctError):
@@ -50,17 +60,20 @@ class SqlError(UsageError):
         super().__init__(reason)
 
     def __str__(self) -> str:
+        reason = printable(self.reason)
         if self.start is None or not self.sql:
-            return self.reason
+            return reason
         line_start = self.sql.rfind("\n", 0, self.start) + 1
         line_end = self.sql.find("\n", self.start)
         line = self.sql[line_start : len(self.sql) if line_end < 0 else line_end]
-        column = self.start - line_start
-        width = max(1, min(self.end or self.start + 1, line_start + len(line)) - self.start)
+        column, end = self.start - line_start, (self.end or self.start + 1) - line_start
         number = self.sql.count("\n", 0, self.start) + 1
-        lead = "".join("\t" if c == "\t" else " " for c in line[:column])
+        before, marked, after = (
+            hide(printable(part, keep="\t")) for part in (line[:column], line[column:end], line[end:])
+        )
+        lead = "".join("\t" if c == "\t" else " " for c in before)
         place = f"(line {number}, column {column + 1})"
-        return f"{self.reason} {place}\n  {line}\n  {lead}{'^' * width}"
+        return f"{reason} {place}\n  {before}{marked}{after}\n  {lead}{'^' * max(1, len(marked))}"
 
 
 class SchemaError(XmlPunctError):
@@ -81,8 +94,8 @@ class PatternError(XmlPunctError):
         super().__init__(reason)
 
     def __str__(self) -> str:
-        where = f"attribute {self.attribute}: " if self.attribute else ""
-        return f"{where}{self.reason} in pattern {self.text!r} at character {self.position + 1}"
+        where = f"attribute {printable(self.attribute)}: " if self.attribute else ""
+        return f"{where}{printable(self.reason)} in pattern {self.text!r} at character {self.position + 1}"
 
 
 class SourceError(XmlPunctError):
@@ -101,7 +114,76 @@ class SourceError(XmlPunctError):
 
     def __str__(self) -> str:
         place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
-        return f"{self.source}{place}: {self.reason}"
+        return printable(f"{self.source}{place}: {self.reason}")
+
+
+class TransientError(SourceError):
+    """A fault outside the data: a disk, a network file system, a file that is missing, too many open files.
+
+    No checkpoint records it. Once it is mended, the same run goes on.
+    """
+
+    REMEDY = "nothing is lost: once that is mended, the same command goes on"
+    """The note of one that ends a run with a checkpoint."""
+
+
+def read_error(source: str, what: str, error: Exception) -> SourceError:
+    """The error of a source for an exception that reading it raised.
+
+    `kind_of` decides whether it is final. What the operating system says of a file or of this machine is transient.
+    Final are a connection that was lost, since the bytes behind that are lost too, and an exception without an error
+    number, which is about the bytes.
+
+    >>> type(read_error("a.xml", "cannot be read", OSError(116, "Stale file handle"))).__name__
+    'TransientError'
+    >>> read_error("tcp://host:1", "cannot be read", ConnectionResetError(104, "Connection reset by peer"))
+    SourceError('cannot be read: Connection reset by peer')
+    """
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return kind_of(error)(source, f"{what}: {reason}")
+
+
+def kind_of(error: Exception) -> type[SourceError]:
+    """The class of the error that an exception of a library becomes: `TransientError` or `SourceError`."""
+    is_transient = isinstance(error, OSError) and bool(error.errno) and not isinstance(error, ConnectionError)
+    return TransientError if is_transient else SourceError
+
+
+@contextmanager
+def reading(source: str, what: str = "cannot be read") -> Iterator[None]:
+    """Turn an OSError into the `read_error` of a source."""
+    try:
+        yield
+    except OSError as error:
+        raise read_error(source, what, error) from None
+
+
+@contextmanager
+def undoing(cleanup: Callable[[], object]) -> Iterator[None]:
+    """Run ``cleanup`` if the block raises. If that fails, too, it is a note of the first error, not in its place.
+
+    >>> with undoing(lambda: 1 / 0):
+    ...     raise UsageError("the cause")
+    Traceback (most recent call last):
+    xmlpunct.errors.UsageError: the cause
+    and then: division by zero
+    """
+    try:
+        yield
+    except BaseException as error:
+        try:
+            cleanup()
+        except Exception as failure:
+            error.add_note(hide(f"and then: {failure}"))
+        raise
+
+
+@contextmanager
+def ended_by(close: Callable[[], object]) -> Iterator[None]:
+    """Run ``close`` behind the block; if the block raises, as `undoing` does."""
+    with undoing(close):
+        yield
+    close()
 
 
 class StrictError(XmlPunctError):
@@ -145,4 +227,4 @@ class Reject:
 
     def __str__(self) -> str:
         place = f", line {self.line}, byte {self.byte}" if self.line is not None else ""
-        return f"{self.source}{place}: {self.reason}"
+        return printable(f"{self.source}{place}: {self.reason}")

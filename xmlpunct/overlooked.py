@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from xmlpunct.printable import printable
+
 Overlooked = dict[str, dict[str, int]]
 """Counts by kind and name."""
 
@@ -55,7 +57,7 @@ class Notice:
     def __str__(self) -> str:
         more = len(self.names) - _SHOWN
         names = ", ".join(self.names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-        return f"{self.input}: {_TEXTS[self.kind].format(names)}"
+        return printable(f"{self.input}: {_TEXTS[self.kind].format(names)}")
 
 
 _TEXTS = {

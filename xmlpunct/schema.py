@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -117,6 +117,20 @@ class Schema:
     def of(cls, attributes: Iterable[Attribute]) -> Schema:
         """A schema of these attributes."""
         return cls(tuple(attributes))
+
+    def without_nulls(self, names: Collection[str] | None) -> Schema:
+        """The schema with some attributes NOT NULL (None: all of them).
+
+        >>> s = Schema.parse("sid STRING, hour INT")
+        >>> [a.name for a in s.without_nulls(["hour"]) if a.nullable]
+        ['sid']
+        """
+        changed = {a.name for a in self if a.nullable and (names is None or a.name in names)}
+        return (
+            Schema.of(replace(a, nullable=False) if a.name in changed else a for a in self)
+            if changed
+            else self
+        )
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pytest
 from xmlpunct.engine.inputs import segments, spool
 from xmlpunct.engine.inputs.segments import end_of
 from xmlpunct.engine.inputs.spool import Spool
-from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.errors import TransientError, UsageError, XmlPunctError
 from xmlpunct.firehose import Source
 from xmlpunct.firehose.connectors import Connector, Inlet, connector_of
 from xmlpunct.firehose.steady import ChangedError
@@ -98,7 +98,7 @@ def test_a_failure_is_not_the_end_of_what_can_be_read_on(tmp_path: Path) -> None
     path = tmp_path / "spool"
     first, second = Numbers(9, fails=4, wants_acknowledgement=True), Numbers(9, wants_acknowledgement=True)
     failed, ended = spooled(path, first, second)
-    with pytest.raises(ChangedError, match="the peer is gone"):
+    with pytest.raises(TransientError, match="the peer is gone"):
         failed.check()
     ended.check()
     assert whole(path) == elements(9)
@@ -120,7 +120,7 @@ def test_what_came_behind_the_last_position_is_compared(tmp_path: Path, died: in
     """It is noted once a second, so that most comes again after a kill."""
     path = tmp_path / "spool"
     (failed,) = spooled(path, Numbers(20, fails=died))
-    with pytest.raises(ChangedError):
+    with pytest.raises(TransientError):
         failed.check()
     other = Numbers(20)
     (going_on,) = spooled(path, other)

@@ -200,6 +200,28 @@ def test_numbers_are_taken_once_and_none_may_be_missing(topic: str) -> None:
             reader.read()
 
 
+def test_a_run_that_went_back_is_found_out(topic: str) -> None:
+    """Its next message does not follow the last one; or it is not the one that had its number."""
+
+    def group(number: int, rows: int, link: str) -> Results:
+        slices = (Slice(RESULT.frame([(number, n, 3) for n in range(rows)]), []),)
+        return Results(number, slices, b"", digest=f"{link}.{number}", link=link)
+
+    with closing(inlet(topic)) as reader, closing(connector_of(topic).outlet(topic, topic)) as outlet:
+        outlet.open(Form("r1", RESULT, writer_for("xml", RESULT)), None)
+        outlet.write(group(0, 2, ""))
+        outlet.write(group(1, 1, ".0"))
+        _, position = taken(reader, 3)
+        outlet.write(group(2, 1, ".0.1"))
+        _, position = taken(reader, 1)
+        with closing(connector_of(topic).outlet(topic, topic)) as older:
+            older.open(Form("r1", RESULT, writer_for("xml", RESULT)), {"sequence": 4})
+            older.write(group(3, 1, ".other"))
+        with pytest.raises(SourceError, match="message 3 of run r1 was another one"):
+            reader.read()
+    assert position["digests"] == {"r1": ".0.1.2"}
+
+
 def test_a_message_that_no_broker_keeps_is_refused(topic: str) -> None:
     with closing(inlet(topic)) as reader, connected(topic) as client:
         client.publish(topic.partition("://")[2].partition("/")[2], b"<t>1</t>", 0)

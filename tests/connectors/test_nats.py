@@ -285,6 +285,8 @@ def test_each_message_is_sent_once_whatever_a_run_that_died_has_sent(port: int, 
         second.open(form("jsonl"), position)
         second.write(groups[1], again=True)
         assert second.commit()["sequence"] == 6
+        with pytest.raises(XmlPunctError, match="results that this checkpoint does not know"):
+            second.check_last(1)  # message 7 is of a group that its log does not hold
     found = peer.read()
     assert numbers(found) == [0, 1, 2, 3, 4, 5, 7]
     assert numbers(found, "r2") == [0]

@@ -25,7 +25,7 @@ from tests.reliability.support import LONG, bag, ends_well, launch
 from xmlpunct.connectors import Form, Outlet, Results
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose import open_source, parse, writer_for
-from xmlpunct.firehose.connectors import connector_of
+from xmlpunct.firehose.connectors import chained, connector_of
 from xmlpunct.firehose.posted import Listeners, Posted, Server, _address
 from xmlpunct.firehose.sources import is_endless, senders_of
 from xmlpunct.schema import Schema
@@ -115,6 +115,40 @@ def test_pieces_are_taken_in_order_and_once() -> None:
         assert b"".join(pieces) == b"<s><t>1</t><t>2</t></s>"
         assert post(port, b"</s>", **piece(2, Xmlpunct_Last="1")) == (200, {"next": 3})
         assert post(port, b"<s/>", **piece(3))[1] == {"error": "nothing follows the last piece", "next": 3}
+
+
+def test_a_sender_that_went_back_is_found_out() -> None:
+    """By the digest of the piece before; or by its end, if that comes sooner."""
+
+    def linked(number: int, link: str, digest: str, **more: str) -> dict[str, str]:
+        return piece(number, Xmlpunct_Link=link, Xmlpunct_Digest=digest, **more)
+
+    with reading() as (port, _, pieces):
+        assert post(port, b"<s><t>1</t>", **linked(0, "", "a"))[0] == 200
+        assert post(port, b"<t>2</t>", **linked(1, "a", "b"))[0] == 200
+        assert post(port, b"<t>2</t>", **linked(1, "a", "b"))[0] == 200
+        status, said = post(port, b"<t>3</t>", **linked(2, "x", "y"))
+        assert (status, "older checkpoint" in said["error"]) == (409, True)
+        status, said = post(port, b"</s>", **linked(0, "", "z", Xmlpunct_Last="1"))
+        assert (status, said["error"]) == (409, "piece 0 was not the last")
+        assert post(port, b"</s>", **linked(2, "b", "c", Xmlpunct_Last="1"))[0] == 200
+        assert b"".join(pieces) == b"<s><t>1</t><t>2</t></s>"
+
+
+def test_what_is_posted_is_linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece to the one before, also those of one group, and of a group behind one without data."""
+    monkeypatch.setattr("xmlpunct.firehose.posting.PIECE_BYTES", 4)
+    link, groups = "", list[Results]()
+    for number, data in enumerate((b"<s><a/>", b"", b"</s>")):
+        digest = chained(link, data)
+        groups.append(Results(number, (), data, last=number == 2, digest=digest, link=link))
+        link = digest
+    with receiving() as (url, taken), closing(opened(url)) as outlet:
+        for group in groups:
+            outlet.write(group)
+    headers = [h for h, _ in taken]
+    assert [h["Xmlpunct-Link"] for h in headers] == ["", *(h["Xmlpunct-Digest"] for h in headers[:-1])]
+    assert len({h["Xmlpunct-Digest"] for h in headers}) == 3
 
 
 def test_a_piece_without_a_number_is_the_next() -> None:

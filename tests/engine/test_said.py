@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from xmlpunct.engine.checkpoint.log import WriteAheadLog
 from xmlpunct.engine.inputs.said import Sayings, read_said
 from xmlpunct.engine.local.ledger import GROUP_SECONDS
 from xmlpunct.engine.local.run import run
@@ -82,6 +83,32 @@ def test_it_releases_what_waits_and_a_replay_repeats_it(tmp_path: Path, rejects:
     stats = running(query, tmp_path / "killed", rejects, says=False)
     assert (tmp_path / "killed" / "out.xml").read_text() == whole
     assert (stats.rejected, stats.late) == ((1, 0) if rejects else (0, 1)), "what contradicts it is late"
+
+
+def test_what_was_taken_is_durable_before_it_is_answered(tmp_path: Path) -> None:
+    """The run is killed at the moment at which a word is reported as durable; another run says it again."""
+    query = feed(tmp_path / "a.xml")
+    talk = Talk(query, tmp_path / "out.xml", says=False)
+    durable = talk.sayings.put(*read_said(query, "a", {"hour": "17"}))
+    durable.add_done_callback(lambda _: (_ for _ in ()).throw(Killed()))
+    options = RunOptions(output=str(tmp_path / "out.xml"), checkpoint=str(tmp_path / "cp"), slice_bytes=64)
+    with pytest.raises(Killed):
+        run(query, options, RunStats("local"), talk, sayings=talk.sayings)
+    records = WriteAheadLog(tmp_path / "cp" / "log").read()
+    assert any(b"17" in piece for record in records for name, piece in record.items() if name == "slices")
+    run(query, options, RunStats("local"), talk, sayings=Sayings())
+    assert "<punct:result><hour>17</hour>" in (tmp_path / "out.xml").read_text()
+
+
+def test_a_word_that_is_not_waited_for_is_not_taken() -> None:
+    query = plan(COUNT.format("a.xml"))
+    sayings = Sayings()
+    first, second = (sayings.put(*read_said(query, "a", {"hour": hour})) for hour in ("1", "2"))
+    assert first.cancel()
+    assert sayings.take() == (0, ["2", "*"])
+    assert (second.done(), sayings.take()) == (False, None)
+    sayings.settle()
+    assert second.done()
 
 
 def test_what_cannot_be_said() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import logging
 import re
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from types import ModuleType
 from typing import Any
 
 import duckdb
@@ -47,6 +49,14 @@ def test_a_table_joins_a_stream(kind: str, declared: str) -> None:
     results = query(declared + JOIN, t=FEED, places=given)
     for _ in range(2):
         assert set(results) == {(1, "Oslo"), (2, None)}
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_while_another_thread_imports_pandas(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until its import is over, the module is there and has no names."""
+    monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
+    assert set(query(JOIN, t=FEED, places=GIVEN[kind])) == {(1, "Oslo"), (2, None)}
+    assert list(query(f"{STREAM} SELECT n FROM t", t=FEED)) == [(1,), (2,), (3,)]
 
 
 def test_a_query_of_tables_alone() -> None:

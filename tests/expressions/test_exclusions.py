@@ -12,7 +12,7 @@ from tests.oracle.table_1 import set_match
 from tests.strategies import DAY, FLAG, LETTER, MONEY, REAL, SMALL, Pool, Space
 from xmlpunct.expressions.exclusions import COMBINATIONS, GAPS, never, outside
 from xmlpunct.expressions.expression import Column, Expression, Literal
-from xmlpunct.expressions.functions import call
+from xmlpunct.expressions.functions import call, literal
 from xmlpunct.operators import Project, Scan, Select
 from xmlpunct.operators.access_order import AccessOrder
 from xmlpunct.operators.punctuate import Punctuate
@@ -83,6 +83,17 @@ def vague(space: Space) -> st.SearchStrategy[Expression]:
         zero = Literal(INT, False, 0)
         found += [call("<", call("/", a, a), zero), call("=", call("/", zero, a), zero)]
         found += [call("<", a, Literal(DOUBLE, False, float("inf")))]
+        half, minus, some = (
+            call("/", a, literal(INT, 2)),
+            call("NEG", a),
+            [literal(INT, n) for n in (-2, 1, 3)],
+        )
+        found += [call(name, e, n) for name in ("<", ">=", "=", "<>") for e in (half, minus) for n in some]
+        found += [call("IN", half, *some), call("<", literal(INT, 1), call("+", minus, literal(INT, 2)))]
+    if a.type is DOUBLE:
+        third, minus = call("/", a, literal(DOUBLE, 3.0)), call("NEG", a)
+        some = [literal(DOUBLE, x) for x in (0.5, 0.0, float("inf"), float("nan"))]
+        found += [call(name, e, x) for name in ("<", ">=", "=", "<>") for e in (third, minus) for x in some]
     for place, pool in enumerate(space.pools):
         if pool.type is STRING:
             text = column(space, place)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.firehose.harness import ROOT, spec
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import SourceError, TransientError, UsageError
 from xmlpunct.firehose import FirehoseReader, open_source, parse
 from xmlpunct.firehose.tcp import Address
 from xmlpunct.schema import Schema
@@ -52,8 +52,11 @@ def read(source: str) -> tuple[list[object], SourceError | None]:
     """All that is read from a source, and how it failed if it did."""
     found: list[object] = []
     with closing(FirehoseReader(open_source(source), [spec("a INT")])) as reader:
-        while (parsed := reader.read(1 << 16)) is not None:
-            found += [a for (a,) in parsed.slices[0].tuples.rows()]
+        try:
+            while (parsed := reader.read(1 << 16)) is not None:
+                found += [a for (a,) in parsed.slices[0].tuples.rows()]
+        except TransientError as error:
+            return found, error
         assert reader.ended == (reader.error is None)
         return found, reader.error
 

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from tests.firehose.test_infer import texts_in, texts_of
-from xmlpunct import Reject, Schema, slices
+from xmlpunct import Reject, Schema, query, slices
 from xmlpunct.engine.sql.declaration import column_list
 from xmlpunct.errors import UsageError
+from xmlpunct.firehose import native
+from xmlpunct.firehose.validity import validity_of
 from xmlpunct.firehose.xsd import XsdFile
 
 HEAD = (
@@ -317,3 +319,118 @@ def test_a_type_that_holds_itself_ends(tmp_path: Path) -> None:
     inferred = XsdFile(str(path)).infer("{urn:o}a")
     assert column_list(inferred.schema) == "id STRING PATH '@id'"
     assert inferred.left_out == ("a, which may hold itself",)
+
+
+def doubling(kind: str, count: int) -> str:
+    """Groups or types, each twice in the next."""
+    first, further = {
+        "sequence": (
+            '<xs:group name="g0"><xs:sequence><xs:element name="a" minOccurs="0"/></xs:sequence></xs:group>',
+            '<xs:group name="{0}"><xs:sequence><xs:group ref="{1}"/><xs:group ref="{1}"/></xs:sequence></xs:group>',
+        ),
+        "choice": (
+            '<xs:group name="g0"><xs:choice><xs:any/></xs:choice></xs:group>',
+            '<xs:group name="{0}"><xs:choice><xs:group ref="{1}"/><xs:sequence><xs:group ref="{1}"/></xs:sequence>'
+            "</xs:choice></xs:group>",
+        ),
+        "attributes": (
+            '<xs:attributeGroup name="g0"><xs:attribute name="a"/></xs:attributeGroup>',
+            '<xs:attributeGroup name="{0}"><xs:attributeGroup ref="{1}"/><xs:attributeGroup ref="{1}"/>'
+            "</xs:attributeGroup>",
+        ),
+        "union": (
+            '<xs:simpleType name="g0"><xs:restriction base="xs:string"/></xs:simpleType>',
+            '<xs:simpleType name="{0}"><xs:union memberTypes="{1} {1}"/></xs:simpleType>',
+        ),
+        "extension": (
+            '<xs:group name="g0"><xs:sequence><xs:element name="a" minOccurs="0"/></xs:sequence></xs:group>'
+            '<xs:complexType name="c0"/>',
+            '<xs:complexType name="c{0}"><xs:complexContent><xs:extension base="c{1}"><xs:sequence>'
+            '<xs:group ref="{1}"/></xs:sequence></xs:extension></xs:complexContent></xs:complexType>'
+            '<xs:group name="{0}"><xs:sequence><xs:group ref="{1}"/><xs:group ref="{1}"/></xs:sequence></xs:group>',
+        ),
+    }[kind]
+    further = further.replace("c{0}", "c{2}").replace("c{1}", "c{3}")
+    made = "".join(further.format(f"g{i}", f"g{i - 1}", i, i - 1) for i in range(1, count))
+    used = {
+        "attributes": f'<xs:complexType><xs:attributeGroup ref="g{count - 1}"/></xs:complexType>',
+        "union": f'<xs:simpleType><xs:restriction base="g{count - 1}"/></xs:simpleType>',
+        "extension": f'<xs:complexType><xs:complexContent><xs:extension base="c{count - 1}"/></xs:complexContent>'
+        "</xs:complexType>",
+    }.get(kind, f'<xs:complexType><xs:sequence><xs:group ref="g{count - 1}"/></xs:sequence></xs:complexType>')
+    return (
+        f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{first}{made}'
+        f'<xs:element name="t">{used}</xs:element></xs:schema>'
+    )
+
+
+@pytest.mark.parametrize("kind", ["sequence", "choice", "attributes", "union", "extension"])
+@pytest.mark.parametrize("count", [13, 40])
+def test_groups_that_double_are_refused_at_once(tmp_path: Path, kind: str, count: int) -> None:
+    path = tmp_path / "t.xsd"
+    path.write_text(doubling(kind, count))
+    with pytest.raises(
+        UsageError, match=r"comes to [0-9,]+ parts, with what it refers to: at most 1,000 are"
+    ):
+        validity_of(str(path), "t")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("count", [200, 50_000])
+def test_a_chain_of_groups_is_refused(tmp_path: Path, order: int, count: int) -> None:
+    """libxml2 follows it by recursion, and 50,000 groups are more than the stack of C holds."""
+    groups = ['<xs:group name="g0"><xs:sequence><xs:element name="a"/></xs:sequence></xs:group>']
+    groups += [
+        f'<xs:group name="g{i}"><xs:sequence><xs:group ref="g{i - 1}"/></xs:sequence></xs:group>'
+        for i in range(1, count)
+    ]
+    (tmp_path / "t.xsd").write_text(
+        '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="t"><xs:complexType><xs:sequence>'
+        f'<xs:group ref="g{count - 1}"/></xs:sequence></xs:complexType></xs:element>{"".join(groups[::order])}'
+        "</xs:schema>"
+    )
+    with pytest.raises(UsageError, match="nested too deeply, with what it refers to"):
+        validity_of(str(tmp_path / "t.xsd"), "t")
+
+
+def test_as_many_parts_as_are_declared(tmp_path: Path) -> None:
+    many = "".join(f'<xs:element name="e{i}"/>' for i in range(1500))
+    (tmp_path / "t.xsd").write_text(
+        '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="t"><xs:complexType>'
+        f"<xs:choice>{many}</xs:choice></xs:complexType></xs:element></xs:schema>"
+    )
+    validity_of(str(tmp_path / "t.xsd"), "t")
+
+
+GIVES_UP = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="t"><xs:complexType><xs:sequence>
+  <xs:element name="a"><xs:simpleType><xs:restriction base="xs:string"><xs:pattern value="(x|xx)*y"/>
+  </xs:restriction></xs:simpleType></xs:element></xs:sequence></xs:complexType></xs:element></xs:schema>"""
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_value_on_which_a_regular_expression_gives_up_is_invalid(
+    tmp_path: Path, compiled: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(native, "COMPILED", compiled and native.COMPILED)
+    (tmp_path / "t.xsd").write_text(GIVES_UP)
+    values = ["xy", "x" * 200, "xxy", "z"]
+    rows = query(
+        f"CREATE STREAM s (a STRING) WITH (element = 't', xsd = '{tmp_path / 't.xsd'}'); SELECT a FROM s",
+        s="".join(["<s>", *(f"<t><a>{value}</a></t>" for value in values), "</s>"]).encode(),
+    )
+    assert [*rows] == [("xy",), ("xxy",)]
+    gave_up, wrong = caplog.messages
+    why = "libxml2 gave up on it: Internal error in XML Schema validation."
+    assert gave_up == f"s, line 1, byte 19: not valid: {why}"
+    assert wrong.startswith("s, line 1, byte 250: not valid: Element 'a': [facet 'pattern'] The value 'z' is")
+
+
+@pytest.mark.parametrize("value", ["x", "", "-1", "9" * 5000, "1.5"])
+def test_a_facet_that_is_no_number(tmp_path: Path, value: str) -> None:
+    (tmp_path / "t.xsd").write_text(
+        '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="t"><xs:complexType><xs:attribute '
+        'name="a"><xs:simpleType><xs:restriction base="xs:decimal"><xs:totalDigits '
+        f'value="{value}"/></xs:restriction></xs:simpleType></xs:attribute></xs:complexType></xs:element></xs:schema>'
+    )
+    with pytest.raises(UsageError, match="is no number of digits"):
+        XsdFile(str(tmp_path / "t.xsd")).infer("t")

@@ -174,7 +174,9 @@ PREDICATES = [
 @pytest.mark.parametrize("predicate", PREDICATES, ids=str)
 def test_select(predicate: Any) -> None:
     stream: Stream = [*PAIR.tuples(), Punctuation.everything(PAIR.schema)]
-    expected = oracle.select(lambda t: evaluate_row(predicate, dict(zip("ab", t, strict=True))))
+    expected = oracle.select(
+        lambda t: evaluate_row(predicate, dict(zip("ab", t, strict=True))), PAIR.tuples()
+    )
     for pieces in ([(0, stream)], one_by_one([stream], 0)):
         drive(lambda: Select(PAIR.schema, predicate), expected, pieces, PAIR.tuples())
 

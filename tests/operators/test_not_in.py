@@ -12,6 +12,7 @@ from tests.operators.joins import BID, ITEM, Case
 from tests.oracle import relational
 from tests.strategies import SIGNED, SPECIAL, Space
 from xmlpunct.operators import NotIn
+from xmlpunct.schema import Schema
 
 CASES = (
     Case(Space.of(k=SIGNED, v=SIGNED), Space.of(l=SIGNED, w=SIGNED), (("k", "l"),)),
@@ -102,3 +103,33 @@ def test_values_are_kept_until_the_left_side_has_closed_them() -> None:
     operator = NotIn(ITEM, BID, "id", "item")
     check_table(operator, "2: 1 10; null 10; 2 10 ->")
     assert operator.state.rows == 1
+
+
+def test_without_nulls_on_the_right_only_left_nulls_wait() -> None:
+    """The others go as those of NOT EXISTS do: their punctuations, and combinations, too."""
+    operator = NotIn(ITEM, Schema.parse("item INT NOT NULL, price INT"), "id", "item")
+    check_table(
+        operator,
+        """
+        1: 1 ann; 2 bob; null eve; P(1, *); P(*, eve)  ->
+        2: P([1,5], *)                                 -> 1 ann; 2 bob; P(1, *); P([1,5], eve)
+        1: 4 cid; 6 dan; P(6, *)                       -> 4 cid
+        2: 6 10                                        -> P(*, eve); P(6, *)
+        1: null fay; 8 gus                             ->
+        2: P(8, *)                                     -> 8 gus
+        """,
+    )
+    assert operator.state.rows == 0
+
+
+def test_a_right_side_that_closes_all_its_values_stays_empty() -> None:
+    """Value after value; then nulls on the left pass before its end."""
+    check_table(
+        NotIn(ITEM, Schema.parse("item INT NOT NULL, price INT"), "id", "item"),
+        """
+        1: null eve; 9 ann    ->
+        2: P((,5], *)         ->
+        2: P([6,), *)         -> null eve; 9 ann
+        1: null fay           -> null fay
+        """,
+    )

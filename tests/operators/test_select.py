@@ -9,11 +9,16 @@ from hypothesis import strategies as st
 from tests import oracle
 from tests.operators.harness import check_table, drive, drive_twice, probes
 from tests.oracle.scalar import EvaluationError, evaluate_row
-from tests.strategies import FLAG, SMALL, Space, cuts, streams, tuples_of
+from tests.strategies import FLAG, SMALL, Space, column_in, cuts, streams, tuples_of
+from xmlpunct.engine import plan as plans
+from xmlpunct.engine.sql import plan
 from xmlpunct.expressions.expression import Column, Expression, Literal
 from xmlpunct.expressions.functions import call
 from xmlpunct.operators import Select
-from xmlpunct.punctuations.punctuation import Tuple
+from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, constant
+from xmlpunct.punctuations.punctuation import Punctuation, Tuple
+from xmlpunct.punctuations.text import parse_pattern
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, INT
 
@@ -26,15 +31,69 @@ def test_against_the_oracle(data: st.DataObject) -> None:
     outcomes = drive_twice(
         data,
         lambda: Select(SPACE.schema, Column(BOOLEAN, True, "f")),
-        oracle.select(lambda t: t[0]),
+        oracle.select(lambda t: t[0], SPACE.tuples()),
         [stream],
         probes(SPACE),
     )
-    assert (
-        outcomes[0].punctuations
-        == outcomes[1].punctuations
-        == [p for p in stream if not isinstance(p, tuple)]
-    )
+    for outcome in outcomes:
+        assert [p for p in outcome.punctuations if not p.is_everything or p in stream] == [
+            p for p in stream if not isinstance(p, tuple)
+        ]
+
+
+BOUNDED = (
+    ("ts INT", "s.ts < 100", "(,98]", "(,99]"),
+    ("ts INT", "100 > s.ts", "(,50]", "(,100]"),
+    ("ts INT", "s.ts BETWEEN 5 AND 99 AND x <> 3", "[6,200]", "[5,99]"),
+    ("ts INT", "NOT (s.ts >= 100 OR s.x = 1)", "(,98]", "(,99]"),
+    ("ts INT", "s.ts < 10 OR s.ts IN (20, 30)", "(,29]", "[(,30]"[1:]),
+    ("ts INT", "s.ts / 3600 < 5", "(,17998]", "(,17999]"),
+    ("ts INT", "s.ts / 3600 = 5", "[18000,21598]", "[18000,21599]"),
+    ("ts INT", "s.ts / 3600 <> 5 AND s.ts < 7200 * 2", "(,14398]", "(,14399]"),
+    ("ts INT", "-s.ts > -100", "(,98]", "(,99]"),
+    ("ts INT CHECK (ts BETWEEN 0 AND 500)", "s.ts <= 9", "[1,9]", "[0,9]"),
+    ("ts DECIMAL(9,2)", "s.ts < 100", "(,99.98]", "(,99.99]"),
+    ("ts DECIMAL(30,2)", "s.ts < 100", "(,99.98]", "(,99.99]"),
+    ("ts DATE", "s.ts < DATE '2024-03-01'", "(,2024-02-28]", "(,2024-02-29]"),
+    ("ts TIMESTAMP", "s.ts < TIMESTAMP '2024-03-01 00:00:00'", "(,2024-02-29T23:59:59Z]",
+     "(,2024-03-01T00:00:00Z)"),
+    ("ts TIMESTAMP", "DATE_TRUNC('hour', s.ts) < TIMESTAMP '2024-03-01 00:00:00'", "(,2024-02-29T23:59:59Z]",
+     "(,2024-02-29T23:59:59.999999Z]"),
+    ("ts TIMESTAMP", "CAST(s.ts AS DATE) <= DATE '2024-02-29'", "(,2024-02-29T23:59:59Z]", "(,2024-03-01T00:00:00Z]"),
+    ("ts DOUBLE", "s.ts < 100", "(,99.5]", "(,100)"),
+    ("ts DOUBLE", "s.ts <= 100", "(,100)", "(,100]"),
+    ("ts DOUBLE", "s.ts / 4 < 25", "(,100)", "(,100]"),
+    ("ts STRING", "s.ts < 'm'", "(,l)", "(,m)"),
+    ("ts BOOLEAN", "s.ts", "false", "true"),
+    ("ts STRING", "s.ts = 'm'", "n", "m"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "condition", "less", "enough"), BOUNDED)
+def test_it_ends_once_all_that_it_lets_through_is_closed(
+    column: str, condition: str, less: str, enough: str
+) -> None:
+    """One punctuation alone, and among so many that they are a column."""
+    sql = f"CREATE STREAM s ({column}, x INT) WITH (source = '-'); SELECT * FROM s WHERE {condition}"
+    node = next(plan(sql).root.find(plans.Select))
+    schema = node.input.schema
+    for pattern, ends in ((less, False), (enough, True)):
+        p = Punctuation(schema, [parse_pattern(schema.attributes[0].type, pattern), WILDCARD])
+        for said in ([p], [p, Punctuation(schema, [EMPTY, WILDCARD])], column_in([p] * 20) or [p]):
+            _, promised = node.operator().punctuate(0, PunctuationBatch.of(said))
+            assert promised.has_end is ends, (pattern, promised)
+        beside = Punctuation(schema, [p.patterns[0], constant(INT, 1)])
+        assert not node.operator().punctuate(0, PunctuationBatch([beside]))[1].has_end
+
+
+def test_what_has_no_upper_bound_does_not_end() -> None:
+    for condition in ("s.ts >= 100", "s.ts < 100 OR s.ts IS NULL", "s.ts < 100 OR s.x = 5", "s.ts % 100 < 5"):
+        sql = f"CREATE STREAM s (ts INT, x INT) WITH (source = '-'); SELECT * FROM s WHERE {condition}"
+        node = next(plan(sql).root.find(plans.Select))
+        said = [
+            Punctuation.of(node.input.schema, **{node.input.schema.names[0]: f"(,{v}]"}) for v in (99, 10**9)
+        ]
+        assert not node.operator().punctuate(0, PunctuationBatch(said))[1].has_end, condition
 
 
 def test_table() -> None:
@@ -83,7 +142,7 @@ def test_predicates_against_the_oracle(predicate: Expression, data: st.DataObjec
 
     outcome = drive(
         lambda: Select(NUMBERS.schema, predicate),
-        oracle.select(holds),
+        oracle.select(holds, NUMBERS.tuples()),
         data.draw(cuts([stream])),
         probes(NUMBERS),
     )

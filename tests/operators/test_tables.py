@@ -1,4 +1,4 @@
-"""The paper's Tables 2 to 4 as examples, and the mistakes that others made (SEMANTICS 7)."""
+"""The paper's Tables 2 to 4 as examples, and the mistakes that others made (semantics 9)."""
 
 from __future__ import annotations
 

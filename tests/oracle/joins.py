@@ -1,4 +1,4 @@
-"""The cumulative invariants of the joins (SEMANTICS 4)."""
+"""The cumulative invariants of the joins (semantics 4.7)."""
 
 from __future__ import annotations
 
@@ -247,27 +247,39 @@ def not_in(
     right_column: str,
     conceivable: Sequence[Sequence[Row]],
 ) -> Oracle:
-    """NOT IN where nulls can occur: nothing before the right side has ended; one null there cancels all."""
+    """NOT IN where nulls can occur: nothing before the right side has ended; one null there cancels all.
+
+    If none can come there, a left row without a null is settled once the right side has closed its value.
+    """
     keys = Keys(left, right, [(left_column, right_column)], None, conceivable)
     i, j = keys.pairs[0]
     result = relational.not_in(i, j)
 
+    without_nulls = not right[right_column].nullable
+
     def ended(ports: Ports) -> bool:
-        return any(everything(p.patterns) for p in ports[1].ps)
+        return all(set_match(u, ports[1].ps) for u in conceivable[1])
+
+    def settled(ports: Ports) -> Callable[[Row], bool]:
+        is_settled, all_are = keys.settling(0, ports), ended(ports)
+        return lambda t: all_are or (without_nulls and t[i] is not None and is_settled(t))
 
     def cpass(ports: Ports) -> list[Row]:
-        return result(ports[0].ts, ports[1].ts) if ended(ports) else []
+        is_settled = settled(ports)
+        return [t for t in result(ports[0].ts, ports[1].ts) if is_settled(t)]
 
     def ckeep(ports: Ports) -> list[list[Row]]:
         values = relational.distinct([(u[j],) for u in ports[1].ts])
         closes = keys.closes(0, ports)
         asked = [v for v in values if not closes(v)]
         nulls = [v for v in asked if v == (None,)]
-        return [[] if ended(ports) else result(ports[0].ts, ports[1].ts), nulls or asked]
+        is_settled = settled(ports)
+        return [[t for t in result(ports[0].ts, ports[1].ts) if not is_settled(t)], nulls or asked]
 
     def cprop(ports: Ports) -> Promise:
         waiting, _ = ckeep(ports)
         free: list[Punctuation] = [p for p in ports[0].ps if not any(match(t, p) for t in waiting)]
-        return lambda u: any(match(u, p) for p in free)
+        is_settled = settled(ports)
+        return lambda u: any(match(u, p) for p in (ports[0].ps if is_settled(u) else free))
 
     return Oracle(cpass, cprop, ckeep)

@@ -77,12 +77,22 @@ def distinct(ts: Sequence[Row]) -> list[Row]:
 # Operators
 
 
-def select(predicate: Callable[[Row], Any]) -> Oracle:
-    """select: what satisfies the predicate (not false, not null); all punctuations."""
+def select(predicate: Callable[[Row], Any], conceivable: Sequence[Row]) -> Oracle:
+    """select: what satisfies the predicate (not false, not null); all punctuations.
+
+    And the end, where nothing that satisfies it can come any more; it need not notice that.
+    """
+    wanted = [t for t in conceivable if predicate(t) is True]
+
+    def promised(ports: Ports) -> Promise:
+        over = all(set_match(t, ports[0].ps) for t in wanted)
+        return lambda u: over or set_match(u, ports[0].ps)
+
     return Oracle(
-        cpass=lambda ports: [t for t in ports[0].ts if predicate(t) is True],
-        cprop=lambda ports: lambda u: set_match(u, ports[0].ps),
-        ckeep=nothing,
+        lambda ports: [t for t in ports[0].ts if predicate(t) is True],
+        promised,
+        nothing,
+        lambda ports: lambda u: set_match(u, ports[0].ps),
     )
 
 

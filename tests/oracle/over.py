@@ -1,4 +1,4 @@
-"""OVER (PARTITION BY k ORDER BY ts ...) (WINDOWS 12): each row's value, and which rows are out at a prefix."""
+"""OVER (PARTITION BY k ORDER BY ts ...) (relations 12): each row's value, and which rows are out at a prefix."""
 
 from __future__ import annotations
 

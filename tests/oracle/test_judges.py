@@ -213,6 +213,11 @@ def tumbled(ts: Sequence[Row]) -> list[Row]:
     return [(*t, t[1] // 2 * 2, t[1] // 2 * 2 + 2) for t in ts]
 
 
+def counted_above(ts: Sequence[Row]) -> list[Row]:
+    """COUNT(*) by v where k > 0."""
+    return [*Counter(v for k, v in ts if k is not None and k > 0).items()]
+
+
 def counted_windows(ts: Sequence[Row]) -> list[Row]:
     """COUNT(*) by k and window_end of it."""
     return [(*key, n) for key, n in Counter((k, end) for k, _, _, end in tumbled(ts)).items()]
@@ -225,11 +230,24 @@ NOT_IN = Case(
     [NULLS, NULLS],
     whole=[[0], [None]],
 )
+SOME = Space.of(k=FLAG_INT, v=V)
+NOT_IN_VALUES = Case(
+    lambda: NotIn(SOME.schema, RIGHT.schema, "k", "l"),
+    relational.not_in(0, 0),
+    [SOME, RIGHT],
+    [["k"], ["l"]],
+    [[0, 1], [None, None]],
+)
 SAME = [[0, 1]] * 2
 ARRAYS = Space.of(k=K, l=ITEMS)
-ABOVE = call(">", Column(INT, False, "k"), literal(INT, 0))
+ABOVE = call(">", Column(INT, True, "k"), literal(INT, 0))
 CASES: dict[str, Case] = {
     "select": Case(lambda: Select(LEFT.schema, ABOVE), lambda ts: [t for t in ts if t[0] > 0], [LEFT]),
+    "select some": Case(
+        lambda: Select(SOME.schema, ABOVE),
+        lambda ts: [t for t in ts if t[0] is not None and t[0] > 0],
+        [SOME],
+    ),
     "project": Case(
         lambda: Project.rename(LEFT.schema, ["k"], ["x"]), lambda ts: [t[:1] for t in ts], [LEFT]
     ),
@@ -244,6 +262,7 @@ CASES: dict[str, Case] = {
     ),
     **dict(joins()),
     "not in": NOT_IN,
+    "not in values": NOT_IN_VALUES,
     "count": group_by(TALL, 1, ("COUNT*", False)),
     "max": group_by(TALL, 1, ("MAX", False)),
     "min, sum": group_by(TALL, 1, ("MIN", False), ("SUM", False)),
@@ -366,6 +385,9 @@ def test_the_same_however_the_input_is_cut(name: str) -> None:
 
 QUERIES = {
     "select": "SELECT k, v FROM s WHERE k > 0",
+    "select some": "SELECT k, v FROM s WHERE k > 0",
+    "not in values": "SELECT k, v FROM s WHERE k NOT IN (SELECT l FROM t)",
+    "count where": "SELECT v, COUNT(*) AS n FROM s WHERE k > 0 GROUP BY v",
     "dupelim": "SELECT DISTINCT k, v FROM s",
     "union": "SELECT k, v FROM s UNION SELECT k, v FROM t",
     "intersect": "SELECT k, v FROM s INTERSECT SELECT k, v FROM t",
@@ -384,7 +406,8 @@ QUERIES = {
 }
 """The same as plans, which run on several shards; and a plan of several operators."""
 PLANNED = CASES | {
-    "count of a tumble": replace(CASES["tumble"], operation=counted_windows, closing=[["k"]], keys=2)
+    "count of a tumble": replace(CASES["tumble"], operation=counted_windows, closing=[["k"]], keys=2),
+    "count where": replace(CASES["select some"], operation=counted_above, closing=[["v"]], keys=1),
 }
 
 

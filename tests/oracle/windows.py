@@ -1,4 +1,4 @@
-"""TUMBLE, HOP and SESSION (WINDOWS 11): the rows, what is out at a prefix, and what is promised."""
+"""TUMBLE, HOP and SESSION (relations 11): the rows, what is out at a prefix, and what is promised."""
 
 from __future__ import annotations
 

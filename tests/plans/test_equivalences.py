@@ -1,4 +1,4 @@
-"""WINDOWS 8 on our engine: plans of equivalent queries give the same, and at every prefix what M says."""
+"""Relations 8 on our engine: plans of equivalent queries give the same, and at every prefix what M says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is promised after a prefix of the input: whatever the slices, and no less for being sharded (SEMANTICS 1, 5)."""
+"""What is promised after a prefix of the input: whatever the slices and the shards (semantics 1.2, semantics 5.3)."""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -55,16 +57,30 @@ def test_the_packaged_java_is_found() -> None:
     assert (java.java_version(packaged) or 0) >= java.OLDEST
 
 
-def test_leftovers_of_dead_processes_are_swept(tmp_path: Path) -> None:
-    dead = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
-    )
-    left = tmp_path / f"xmlpunct-{int(dead.stdout)}-abc"
-    mine, other = tmp_path / f"xmlpunct-{os.getpid()}-abc", tmp_path / "xmlpunct-notes-1"
-    for folder in (left, mine, other):
-        (folder / "inside").mkdir(parents=True)
+def test_leftovers_of_dead_processes_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever lives holds a lock. Process ids tell nothing: another container has its own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    make = f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}; from xmlpunct.engine.spark.scratch import Scratch; "
+    make += "s = Scratch(); s.directory('inside'); print(s.path, flush=True); import sys; sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", make], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        theirs = Path(process.stdout.readline().strip())
+        mine, other, link = scratch.Scratch(), tmp_path / "xmlpunct-notes-1", tmp_path / "xmlpunct-link"
+        other.mkdir()
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "lock").touch()
+        link.symlink_to(tmp_path / "elsewhere")
+        scratch.sweep(tmp_path)
+        folders = [theirs, mine.path, other, tmp_path / "elsewhere"]
+        assert [f.exists() for f in folders] == [True] * 4
+        assert [stat.S_IMODE(f.stat().st_mode) for f in folders[:2]] == [0o700] * 2
+        process.kill()
     scratch.sweep(tmp_path)
-    assert [f.exists() for f in (left, mine, other)] == [False, True, True]
+    assert [f.exists() for f in folders] == [False, True, True, True]
+    mine.remove()
+    assert not mine.path.exists()
 
 
 def test_keys_are_small_and_different() -> None:

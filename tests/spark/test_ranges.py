@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.checkpoints import spooled
 from tests.spark.support import NAMESPACE, SCHEMA, Warehouse, everything
 from xmlpunct import frames
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.ranges import Cursor, Range, advance, budgets, grouped
-from xmlpunct.engine.inputs.segments import end_of, finish, log_of
+from xmlpunct.engine.inputs.segments import end_of, finish, log_of, open_at
 from xmlpunct.engine.inputs.spool import find_inputs, unfinished
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
@@ -121,7 +122,7 @@ def test_a_growing_spool(tmp_path: Path) -> None:
     elements = frozenset({"tempdata"})
     path.touch()
     assert advance(given, elements, Cursor(), 1000, 1000) == ([], Cursor())
-    path.write_text("<s>" + TUPLE.format(1) + TUPLE.format(2)[:-3])
+    spooled(path, ("<s>" + TUPLE.format(1) + TUPLE.format(2)[:-3]).encode())
     ranges, here = advance(given, elements, Cursor(), 1000, 1000)
     assert [r.data for r in ranges] == [b"<s>" + TUPLE.format(1).encode()]
     assert advance(given, elements, here, 1000, 1000) == ([], here)
@@ -131,12 +132,12 @@ def test_a_growing_spool(tmp_path: Path) -> None:
     assert after.done
     assert advance(given, elements, here, 1000, 1000, stop=after) == (ranges, after)
 
-    path.write_text("<s>" + TUPLE.format(1) + "<tempdata>\0")
+    spooled(path, ("<s>" + TUPLE.format(1) + "<tempdata>\0").encode())
     (r,), wrong = advance(given, elements, here, 1000, 1000)
     assert (r.size, r.broken, r.final, wrong.done, wrong.failure) == (11, True, False, True, None)
     assert advance(given, elements, here, 1000, 1000, stop=wrong) == ([r], wrong)
 
-    path.write_text("<s>" + TUPLE.format(1) + "</s>\n")
+    spooled(path, ("<s>" + TUPLE.format(1) + "</s>\n").encode())
     log_of(path).path.unlink()
     finish(path, None)
     (r,), done = advance(given, elements, Cursor(), 1000, 1000)
@@ -150,10 +151,11 @@ def test_spooling_goes_on_where_it_was(tmp_path: Path) -> None:
     source.write_bytes(text.encode("utf-16"))
     (given,), (spool,) = find_inputs(everything(source, SCHEMA), tmp_path / "spool")
     path = Path(given.parts[0].path)
-    path.write_bytes(text.encode()[:100])
+    spooled(path, text.encode()[:100])
     (again,) = unfinished([given])
     again.run()
-    assert path.read_text() == text
+    with open_at(path, 0) as file:
+        assert file.read().decode() == text
     assert unfinished([given]) == []
     source.write_bytes(text.encode("utf-16")[:-1])
     log_of(path).path.unlink()

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from tests.checkpoints import take_back_end
+from tests.checkpoints import spooled, take_back_end
 from tests.spark.support import SCHEMA, Warehouse, everything, locally, on_spark, read_back, split
 from tests.spark.test_ranges import job_of, micro_batches
 from tests.spark.test_sink import Bench
 from tests.spark.test_stages import Cluster
 from xmlpunct.engine.inputs.ranges import STEP
-from xmlpunct.engine.inputs.segments import End, end_of, finish
+from xmlpunct.engine.inputs.segments import End, end_of, finish, open_at
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query, Stream
@@ -65,16 +65,22 @@ def from_elsewhere(query: Query, **sources: str) -> Query:
     return replace(query.over([over(query.root)]), streams=tuple(map(moved, query.streams)))
 
 
+def spool_bytes(path: str | Path) -> bytes:
+    """What a spool holds."""
+    with open_at(path, 0) as file:
+        return file.read()
+
+
 @pytest.mark.parametrize("known", [0, 10, len(DOCUMENT)])
 def test_a_connection_made_again_has_to_repeat(tmp_path: Path, known: int) -> None:
     with sending(DOCUMENT) as name:
         query = from_elsewhere(everything(tmp_path, SCHEMA), sensor1=name)
         (given,), _ = find_inputs(query, tmp_path / "spool")
         path = Path(given.parts[0].path)
-        path.write_bytes(DOCUMENT[:known])
+        spooled(path, DOCUMENT[:known])
         (spool,) = unfinished([given])
         spool.run()
-    assert path.read_bytes() == DOCUMENT
+    assert spool_bytes(path) == DOCUMENT
     assert end_of(path) == End(None)
 
 
@@ -83,10 +89,10 @@ def test_a_connection_that_does_not_repeat_fails(tmp_path: Path) -> None:
         query = from_elsewhere(everything(tmp_path, SCHEMA), sensor1=name)
         (given,), _ = find_inputs(query, tmp_path / "spool")
         path = Path(given.parts[0].path)
-        path.write_bytes(DOCUMENT.replace(b"1", b"2"))
+        spooled(path, DOCUMENT.replace(b"1", b"2"))
         (spool,) = unfinished([given])
         spool.run()
-    assert b"2" in path.read_bytes()
+    assert b"2" in spool_bytes(path)
     assert "earlier run was lost" in str(end_of(path))
 
 
@@ -96,7 +102,7 @@ def test_a_spool_that_is_stopped_has_not_ended(tmp_path: Path) -> None:
     query = from_elsewhere(everything(path, SCHEMA), sensor1=f"follow:{path}")
     (given,), (spool,) = find_inputs(query, tmp_path / "spool")
     spool.start()
-    while Path(given.parts[0].path).read_bytes() != DOCUMENT:
+    while spool_bytes(given.parts[0].path) != DOCUMENT:
         time.sleep(0.001)
     spool.stop()
     spool.join(5)
@@ -153,30 +159,30 @@ def test_each_sender_has_a_spool(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         copied(spools)
     assert [(i.streams, i.sender) for i in inputs] == [((0,), 1), ((1,), 2)]
     paths = [Path(i.parts[0].path) for i in inputs]
-    assert [path.read_bytes() for path in paths] == [one, two]
+    assert [spool_bytes(path) for path in paths] == [one, two]
 
     assert unfinished(inputs) == []
     for path in paths:
         take_back_end(path)
-        path.write_bytes(path.read_bytes()[:9])
+        spooled(path, spool_bytes(path)[:9])
     with connecting(caplog, one, two):
         copied(unfinished(inputs))
-    assert [path.read_bytes() for path in paths] == [one, two]
+    assert [spool_bytes(path) for path in paths] == [one, two]
     assert all(end_of(path) == End(None) for path in paths)
 
 
 def test_whom_others_wait_for_is_named(tmp_path: Path, warehouse: Warehouse) -> None:
     """By time alone: nothing is read any more."""
     query = warehouse.hottest()
-    spooled = [tmp_path / "0.xml", tmp_path / "1.xml"]
+    paths = [tmp_path / "0.xml", tmp_path / "1.xml"]
     for path, text in zip(
-        spooled, ("<s><tempdata>", Path(str(query.streams[1].source)).read_text()), strict=True
+        paths, ("<s><tempdata>", Path(str(query.streams[1].source)).read_text()), strict=True
     ):
-        path.write_text(text)
+        spooled(path, text.encode())
     job = job_of(query, tmp_path, slice_bytes=10**6)
     inputs = [
         replace(given, parts=(replace(given.parts[0], path=str(path), size=None, spooled=True),))
-        for given, path in zip(job.inputs, spooled, strict=True)
+        for given, path in zip(job.inputs, paths, strict=True)
     ]
     job = replace(job, inputs=tuple(inputs))
     bench, cluster = Bench(tmp_path, job), Cluster(job)
@@ -189,16 +195,16 @@ def test_whom_others_wait_for_is_named(tmp_path: Path, warehouse: Warehouse) -> 
         return [idle.input for idle in bench.stats.idle]
 
     assert named() == []  # only just now
-    for path in spooled:
+    for path in paths:
         os.utime(path, (0, time.time() - 9))
     assert named() == ["sensor1"]
     (idle,) = bench.stats.idle
     assert 9 <= idle.seconds < 60
     assert 0 < idle.holds_up <= bench.stats.state_rows
-    spooled[0].write_text(" " * 2 * STEP)
-    os.utime(spooled[0], (0, time.time() - 9))
+    spooled(paths[0], b" " * 2 * STEP)
+    os.utime(paths[0], (0, time.time() - 9))
     assert named() == []  # it is for us to read that
-    finish(spooled[0], None)
+    finish(paths[0], None)
     assert named() == []
 
 
@@ -233,7 +239,7 @@ def test_who_is_silent_is_not_waited_for_and_nobody_spins(tmp_path: Path, wareho
     began = time.monotonic()
     assert reader.latestOffset(end, None) == end
     assert time.monotonic() - began >= IDLE_SECONDS
-    timer = threading.Timer(0.02, lambda: silent.write_bytes(DOCUMENT))
+    timer = threading.Timer(0.02, lambda: spooled(silent, DOCUMENT))
     timer.start()
     began = time.monotonic()
     assert reader.latestOffset(end, None) == end  # it has come, so look again

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from xmlpunct.engine.inputs.said import Plain, Sayings
 from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import Idle, RunStats
@@ -21,6 +23,27 @@ A = (
     "<p:t><hour>1</hour></p:t></s>"
 )
 B = "<s>" + "<t><hour>2</hour><x>9</x></t>" * 99 + "</s>"
+
+
+@contextmanager
+def taking(sayings: Sayings) -> Iterator[list[Plain]]:
+    """Takes what is said, as a run does; it is durable at once. Gives what was taken."""
+    taken, over = list[Plain](), threading.Event()
+
+    def take() -> None:
+        while not over.is_set():
+            while (said := sayings.take()) is not None:
+                taken.append(said)
+            sayings.settle()
+            over.wait(0.005)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    try:
+        yield taken
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.view.running import SQL, view_of_a_run
+from tests.view.running import SQL, taking, view_of_a_run
 from xmlpunct.engine.inputs.said import Sayings
 from xmlpunct.engine.sql import plan
 from xmlpunct.engine.stats import RunStats
@@ -122,13 +122,13 @@ def test_why(served: Served) -> None:
 
 def test_say(served: Served) -> None:
     _, stats, url = served
-    talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, Sayings())
+    sayings = Sayings()
+    talk = Talk(plan(SQL, {"a": "a", "b": "b"}), stats, PUNCT_NAMESPACE, sayings)
     said = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
     assert post(url, said)[0] == 403  # it was not allowed
-    with ViewServer(served[0], ("127.0.0.1", 0), talk) as server:
+    with ViewServer(served[0], ("127.0.0.1", 0), talk) as server, taking(sayings) as taken:
         assert post(server.url, said)[0] == 200
-        assert talk.sayings is not None
-        assert talk.sayings.take() == (1, ["1", "*"])
+        assert taken == [(1, ["1", "*"])]
         assert post(server.url, '{"input": "c", "punctuation": {}}')[2].startswith(
             b"the query reads no stream c"
         )
@@ -138,6 +138,18 @@ def test_say(served: Served) -> None:
         plain = post(server.url, said, **{"Content-Type": "text/plain"})
         assert plain[::2] == (415, b"send it with Content-Type: application/json\n")
         assert post(server.url, said, Origin=server.url.rstrip("/"))[0] == 200
+
+
+def test_say_does_not_answer_before_its_word_is_durable(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("xmlpunct.engine.view.talk.ANSWER_SECONDS", 0.2)
+    sayings = Sayings()
+    talk = Talk(plan(SQL, {"a": "a", "b": "b"}), served[1], PUNCT_NAMESPACE, sayings)
+    said = json.dumps({"input": "b", "punctuation": {"hour": "1"}})
+    with ViewServer(served[0], ("127.0.0.1", 0), talk) as server:
+        assert post(server.url, said)[::2] == (503, b"the run is busy, or over\n")
+        assert sayings.take() is None, "what was refused is not taken later"
 
 
 def post(url: str, body: str, **headers: str) -> tuple[int, str, bytes]:

@@ -9,15 +9,17 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from io import StringIO
 from typing import Any
 
 import click
 
 from xmlpunct import __version__
-from xmlpunct.cli.terminal import hold_places
+from xmlpunct.cli.terminal import LAYOUT, hold_places
 from xmlpunct.cli.terminal import say as tell  # there is a command of that name
 from xmlpunct.cores import cores
 from xmlpunct.errors import XmlPunctError
+from xmlpunct.printable import printable
 from xmlpunct.secrets import hide
 
 INTERRUPTED = 130
@@ -87,14 +89,16 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         result = cli.main(args=arguments, prog_name="xmlpunct", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
+        shown = StringIO()
+        error.show(shown)
         with suppress(OSError):
-            error.show()
+            click.echo(printable(hide(shown.getvalue()), LAYOUT), err=True, nl=False)
         return error.exit_code
     except (KeyboardInterrupt, click.exceptions.Abort):
         _drop_output()  # do not wait for a reader that may have stopped
         return INTERRUPTED
     except XmlPunctError as error:
-        tell(str(error))
+        tell("\n".join([str(error), *getattr(error, "__notes__", ())]))
         return error.exit_code
     except Exception as error:
         if os.environ.get("XMLPUNCT_DEBUG"):
@@ -110,17 +114,17 @@ def _share_cores() -> None:
     os.environ.setdefault("POLARS_MAX_THREADS", str(max(1, cores() // 2)))
 
 
-class _Hiding(logging.Formatter):
-    """Tells no secret, whatever a library says."""
+class _OneLine(logging.Formatter):
+    """Formats a record as one line without secrets and control characters, whatever a library logs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return hide(super().format(record))
+        return printable(hide(super().format(record)))
 
 
 def _log_to_terminal() -> None:
     """Show what xmlpunct logs, and not what its libraries do: py4j logs whole tracebacks."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Hiding("xmlpunct: %(message)s"))
+    handler.setFormatter(_OneLine("xmlpunct: %(message)s"))
     logging.getLogger("xmlpunct").handlers = [handler]
     logging.getLogger().addHandler(logging.NullHandler())
 
@@ -144,6 +148,6 @@ def _unforeseen(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "out of memory: a smaller --slice takes less"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    said = hide(f"internal error: {type(error).__name__}: {error}")
+        return printable(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    said = printable(f"internal error: {type(error).__name__}: {error}")
     return f"{said}\nXMLPUNCT_DEBUG=1 shows where. Please report it."

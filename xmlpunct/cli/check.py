@@ -8,6 +8,7 @@ from xmlpunct.cli.options import element_option, namespace_option, open_stream, 
 from xmlpunct.cli.terminal import put_line, say
 from xmlpunct.engine.files import standard_output
 from xmlpunct.firehose.check import Report, check
+from xmlpunct.printable import printable
 
 
 @click.command("check")
@@ -29,7 +30,7 @@ def check_command(source: str, element: str, columns: str | None, punct_namespac
     schema, opened = open_stream(source, declared, element, punct_namespace)
     report = check(opened, schema, element, punct_namespace, guessed=columns is None, keys=keys)
     for line in describe(source, report):
-        put_line(line)
+        put_line(printable(line))
     for told in (*report.notices, *report.examples):
         say(str(told))
     if report.error is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from xmlpunct.cli.options import namespace_option
-from xmlpunct.cli.terminal import PLACE, TEXT, put_line
+from xmlpunct.cli.terminal import PLACE, TEXT, put, put_line
 from xmlpunct.engine.options import parse_size
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import open_source
@@ -54,7 +56,11 @@ def infer_command(
         inferred = XsdFile(xsd).infer(read_element(element)[-1])
         lines = [f"From {xsd}.", *left_out(inferred)]
     name = expanded(read_element(element)[-1])[1]
-    put_line(declaration(name, inferred.schema, source, element, lines, inferred.prefixes))
+    text = declaration(name, inferred.schema, source, element, lines, inferred.prefixes)
+    if sys.stdout.isatty():
+        put_line(text)
+    else:  # it is SQL to be run, whose source may hold a password
+        put(f"{text}\n".encode(errors="backslashreplace"))
 
 
 def told(inferred: Inferred, sample: Sample) -> list[str]:

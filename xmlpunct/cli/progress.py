@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from xmlpunct.engine.rates import Rates
 from xmlpunct.engine.stats import RunStats
+from xmlpunct.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,10 +54,13 @@ class Progress:
         self._shown = now
         tuples = sum(i.tuples for i in stats.inputs.values())
         self._rates.take(now, {"tuples": tuples})
-        self._status.update(
+        from rich.text import Text
+
+        line = (
             f"{tuples:,} tuples  {self._rates['tuples']:,.0f}/s  state {stats.state_rows:,}  slices {stats.slices:,}"
             f"  results {stats.tuples_out:,}{_waiting(stats)}"
         )
+        self._status.update(Text(printable(line)))  # of a str, rich would take what is in brackets for markup
 
 
 def _terminal() -> Console | None:

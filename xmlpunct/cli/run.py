@@ -29,7 +29,7 @@ from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.engine.rule_options import read_rules
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import SourceError, StrictError, UsageError
+from xmlpunct.errors import SourceError, StrictError, UsageError, ended_by
 
 
 @click.command("run")
@@ -96,6 +96,11 @@ from xmlpunct.errors import SourceError, StrictError, UsageError
     help="Keep account of progress there; the same command goes on from it.",
 )
 @click.option(
+    "--replace",
+    is_flag=True,
+    help="Remove what other runs wrote to the file, directory or table, before this run writes there.",
+)
+@click.option(
     "--rejects",
     type=PLACE,
     metavar="OUT",
@@ -147,6 +152,7 @@ def run_command(
     namespaces: str | None,
     pretty: bool,
     checkpoint: str | None,
+    replace: bool,
     rejects: str | None,
     max_rejects: str | None,
     stats: str | None,
@@ -188,6 +194,7 @@ def run_command(
         format=format_,
         slice_bytes=None if slice_size is None else parse_size(slice_size),
         checkpoint=checkpoint,
+        replaces=replace,
         rejects=rejects,
         stats=stats,
         strict=strict,
@@ -204,7 +211,15 @@ def run_command(
     live = Live(watch, http, allow_say)
     live.check(planned, options)
     counted, stop, told = RunStats(engine, watched=live.wanted or partial is not None), Stop(), True
-    with asked_by_signals(stop), live.shown(planned, options, counted) as show:
+
+    def tell() -> None:
+        notices = counted.finish()
+        for notice in notices if told else ():
+            say(str(notice))
+        if stats is not None:
+            write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
+
+    with asked_by_signals(stop), live.shown(planned, options, counted) as show, ended_by(tell):
         try:
             if engine == "local":
                 from xmlpunct.engine.local.run import run as run_local
@@ -223,12 +238,6 @@ def run_command(
         except StrictError:
             told = False
             raise
-        finally:
-            notices = counted.finish()
-            for notice in notices if told else ():
-                say(str(notice))
-            if stats is not None:
-                write_text(stats, json.dumps(counted.as_dict(), indent=2) + "\n")
     report(counted, rejects)
 
 

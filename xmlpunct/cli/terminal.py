@@ -10,6 +10,11 @@ from typing import Any
 import click
 
 from xmlpunct.engine.files import standard_output, writing
+from xmlpunct.printable import printable
+from xmlpunct.secrets import hide
+
+LAYOUT = "\n\t"
+"""The control characters in our own text. Foreign text in it has been made `printable` without any."""
 
 
 def put(data: bytes) -> None:
@@ -21,14 +26,14 @@ def put(data: bytes) -> None:
 
 
 def put_line(line: str) -> None:
-    """Write a line to standard output. Raises `XmlPunctError`."""
-    put(f"{line}\n".encode(errors="backslashreplace"))
+    """Write a line for people to standard output. Raises `XmlPunctError`."""
+    put(f"{printable(hide(line), LAYOUT)}\n".encode())
 
 
 def say(message: str) -> None:
     """Say something on standard error. If that fails, the exit code still tells."""
     with suppress(OSError):
-        click.echo(f"xmlpunct: {message}", err=True)
+        click.echo(f"xmlpunct: {printable(hide(message), LAYOUT)}", err=True)
 
 
 def hold_places() -> None:

@@ -14,6 +14,7 @@ from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.view.drawing import FLOWS, STILL, WAITS, does
 from xmlpunct.engine.view.moment import Box, InputMoment, Moment, OutputMoment, waiting
 from xmlpunct.engine.view.view import View
+from xmlpunct.printable import printable
 
 _COLOURS = {WAITS: "red", FLOWS: "green", STILL: "dim"}
 
@@ -49,7 +50,7 @@ class Watch:
 
 def frame(moment: Moment) -> Group:
     """What the terminal shows of a moment: its operators as a tree, its inputs, and who waits for whom."""
-    waits = [Text(line, "red") for line in waiting(moment)]
+    waits = [_text(line, "red") for line in waiting(moment)]
     return Group(_title(moment), _operators(moment), _inputs(moment.inputs), *_sinks(moment.outputs), *waits)
 
 
@@ -70,14 +71,14 @@ def _operators(moment: Moment) -> Table:
     while below:
         b, depth = below.pop()
         if b.id in shown:
-            table.add_row(Text(f"{'  ' * depth}#{b.id} {b.name}: as above"))
+            table.add_row(_text(f"{'  ' * depth}#{b.id} {b.name}: as above"))
             continue
         shown.add(b.id)
         doing = [does(moment, b, port) for port in range(len(b.inputs))]
         colour = _COLOURS[WAITS if WAITS in doing else FLOWS if b.rate > 0 else STILL]
         waits = ", ".join(f"#{i}: {n:,}" for i, n in zip(b.inputs, b.waits, strict=False) if n)
         table.add_row(
-            Text(f"{'  ' * depth}#{b.id} {b.name} {b.what}{_serves(b)}".rstrip()),
+            _text(f"{'  ' * depth}#{b.id} {b.name} {b.what}{_serves(b)}".rstrip()),
             f"{b.tuples_in:,}",
             f"{b.tuples_out:,}",
             Text(f"{b.rate:,.0f}", colour),
@@ -102,7 +103,7 @@ def _sinks(outputs: tuple[OutputMoment, ...]) -> list[Table]:
         name = f"{o.name} (complete)" if o.complete else o.name
         counts = (o.tuples, o.punctuations, o.bytes, o.late)
         tuples, *others = (f"{count:,}" for count in counts)
-        table.add_row(name, tuples, f"{o.rate:,.0f}", *others)
+        table.add_row(_text(name), tuples, f"{o.rate:,.0f}", *others)
     return [table]
 
 
@@ -112,8 +113,13 @@ def _inputs(inputs: tuple[InputMoment, ...]) -> Table:
         age = "none yet" if i.punctuation_age is None else f"{i.punctuation_age:.0f} s ago"
         behind = "ended" if i.ended else "?" if i.behind is None else f"{i.behind:,} B"
         counts = (f"{i.tuples:,}", f"{i.rate:,.0f}", f"{i.punctuations:,}", age, f"{i.rejected:,}", behind)
-        table.add_row(i.name, *counts)
+        table.add_row(_text(i.name), *counts)
     return table
+
+
+def _text(line: str, style: str = "") -> Text:
+    """A line as it is: of a str, rich would take what is in brackets for markup."""
+    return Text(printable(line), style)
 
 
 def _table(first: str, *numbers: str) -> Table:

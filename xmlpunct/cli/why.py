@@ -12,6 +12,7 @@ import click
 from xmlpunct.cli.options import read_patterns
 from xmlpunct.cli.terminal import PLACE, TEXT, put_line
 from xmlpunct.errors import UsageError
+from xmlpunct.printable import printable
 
 
 @click.command("why")
@@ -44,7 +45,7 @@ def why_command(
         put_line(json.dumps(waits, indent=2, ensure_ascii=False))
     else:
         for line in lines:
-            put_line(line)
+            put_line(printable(line))
     context.exit(0 if waits else 1)
 
 

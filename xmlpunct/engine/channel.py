@@ -7,7 +7,7 @@ import zlib
 from xmlpunct.engine.checkpoint.commit import Frames, Written
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.firehose.connectors import Outlet, Results
+from xmlpunct.firehose.connectors import Outlet, Results, chained
 from xmlpunct.slice import Slice
 
 
@@ -17,6 +17,7 @@ class Channel:
     def __init__(self, outlet: Outlet, written: Written) -> None:
         self._outlet, self.length, self.groups = outlet, written.length, written.groups
         """``length``: the bytes that were made visible; ``groups``: how many groups were."""
+        self._digest = written.digest
         self._data, self._slices = bytearray(), list[Slice]()
         self._closes = False
 
@@ -49,11 +50,20 @@ class Channel:
         """Make visible what was held back. With ``more`` it was, before the run went on, and so was what follows."""
         if not self.pending:
             return
-        results = Results(self.groups, tuple(self._slices), bytes(self._data), self.length, self._closes)
+        data, link = bytes(self._data), self._digest
+        digest = chained(link, data)
+        results = Results(
+            self.groups, tuple(self._slices), data, self.length, self._closes, digest=digest, link=link
+        )
         self._outlet.write(results, again=more)
+        self._digest = digest
         self.groups += 1
         self.length = self.reach
         self._data, self._slices, self._closes = bytearray(), [], False
+
+    def check_last(self) -> None:
+        """Raise `XmlPunctError` if the outlet holds groups of this run that were not written by now."""
+        self._outlet.check_last(self.groups - 1)
 
     def finish(self) -> None:
         """Let who reads it know that nothing follows."""
@@ -65,7 +75,7 @@ class Channel:
 
     def commit(self) -> Written:
         """Come back when all that is visible is durable; how far that is."""
-        return Written(self.length, self.groups, self._outlet.commit())
+        return Written(self.length, self.groups, self._outlet.commit(), digest=self._digest)
 
 
 class ResultChannel(Channel):
@@ -85,8 +95,9 @@ class ResultChannel(Channel):
             output.restore(state)
 
     def start(self) -> None:
-        """Put out what comes before everything."""
-        self.put(self.output.writer.start())
+        """Put out what comes before everything, once."""
+        if not self.groups:
+            self.put(self.output.writer.start())
 
     def write(self, given: Slice) -> None:
         """Put out a slice of results."""

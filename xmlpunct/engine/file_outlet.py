@@ -9,10 +9,17 @@ from xmlpunct.firehose.connectors import Form, Outlet, Results
 
 
 class FileOutlet(Outlet):
-    """A file, standard output, a pipe or a device; ``length`` are the bytes that were committed to it."""
+    """A file, standard output, a pipe or a device; ``length`` are the bytes that were committed to it.
 
-    def __init__(self, path: str | None, length: int) -> None:
-        self.file = Appender(path, length)
+    The position is 0: it says that a run has begun there.
+    """
+
+    can_replace = True
+
+    def __init__(
+        self, path: str | None, length: int, *, begun: bool = False, must_be_empty: bool = False
+    ) -> None:
+        self.file = Appender(path, length, begun=begun, must_be_empty=must_be_empty)
 
     def open(self, form: Form, position: Any) -> None:
         """It goes on behind the bytes that were committed."""
@@ -22,8 +29,9 @@ class FileOutlet(Outlet):
         if not again or self.file.is_file:
             self.file.append(results.data, results.offset, more=again)
 
-    def commit(self) -> None:
+    def commit(self) -> int:
         self.file.sync()
+        return 0
 
     def finish(self) -> None:
         self.file.finish()

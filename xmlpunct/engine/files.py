@@ -8,10 +8,15 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from xmlpunct.errors import UsageError, XmlPunctError
+from xmlpunct.errors import UsageError, XmlPunctError, undoing
+
+PRIVATE, SHARED = 0o600, 0o666
+"""The modes of files that hold what a run has read, and of its output, from which the umask takes away."""
+PRIVATE_FOLDER, SHARED_FOLDER = 0o700, 0o777
 
 
 class Appender:
@@ -19,10 +24,13 @@ class Appender:
 
     What a file holds behind its first ``length`` bytes, a run that was killed left there. It stays until it is
     written over, since the run that goes on writes the same again. ``is_file`` says whether that can be: a
-    stream cannot be taken back, and may get twice what was on its way when a run was killed.
+    stream cannot be taken back, and may get twice what was on its way when a run was killed. Unless it was ``begun``
+    by such a run, a file is emptied, or refused if it is not empty and ``must_be_empty``.
     """
 
-    def __init__(self, path: str | None, length: int) -> None:
+    def __init__(
+        self, path: str | None, length: int, *, begun: bool = False, must_be_empty: bool = False
+    ) -> None:
         standard = path in (None, "-")
         self._standard = standard_output() if standard else None
         self.name = "standard output" if standard else str(path)
@@ -34,7 +42,12 @@ class Appender:
             if self.is_file:
                 self._refuse_others()
                 self._size = os.fstat(self._file).st_size
-                if not length:
+                if must_be_empty and self._size and not begun:
+                    raise UsageError(
+                        f"{self.name} is not empty, and the checkpoint is new: give the --checkpoint of the run that "
+                        "wrote it, name another file, or overwrite it with --replace"
+                    )
+                if not (length or begun):
                     self._cut(0)
         except BaseException as error:
             self.close()
@@ -110,6 +123,15 @@ def standard_output() -> BinaryIO:
     return sys.stdout.buffer
 
 
+def is_there(path: Path) -> bool:
+    """Whether a file exists. Raises OSError where that is unknown; `Path.exists` of later versions says no then."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 @contextmanager
 def writing(name: str | Path) -> Iterator[None]:
     """Say which file it is that cannot be written. Nobody reading a pipe any more is not a failure, though."""
@@ -130,42 +152,43 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 def save(path: Path, data: bytes) -> None:
     """Put ``data`` at ``path``, durably, so that whoever looks finds the old or the new, whole."""
-    os.close(open_saved(path, data))
+    os.close(open_saved(path, data, SHARED))
 
 
-def open_saved(path: Path, data: bytes) -> int:
-    """`save`, and the new file, open to add to it."""
+def open_saved(path: Path, data: bytes, mode: int = PRIVATE) -> int:
+    """`save`, and the new file, open to add to it. What is at the new file's path before is removed: no link there is
+    followed."""
     half = path.with_name(path.name + ".half")
     with writing(path):
-        file = os.open(half, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
-        try:
+        half.unlink(missing_ok=True)
+        file = os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, mode)
+        with undoing(partial(os.close, file)):
             write_all(file, data)
             os.fsync(file)
             os.replace(half, path)
             sync_folder(path.parent)
-        except BaseException:
-            os.close(file)
-            raise
     return file
+
+
+def private(path: str, flags: int) -> int:
+    """An opener for `open`: of a file that is private if it is made, and no link. Raises OSError."""
+    return os.open(path, flags | os.O_NOFOLLOW, PRIVATE)
 
 
 def open_durably(path: Path, flags: int) -> int:
-    """Open a file, made if need be, and come back when its name is on disk. Raises OSError."""
-    file = os.open(path, flags | os.O_CREAT, 0o666)
-    try:
+    """Open a private file, made if need be, and come back when its name is on disk. Raises OSError, for a link too."""
+    file = private(os.fspath(path), flags | os.O_CREAT)
+    with undoing(partial(os.close, file)):
         # A run that was killed may have made it and come no further.
         sync_folder(path.parent)
-    except BaseException:
-        os.close(file)
-        raise
     return file
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: Path, mode: int = SHARED_FOLDER) -> None:
     """Make a directory, and those above it, and come back when their names are on disk. Raises OSError."""
     if not path.is_dir():
         make_folder(path.parent)
-        path.mkdir(exist_ok=True)
+        path.mkdir(mode, exist_ok=True)
     sync_folder(path.parent)
 
 

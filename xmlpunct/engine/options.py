@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from xmlpunct.engine.reject_limit import RejectLimit
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose import PUNCT_NAMESPACE
-from xmlpunct.firehose.connectors import scheme_of
+from xmlpunct.firehose.connectors import Existing, scheme_of
 from xmlpunct.firehose.outline import Namespaces, read_namespaces
 
 OUTPUT_FORMATS = ("xml", "jsonl", "csv", "parquet", "arrow")
@@ -70,7 +70,8 @@ class RunOptions:
     XML is written, if anything was said of that. ``query_file`` is where the query was read from, if that was a file.
     ``partition_by`` are the columns whose values name directories of a dataset. ``partial`` is the time in seconds
     from one provisional answer to the next, if any is wanted. ``threads`` are those of the local engine; None: as many
-    as there are cores. ``is_sink``: a CREATE SINK says the destination.
+    as there are cores. ``is_sink``: a CREATE SINK says the destination. ``replaces``: a new run removes the results
+    of other runs from its outputs.
     """
 
     output: str | None = None
@@ -89,6 +90,14 @@ class RunOptions:
     partition_by: tuple[str, ...] = ()
     threads: int | None = None
     is_sink: bool = False
+    replaces: bool = False
+
+    @property
+    def existing(self) -> Existing:
+        """What a new run does with results that its outputs hold."""
+        if self.replaces:
+            return Existing.REPLACE
+        return Existing.ACCEPT if self.checkpoint is None else Existing.REFUSE
 
     def to(self, destination: Destination | None) -> RunOptions:
         """The same options with another destination of the results, if one is given."""

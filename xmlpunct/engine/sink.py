@@ -17,9 +17,9 @@ from xmlpunct.engine.options import RunOptions, XmlForm, is_url
 from xmlpunct.engine.output import Output
 from xmlpunct.engine.plan import Answer, Query
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import Reject, UsageError
+from xmlpunct.errors import Reject, UsageError, ended_by
 from xmlpunct.firehose import writer_for
-from xmlpunct.firehose.connectors import Form, Outlet, connector_of, expand
+from xmlpunct.firehose.connectors import Existing, Form, Outlet, connector_of, expand
 from xmlpunct.firehose.writer import JsonlWriter
 from xmlpunct.frames import grouped
 from xmlpunct.schema import Attribute, Schema
@@ -110,6 +110,11 @@ class Sink:
         for channel in self._channels:
             channel.flush(more=more)
 
+    def check_last(self) -> None:
+        """Raise `XmlPunctError` if an output holds groups of this run that were not written by now."""
+        for channel in self._channels:
+            channel.check_last()
+
     def finish(self) -> None:
         """Let who reads an output that is complete know that nothing follows."""
         for channel in self.results:
@@ -187,10 +192,18 @@ def told_of(answer: Answer) -> Iterator[None]:
 
 def open_outlet(options: RunOptions, output: Output, written: Written, run: str, opened: ExitStack) -> Outlet:
     """Where results go, behind what was ``written``; ``opened`` closes it. Raises `UsageError`."""
-    outlet = outlet_at(options.output, options) or FileOutlet(options.output, written.length)
-    opened.callback(outlet.close)
-    outlet.open(Form(run, output.schema, output.writer, options.format), written.position)
+    outlet = outlet_at(options.output, options)
+    if outlet is None:
+        begun, refuses = written.position is not None, options.existing is Existing.REFUSE
+        outlet = FileOutlet(options.output, written.length, begun=begun, must_be_empty=refuses)
+    opened.enter_context(ended_by(outlet.close))
+    outlet.open(form_of(options, output, run), written.position)
     return outlet
+
+
+def form_of(options: RunOptions, output: Output, run: str) -> Form:
+    """What an outlet has to know of a run."""
+    return Form(run, output.schema, output.writer, options.format, options.existing)
 
 
 def open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitStack) -> Outlet | None:
@@ -198,27 +211,45 @@ def open_rejects(options: RunOptions, commit: Commit, run: str, opened: ExitStac
     if not options.rejects:
         return None
     outlet = outlet_at(options.rejects, replace(options, format="parquet", partition_by=()))
-    outlet = outlet or FileOutlet(options.rejects, commit.rejects.length)
-    opened.callback(outlet.close)
-    form = Form(f"{run}-rejects", REJECTS, JsonlWriter(REJECTS), "jsonl")
-    outlet.open(form, commit.rejects.position)
+    if outlet is None:  # what a file holds of an earlier run was the report of that run: it is overwritten
+        begun = commit.rejects.position is not None
+        outlet = FileOutlet(options.rejects, commit.rejects.length, begun=begun)
+    opened.enter_context(ended_by(outlet.close))
+    outlet.open(_form_of_rejects(options, run), commit.rejects.position)
     return outlet
+
+
+def _form_of_rejects(options: RunOptions, run: str) -> Form:
+    return Form(f"{run}-rejects", REJECTS, JsonlWriter(REJECTS), "jsonl", options.existing)
 
 
 def outlet_at(place: str | None, options: RunOptions) -> Outlet | None:
     """What writes to a URL, or to a directory of files in columns; None for a file. It is not opened yet."""
     if is_url(place):
         spec = expand(str(place))
-        return connector_of(spec).outlet(spec, str(place))
+        outlet = connector_of(spec).outlet(spec, str(place))
+        if options.replaces and not outlet.can_replace:
+            raise UsageError(f"{place}: nothing that was sent there can be removed: leave out --replace")
+        return outlet
     if place is not None and place.endswith("/") and options.format in FORMATS:
         return Dataset(place, options.format, options.partition_by)
     return None
 
 
-def warn_if_gone(query: Query, options: RunOptions, commit: Commit) -> None:
-    """Warn where a complete run finds that a file does not hold the bytes that were written to it any more."""
-    for answer, written in zip(query.answers, commit.outputs, strict=True):
-        _warn_if_gone(options.to(answer.destination), written.length)
+def check_complete(
+    query: Query, options: RunOptions, outputs: Sequence[Output], commit: Commit, run: str
+) -> None:
+    """Look whether the outputs hold what a complete run wrote: a warning for a file that has become shorter.
+
+    Raises `XmlPunctError` for a database that was lost.
+    """
+    for number, (answer, output) in enumerate(zip(query.answers, outputs, strict=True)):
+        own, written = options.to(answer.destination), commit.outputs[number]
+        _warn_if_gone(own, written.length)
+        if own.is_url and (outlet := outlet_at(own.output, own)) is not None:
+            outlet.check_complete(form_of(own, output, run_of(run, number)), written.position)
+    if is_url(options.rejects) and (outlet := outlet_at(options.rejects, options)) is not None:
+        outlet.check_complete(_form_of_rejects(options, run), commit.rejects.position)
 
 
 def _warn_if_gone(options: RunOptions, length: int) -> None:

@@ -73,10 +73,8 @@ def faults(query: Query) -> list[str]:
 def refuse_unsafe(query: Query) -> None:
     """Refuse a query of which some operator blocks or grows for ever. Raises `UsageError`."""
     if found := faults(query):
-        told = "\n".join(f"  {line}" for line in [*found, *mending(query).lines()])
-        raise UsageError(
-            f"--safe: this query may never give all its results, or may grow without end\n{told}"
-        )
+        lines = [f"  {line}" for line in [*found, *mending(query).lines()]]
+        raise UsageError("--safe: this query may never give all its results, or may grow without end", *lines)
 
 
 # What would mend it

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
 
-from xmlpunct.expressions.expression import Call, Column, Expression, Literal
+import polars as pl
+
+from xmlpunct.expressions.expression import Call, Column, Expression, Function, Literal
 from xmlpunct.expressions.functions.conditions import AND, IN, IS_NULL, NOT, OR
+from xmlpunct.expressions.monotone import Monotone
+from xmlpunct.expressions.program import compiled
 from xmlpunct.punctuations import pattern as pt
-from xmlpunct.punctuations.cuts import Cut, between, cuts, ends
+from xmlpunct.punctuations.cuts import Cut, between, cuts, ends, hull
 from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.pattern import EMPTY, WILDCARD, Pattern
 from xmlpunct.punctuations.punctuation import Punctuation, combine
@@ -20,6 +24,8 @@ from xmlpunct.unrolled import unrolled
 
 GAPS = 64
 """Of a pattern with more gaps only the outermost two are said: who reads the stream has to hold them all."""
+PIECES = 8
+"""Of more values of an expression only the range around them counts: finding what gives each takes some 5 ms."""
 COMBINATIONS = 256
 """Alternatives with more combinations say nothing. Neither limit is a matter of speed."""
 
@@ -43,10 +49,23 @@ def news(schema: Schema, punctuations: Iterable[Punctuation]) -> list[Punctuatio
     ]
 
 
+def remaining(schema: Schema, punctuations: Iterable[Punctuation]) -> dict[str, IntervalSet]:
+    """The values that punctuations about one attribute alone leave open, for each attribute that they are about."""
+    values = dict[str, IntervalSet]()
+    for p in punctuations:
+        if len(p.constrained) == 1:
+            (place,) = p.constrained
+            a = schema.attributes[place]
+            left = values.get(a.name, IntervalSet.everything(a.type))
+            values[a.name] = left & ~IntervalSet(a.type, [p.patterns[place]])
+    return values
+
+
 def never(schema: Schema, predicate: Expression, truth: bool = True) -> list[Punctuation]:
     """Punctuations that match no tuple for which a predicate is true (or, without ``truth``, false).
 
-    Comparisons with constants say something, however AND, OR and NOT join them. Nothing else does.
+    Comparisons with constants say something, of a column or of a `Monotone` expression, however AND, OR and NOT join
+    them. Nothing else does.
     """
     return unrolled(lambda way: _never(schema, *way), (predicate, truth))
 
@@ -62,7 +81,7 @@ def _never(
         return outside(schema, predicate.name, pt.constant(BOOLEAN, truth))
     if not isinstance(predicate, Call):
         return []
-    record, args = predicate.record, predicate.args
+    record, args = predicate.record, [*map(_folded, predicate.args)]
     if record is NOT:
         return (yield args[0], not truth)
     if record in (AND, OR):
@@ -71,20 +90,33 @@ def _never(
             ways.append((yield argument, truth))
         # a conjunction is true only if every part is, and false only if some part is
         return [p for way in ways for p in way] if (record is AND) == truth else reduce(_both, ways)
-    subject = args[0] if isinstance(args[0], Column) else args[-1]
-    if not isinstance(subject, Column):
+    subject = args[-1] if isinstance(args[0], Literal) else args[0]
+    monotone = Monotone.of(subject)
+    if not isinstance(subject, Column) and monotone is None:
         return []
     type_ = subject.type
-    if record is IS_NULL:
+    if record is IS_NULL and isinstance(subject, Column):
         known = pt.interval(type_, None, None, False, False)
         return [Punctuation.of(schema, **{subject.name: known})] if truth else []
-    comparison = _described(predicate, type_, subject is args[0])
+    comparison = _described(record, args, subject is args[0])
     if comparison is None:
         return []
     pattern, yes = comparison
-    if truth == yes:
-        return outside(schema, subject.name, pattern)
-    return [Punctuation.of(schema, **{subject.name: pattern})] if pattern is not EMPTY else []
+    if isinstance(subject, Column):
+        if truth == yes:
+            return outside(schema, subject.name, pattern)
+        return [Punctuation.of(schema, **{subject.name: pattern})] if pattern is not EMPTY else []
+    assert monotone is not None
+    results = IntervalSet(type_, [pattern])
+    wanted = (results if truth == yes else ~results).patterns()
+    source = schema[monotone.source]
+    parts = [
+        monotone.preimage(source, p) for p in (wanted if len(wanted) <= PIECES else [hull(type_, wanted)])
+    ]
+    if WILDCARD in parts:
+        return []
+    left = IntervalSet(source.type, parts)
+    return [Punctuation.of(schema, **{source.name: gap}) for gap in (~left).patterns()]
 
 
 def _both(some: list[Punctuation], others: list[Punctuation]) -> list[Punctuation]:
@@ -95,15 +127,23 @@ def _both(some: list[Punctuation], others: list[Punctuation]) -> list[Punctuatio
     return list(dict.fromkeys(c for c in combinations if c is not None))
 
 
-def _described(call: Call, type_: Type, forward: bool) -> tuple[Pattern, bool] | None:
+def _folded(e: Expression) -> Expression:
+    """A call of constants as what it gives; any other expression, and what fails, as it is."""
+    if not (isinstance(e, Call) and e.constant and e.type.comparable):
+        return e
+    (results,), reasons = compiled(e).run(pl.DataFrame({"row": [0]}))
+    return e if reasons is not None else Literal(e.type, results[0] is None, results[0])
+
+
+def _described(record: Function, args: Sequence[Expression], forward: bool) -> tuple[Pattern, bool] | None:
     """A comparison with constants as a pattern, and whether it is true of its values or of all others.
 
     None if it is no comparison, or if the place of a constant is not known.
     """
-    holds = call.record.holds
-    if call.record is not IN and holds is None:
+    holds, type_ = record.holds, args[0 if forward else -1].type
+    if record is not IN and holds is None:
         return None
-    constants = call.args[1:] if forward else call.args[:-1]
+    constants = args[1:] if forward else args[:-1]
     places = [_places(type_, c) for c in constants]
     known = [place for place in places if place is not None]
     if len(known) < len(places):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from xmlpunct.expressions.non_null import Inference, of_all
 from xmlpunct.types import DOUBLE, Type, Value
 
 
@@ -51,7 +52,7 @@ class Expression:
             if isinstance(e, Call) and id(e) not in changed:
                 args = tuple(changed.get(id(a), a) for a in e.args)
                 if any(new is not old for new, old in zip(args, e.args, strict=True)):
-                    changed[id(e)] = Call(e.type, e.nullable, e.function, args)
+                    changed[id(e)] = e.record.call(e.type, *args)
         return changed.get(id(self), self)
 
 
@@ -329,7 +330,8 @@ class Function:
     - ``typing`` makes the call, or what stands for it, of arguments. It casts them as the function needs them, and
       raises ValueError where it has no type for them.
     - ``evaluate`` takes a call and the results of its operands. A null operand never fails.
-    - ``nullable``: whether the result can be null, by the arguments.
+    - ``nullable``: whether the result can be null, by the arguments. ``non_null``: which columns are not null where it
+      is not, by those of the arguments; `of_all` them if nothing else is said.
     - ``monotone``: the place of the one argument that is no constant, and whether the call never falls as that grows
       (True) or never rises (False). Otherwise None.
     - ``arity``: how many arguments there are at least and at most.
@@ -351,6 +353,7 @@ class Function:
     doc: Doc | None = None
     arity: tuple[int, int] = (2, 2)
     nullable: Callable[[Sequence[Expression]], bool] = any_null
+    non_null: Inference = of_all
     monotone: Callable[[Call], tuple[int, bool] | None] = lambda call: None
     compile: Callable[[Any, Call, Any], Any] | None = None
     holds: tuple[bool, bool, bool] | None = None

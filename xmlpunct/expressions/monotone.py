@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,19 @@ from xmlpunct.punctuations.grid import whole
 from xmlpunct.punctuations.pattern import EMPTY, Pattern
 from xmlpunct.schema import Attribute
 from xmlpunct.types import DOUBLE, Type, Value
+
+_INF = 0x7FF << 52
+"""The place of the DOUBLE INF, where 0 has the place 0."""
+
+
+def _double(place: int) -> float:
+    """The DOUBLE at a place in the order of all but NaN.
+
+    >>> _double(0), _double(-1), _double(_INF)
+    (0.0, -5e-324, inf)
+    """
+    (value,) = struct.unpack("<d", struct.pack("<q", abs(place)))
+    return float(value if place >= 0 else -value)
 
 
 @dataclass(frozen=True)
@@ -82,7 +96,7 @@ class Monotone:
     def preimage(self, attribute: Attribute, pattern: Pattern) -> Pattern:
         """A range of ``attribute`` whose image covers a pattern, as small as may be; ``*`` if none is found.
 
-        Of a discrete type the ends are found by halving. Where f fails it counts as beyond the end that is nearer.
+        The ends are found by halving. Where f fails it counts as beyond the end that is nearer.
 
         >>> from xmlpunct.expressions.functions import call, literal
         >>> from xmlpunct.expressions.expression import Column
@@ -91,14 +105,19 @@ class Monotone:
         >>> print(hour.preimage(Attribute("ts", INT, False), pt.constant(INT, 17)))
         [61200,64799]
         """
-        if pattern is pt.WILDCARD or pattern is EMPTY or not attribute.type.discrete:
-            return pattern if pattern is EMPTY else pt.WILDCARD
-        first, last = (int(cut[1]) for cut in ends(attribute.type))
-        low, high = cuts(hull(self.expression.type, [pattern]))[0]
+        type_ = attribute.type
+        if pattern is EMPTY:
+            return EMPTY
+        around = hull(self.expression.type, [pattern])
+        if around is pt.WILDCARD or not (type_.discrete or type_ is DOUBLE):
+            return pt.WILDCARD
+        first, last = (-_INF, _INF + 1) if type_ is DOUBLE else (int(cut[1]) for cut in ends(type_))
+        value = _double if type_ is DOUBLE else type_.at
+        low, high = cuts(around)[0]
         lower, upper = (low, high) if self.rises else (high, low)
 
         def is_before(at: int, cut: Cut, starts: bool) -> bool:
-            (result,) = self._results(attribute.type, [attribute.type.at(at)])
+            (result,) = self._results(type_, [value(at)])
             if result is None:
                 return at < 0
             place = cuts(pt.constant(self.expression.type, result))[0]
@@ -113,7 +132,12 @@ class Monotone:
                 a, b = (middle + 1, b) if is_before(middle, cut, starts) else (a, middle)
             return a
 
-        source = pt.ordinals(attribute.type, halved(lower, True), halved(upper, True) - 1)
+        start, stop = halved(lower, True), halved(upper, True)
+        if type_ is DOUBLE:  # the values beside the range bound its image
+            below, above = (value(at) if first <= at < last else None for at in (start - 1, stop))
+            source = pt.interval(type_, below, above, True, True)
+        else:
+            source = pt.ordinals(type_, start, stop - 1)
         found = [self.image(attribute, *piece) for piece in cuts(source)]
         return source if found and pt.covers(found[0], pattern) else pt.WILDCARD
 

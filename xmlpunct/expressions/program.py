@@ -8,7 +8,9 @@ from typing import NamedTuple
 import polars as pl
 
 from xmlpunct.expressions.compiler import Compiler, Part, first
-from xmlpunct.expressions.expression import Call, Column, Expression, inside_out
+from xmlpunct.expressions.expression import Call, Column, Expression, Literal, inside_out
+from xmlpunct.expressions.non_null import ALL, NonNull
+from xmlpunct.types import BOOLEAN
 
 
 class Results(NamedTuple):
@@ -152,3 +154,34 @@ def _facts(call: Call) -> Facts:
     return Facts(
         fails or bool(call.record.evaluate(call, *(pl.col("") for _ in call.args)).failures), monotone
     )
+
+
+def non_null(expression: Expression) -> NonNull:
+    """The columns that are not null wherever an expression is not null, is true, and is false (semantics 7).
+
+    >>> from xmlpunct.expressions.functions import call, number
+    >>> from xmlpunct.types import INT
+    >>> x, y = Column(INT, True, "x"), Column(INT, True, "y")
+    >>> sorted(non_null(call("AND", call(">", x, number("3")), call("NOT", call("IS NULL", y)))).true)
+    ['x', 'y']
+    """
+    known: dict[int, NonNull] = {}
+    for e in inside_out([expression]):
+        if isinstance(e, Call):
+            known[id(e)] = e.record.non_null(e, [known[id(a)] for a in e.args])
+        elif isinstance(e, Column):
+            names = frozenset([e.name])
+            known[id(e)] = NonNull(names, names, names)
+        else:
+            known[id(e)] = _of_literal(e)
+    return known[id(expression)]
+
+
+def _of_literal(e: Expression) -> NonNull:
+    """Those of a constant: a value that it has not stands for no tuple."""
+    nothing = frozenset[str]()
+    if not isinstance(e, Literal) or e.value is None:
+        return ALL
+    if e.type is not BOOLEAN:
+        return NonNull(nothing, nothing, nothing)
+    return NonNull(nothing, nothing if e.value else None, None if e.value else nothing)

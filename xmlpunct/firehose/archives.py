@@ -20,7 +20,8 @@ from itertools import pairwise
 from typing import BinaryIO, NoReturn
 from zlib import crc32
 
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, TransientError, reading, undoing
+from xmlpunct.firehose.foreign import guarded, why
 from xmlpunct.firehose.listing import in_order
 from xmlpunct.firehose.packed import (
     FORMATS,
@@ -32,7 +33,6 @@ from xmlpunct.firehose.packed import (
     Unpacked,
     format_of,
 )
-from xmlpunct.firehose.steady import ChangedError
 
 ZIP, TAR = "a zip archive", "a tar archive"
 MOST_MEMBERS = 100_000
@@ -123,7 +123,8 @@ class _Stream:
             return b""
 
     def some(self, size: int) -> bytes:
-        data = self._tap.read(size)
+        with reading(self.name):
+            data = self._tap.read(size)
         self.at += len(data)
         return data
 
@@ -153,15 +154,10 @@ class _Stream:
 
 
 def _zip(name: str, file: BinaryIO, reopen: Reopen) -> list[Member]:
-    try:
-        file.seek(0)
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    with guarded(name, f"the directory of the zip archive, which should end at byte {size}, cannot be read"):
         infos = zipfile.ZipFile(_Bounded(file, name)).infolist()
-    except SourceError:
-        raise
-    except Exception as error:  # whatever the directory makes of zipfile
-        size = file.seek(0, io.SEEK_END)
-        what = f"the directory of the zip archive, which should end at byte {size}, cannot be read: {error}"
-        raise SourceError(name, what) from None
     if len(infos) > MOST_MEMBERS:
         _too_many(name)
     files = [(_path(name, info.filename), info) for info in infos if not info.filename.endswith("/")]
@@ -193,12 +189,16 @@ class _Bounded:
             )
         data = bytearray()
         while (size < 0 or len(data) < size) and (
-            more := self._file.read(_SKIPPED if size < 0 else size - len(data))
+            more := self._some(_SKIPPED if size < 0 else size - len(data))
         ):
             data += more
             if len(data) > _MOST_AT_ONCE:
                 return self.read(len(data))
         return bytes(data)
+
+    def _some(self, size: int) -> bytes:
+        with reading(self._name):
+            return self._file.read(size)
 
 
 class _ZipMember(io.RawIOBase):
@@ -320,17 +320,18 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
             while (info := tar.next()) is not None:
                 count += 1
                 tar.members.clear()  # type: ignore[attr-defined] # which would keep them all
+                if info.size < 0:
+                    raise tarfile.ReadError(f"a member of {info.size} bytes")
                 yield info
                 if count > MOST_MEMBERS:
                     _too_many(name)
-    except ChangedError:
+    except TransientError:
         raise
     except SourceError as error:
         raise _Cut(error) from None
-    except (tarfile.TarError, ValueError, OSError) as error:
-        raise _Cut(
-            SourceError(name, f"the archive is cut short or corrupt at byte {stream.at}: {error}")
-        ) from None
+    except Exception as error:
+        what = f"the archive is cut short or corrupt at byte {stream.at}: {why(error)}"
+        raise _Cut(SourceError(name, what)) from None
     if stream.last != bytes(_BLOCK):
         what = "cut short" if len(stream.last) < _BLOCK else "corrupt"
         raise _Cut(SourceError(name, f"the archive is {what} at byte {stream.at - len(stream.last)}"))
@@ -341,7 +342,7 @@ def _infos(name: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
                     f"something follows the end of the archive before byte {stream.at}: is it several in one?"
                 )
                 raise SourceError(name, what)
-    except ChangedError:
+    except TransientError:
         raise
     except SourceError as error:
         raise _Cut(error) from None
@@ -364,11 +365,8 @@ class _Tar:
             stream = None
         if stream is None:
             stream = _Stream(self._name, self._reopen())
-        try:
+        with undoing(stream.close):
             stream.seek(byte)
-        except BaseException:
-            stream.close()
-            raise
         return stream
 
     def park(self, stream: _Stream) -> None:
@@ -394,7 +392,7 @@ class _TarMember(io.RawIOBase):
             if self._stream is None:
                 self._stream = self._tar.stream(self._offset)
             data = self._stream.some(min(size, self._left))
-        except ChangedError:
+        except TransientError:
             raise
         except SourceError as error:
             self._fail(error.reason)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 
 _BLOCK = 2**16
@@ -22,9 +21,11 @@ def forbidden(data: bytes) -> tuple[int, int]:
     while at < len(data):
         block, wrong = data[at : at + _BLOCK], 0
         try:
-            end = codecs.utf_8_decode(block, "strict", False)[1]
+            block.decode()
+            end = len(block)
         except UnicodeDecodeError as error:
-            end, wrong = error.start, error.end
+            end = error.start
+            wrong = 0 if error.reason == "unexpected end of data" else error.end
         if b"\xef\xbf" in block or len(block.translate(None, _CONTROLS)) != len(block):
             found = _FORBIDDEN.search(block, 0, end)
             if found is not None:

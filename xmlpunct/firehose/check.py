@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
-from xmlpunct.errors import Reject, SourceError
+from xmlpunct.errors import Reject, SourceError, TransientError
 from xmlpunct.firehose.offered import Offered
 from xmlpunct.firehose.reader import FirehoseReader
 from xmlpunct.firehose.sources import Source
@@ -81,33 +82,34 @@ def check(
     reader = FirehoseReader(source, [spec], punct_namespace)
     lateness, offered = Lateness(schema), Offered(schema)
     unique = Keys(schema, keys, Promised(schema))
-    try:
-        while (parsed := reader.read(_STEP)) is not None:
-            (given,), (rejects,) = parsed.slices, parsed.rejects
-            report.tuples += given.tuples.height
-            report.punctuations += parsed.read[0]
-            report.dropped += parsed.dropped[0]
-            report.rejected += len(rejects)
-            report.examples += rejects[: max(SHOWN - len(report.examples), 0)]
-            report.schemes.update(scheme(p) for p in given.punctuations)
-            offered.take(given.tuples, given.punctuations)
-            schemes, again = lateness.judge(given), unique.judge(given.tuples)
-            schemes = earliest(schemes, again.is_not_null(), again)
-            for _ in unique.promises(given.tuples):
-                pass
-            late = schemes.is_not_null().arg_true()
-            report.late += late.len()
-            if parsed.rejection is not None:
-                for row in late[: max(SHOWN - len(report.examples), 0)]:
-                    why = reason(schema, given.tuples.row(row, named=True), schemes[row])
-                    report.examples.append(parsed.rejection(0, row, why))
-            count = given.tuples.height + len(rejects)
-            report.notices += watch.take(count, parsed.read[0], parsed.overlooked[0])
-            report.error = parsed.error
+    with closing(reader):
+        try:
+            while (parsed := reader.read(_STEP)) is not None:
+                (given,), (rejects,) = parsed.slices, parsed.rejects
+                report.tuples += given.tuples.height
+                report.punctuations += parsed.read[0]
+                report.dropped += parsed.dropped[0]
+                report.rejected += len(rejects)
+                report.examples += rejects[: max(SHOWN - len(report.examples), 0)]
+                report.schemes.update(scheme(p) for p in given.punctuations)
+                offered.take(given.tuples, given.punctuations)
+                schemes, again = lateness.judge(given), unique.judge(given.tuples)
+                schemes = earliest(schemes, again.is_not_null(), again)
+                for _ in unique.promises(given.tuples):
+                    pass
+                late = schemes.is_not_null().arg_true()
+                report.late += late.len()
+                if parsed.rejection is not None:
+                    for row in late[: max(SHOWN - len(report.examples), 0)]:
+                        why = reason(schema, given.tuples.row(row, named=True), schemes[row])
+                        report.examples.append(parsed.rejection(0, row, why))
+                count = given.tuples.height + len(rejects)
+                report.notices += watch.take(count, parsed.read[0], parsed.overlooked[0])
+                report.error = parsed.error
+        except TransientError as error:
+            report.error = error
         report.notices += watch.end(in_order=report.error is None)
         report.offered = list(offered.schemes())
-    finally:
-        reader.close()
     return report
 
 

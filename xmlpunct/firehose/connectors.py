@@ -19,7 +19,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
+from hashlib import blake2b
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Protocol
 
@@ -28,7 +30,7 @@ import polars as pl
 from xmlpunct.errors import UsageError
 from xmlpunct.firehose.source import Piece, Source, assembled, bare, binary, merged
 from xmlpunct.schema import Schema
-from xmlpunct.secrets import expanded
+from xmlpunct.secrets import expanded, note_passwords
 from xmlpunct.slice import Slice
 
 FOLLOW = "follow:"
@@ -39,6 +41,8 @@ GROUP = "xmlpunct.connectors"
 """The group of entry points. Their names are schemes."""
 RUN, SEQUENCE = "xmlpunct.run", "xmlpunct.sequence"
 """What a message says of itself, wherever messages can: the run that wrote it, and its number in that."""
+DIGEST, LINK = "xmlpunct.digest", "xmlpunct.link"
+"""Of a message whose receiver cannot be asked: its digest, and that of the message before. See `chained`."""
 OWN = {
     "": "stored:Files",
     "file": "stored:Files",
@@ -105,17 +109,30 @@ class Encoder(Protocol):
         """The tuples and the punctuations of a slice, each to be understood by itself."""
 
 
+class Existing(Enum):
+    """What a new run does with the results of another run that its output holds."""
+
+    ACCEPT = "accept"
+    """A file is overwritten, a table is added to, and a directory is refused: without ``--checkpoint``."""
+    REFUSE = "refuse"
+    """It is refused: the checkpoint of that run may be lost. With ``--checkpoint``."""
+    REPLACE = "replace"
+    """They are removed: with ``--replace``."""
+
+
 @dataclass(frozen=True)
 class Form:
     """What an outlet has to know of a run: ``run`` tells it from others, and stays with its checkpoint.
 
-    ``schema`` is that of the results, and ``encoder`` writes them in the run's ``format``.
+    ``schema`` is that of the results, and ``encoder`` writes them in the run's ``format``. ``existing``: what a new
+    run does with the results of another.
     """
 
     run: str
     schema: Schema
     encoder: Encoder
     format: str = "xml"
+    existing: Existing = Existing.ACCEPT
 
 
 @dataclass(frozen=True)
@@ -123,7 +140,8 @@ class Results:
     """A group of results, to be written at once. Numbers of groups rise; none is given to two different ones.
 
     ``data`` is what the ``slices`` are in the run's format, with what comes before and behind all of them, and
-    ``offset`` the bytes before it. ``last``: no group follows, the results are complete.
+    ``offset`` the bytes before it. ``last``: no group follows, the results are complete. ``digest`` tells it, and all
+    groups before it, from others; ``link`` is the digest of the group before.
     """
 
     number: int
@@ -131,6 +149,21 @@ class Results:
     data: bytes
     offset: int = 0
     last: bool = False
+    digest: str = ""
+    link: str = ""
+
+
+def chained(link: str, data: bytes) -> str:
+    """The digest of some bytes behind those whose digest is ``link``; nothing adds nothing.
+
+    >>> chained("", b""), chained(chained("", b"a"), b"b") == chained("", b"b")
+    ('', False)
+    """
+    if not data:
+        return link
+    hashed = blake2b(link.encode(), digest_size=16)
+    hashed.update(data)
+    return hashed.hexdigest()
 
 
 class Outlet(ABC):
@@ -138,6 +171,8 @@ class Outlet(ABC):
 
     takes_columns: ClassVar[bool] = False
     """Whether it takes the columns of slices. Then the run's format and the form of its XML say nothing to it."""
+    can_replace: ClassVar[bool] = False
+    """Whether it can remove the results of another run: see `Existing`."""
 
     def check(self, schema: Schema) -> None:  # noqa: B027
         """Raise `UsageError` if results of this schema cannot be written. Nothing is connected to yet."""
@@ -160,6 +195,15 @@ class Outlet(ABC):
 
         ``again``: a run that was killed has written it, for certain, and perhaps groups after it.
         """
+
+    def check_last(self, last: int) -> None:  # noqa: B027
+        """Raise `XmlPunctError` if it holds groups of this run behind number ``last``, the last one of the run's log.
+
+        Then the checkpoint is older than the output. It is called when all groups of the log have been written again.
+        """
+
+    def check_complete(self, form: Form, position: Any) -> None:  # noqa: B027
+        """Raise `XmlPunctError` if it is known not to hold the results of a complete run any more."""
 
     def commit(self) -> Any:  # noqa: B027
         """Come back when all that was written is durable; the position behind it, as plain values."""
@@ -372,5 +416,8 @@ def connector_of(spec: str | os.PathLike[str]) -> Connector:
     >>> type(connector_of("feeds/")).__name__, type(connector_of("tls://host:1")).__name__
     ('Files', 'Sockets')
     """
-    scheme = scheme_of(spec) if isinstance(spec, str) else ""
+    scheme = ""
+    if isinstance(spec, str):
+        scheme = scheme_of(spec)
+        note_passwords(spec)
     return _connector(scheme) or _own(_REMOTE)

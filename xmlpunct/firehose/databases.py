@@ -1,9 +1,9 @@
 """Results as the rows of a database's table: ``sqlite:///x.db?table=t``, ``duckdb:///x.duckdb?table=t``,
 ``postgresql://host/name?table=t``.
 
-A group of results is one transaction, in which its number is put down too, by run and table: a group that is given
-once more after a kill is passed over. ``key=a,b`` makes a row take the place of the one with the same key.
-Punctuations are not written.
+A group of results is one transaction, in which its number and its digest are put down too, by run and table: a group
+that is given once more after a kill is passed over, and another group by that number is refused. ``key=a,b`` makes a
+row take the place of the one with the same key. Punctuations are not written.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 import polars as pl
 
 from xmlpunct.errors import UsageError, XmlPunctError
-from xmlpunct.firehose.connectors import Connector, Form, Outlet, Results, scheme_of
+from xmlpunct.firehose.connectors import Connector, Existing, Form, Outlet, Results, scheme_of
 from xmlpunct.firehose.dialects import DIALECTS, Dialect, quoted
+from xmlpunct.firehose.last_group import LastGroup
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.schema import Schema
 
 PROGRESS = "xmlpunct_progress"
-"""The table that holds the number of the last group, by run and table."""
+"""The table that holds the number and the digest of the last group, by run and table. Up to version 11 of checkpoints
+it had no digest: then the column is added."""
 
 
 class Databases(Connector):
@@ -57,11 +60,12 @@ class Databases(Connector):
 class Table(Outlet):
     """A table, which is made if it is missing. ``name`` is what people know it by."""
 
-    takes_columns = True
+    takes_columns = can_replace = True
 
     def __init__(self, dialect: Dialect, table: str, key: Sequence[str], name: str) -> None:
         self._dialect, self._table, self._key, self._name = dialect, table, list(key), name
-        self._last = -1
+        self._last = LastGroup(name)
+        dialect.retries = Retries(name)
         self._is_open = False
 
     def check(self, schema: Schema) -> None:
@@ -87,22 +91,43 @@ class Table(Outlet):
     def open(self, form: Form, position: Any) -> None:
         self._run, self._schema = form.run, form.schema
         self._insert = self._inserting()
+        number, digest = (-1, "") if position is None else position
+        if number >= 0 and self._dialect.is_file and not os.path.exists(self._dialect.place):
+            raise self._lost()
         with self._failing("opened"):
             self._dialect.connect()
             self._is_open = True
             with self._dialect.transaction():
-                self._prepare()
-                given = (form.run, self._table)
-                query = f"SELECT number FROM {PROGRESS} WHERE run = ? AND target = ?"
-                self._last = next((number for (number,) in self._dialect.rows(query, given)), -1)
-        if position is not None and position > self._last:
-            raise XmlPunctError(
-                f"{self._name} does not know of what this run committed to it: is it another database?"
-            )
+                self._prepare_progress()
+                query = f"SELECT number, digest FROM {PROGRESS} WHERE run = ? AND target = ?"
+                for last in self._dialect.rows(query, (form.run, self._table)):
+                    self._last = LastGroup(self._name, *last)
+                if number > self._last.number or (
+                    self._last.number >= 0 and not self._dialect.columns(self._table)
+                ):
+                    raise self._lost()
+                if position is None and self._last.number < 0:
+                    self._prepare(form.existing)
+                else:
+                    self._prepare(Existing.ACCEPT)
+        self._last.holds(Results(number, (), b"", digest=digest))
+
+    def check_complete(self, form: Form, position: Any) -> None:
+        self.open(form, position)
+        self.close()
+
+    def _lost(self) -> XmlPunctError:
+        return XmlPunctError(
+            f"{self._name} does not hold what this run committed to it: was it lost, or is it another database? "
+            "Restore it as it was with the checkpoint, or start again with another --checkpoint"
+        )
+
+    def check_last(self, last: int) -> None:
+        self._last.check(last)
 
     def write(self, results: Results, *, again: bool = False) -> None:
         frames = [slice_.tuples for slice_ in results.slices if slice_.tuples.height]
-        if results.number <= self._last or not frames:
+        if not frames or self._last.holds(results):
             return
         tuples = pl.concat(frames)
         if self._key:
@@ -110,28 +135,42 @@ class Table(Outlet):
         with self._failing("written"), self._dialect.transaction():
             self._dialect.insert(*self._insert, self._schema, tuples)
             put = (
-                f"INSERT INTO {PROGRESS} VALUES (?, ?, ?) ON CONFLICT (run, target) DO UPDATE SET number = ?"
+                f"INSERT INTO {PROGRESS} (run, target, number, digest) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (run, target) DO UPDATE SET number = excluded.number, digest = excluded.digest"
             )
-            self._dialect.run(put, (self._run, self._table, results.number, results.number))
-        self._last = results.number
+            self._dialect.run(put, (self._run, self._table, results.number, results.digest))
+        self._last = LastGroup(self._name, results.number, results.digest)
 
-    def commit(self) -> int:
-        return self._last
+    def commit(self) -> list[Any]:
+        return [self._last.number, self._last.digest]
 
     def close(self) -> None:
         if self._is_open:
             self._dialect.close()
             self._is_open = False
 
-    def _prepare(self) -> None:
-        """Make what is missing. Raises `UsageError` for a table that cannot hold the results."""
+    def _prepare_progress(self) -> None:
         text, number = self._dialect.TEXT, self._dialect.NUMBER
-        columns = f"run {text}, target {text}, number {number}, PRIMARY KEY (run, target)"
+        columns = f"run {text}, target {text}, number {number}, digest {text}, PRIMARY KEY (run, target)"
         self._dialect.run(f"CREATE TABLE IF NOT EXISTS {PROGRESS} ({columns})")
+        if "digest" not in self._dialect.columns(PROGRESS):
+            self._dialect.run(f"ALTER TABLE {PROGRESS} ADD COLUMN digest {text}")
+
+    def _prepare(self, existing: Existing) -> None:
+        """Make what is missing. Raises `UsageError` for a table that cannot hold the results, or may not."""
+        others = self._dialect.rows(f"SELECT run FROM {PROGRESS} WHERE target = ?", (self._table,))
         found = self._dialect.columns(self._table)
         if found:
+            if others and existing is Existing.REFUSE:
+                raise UsageError(
+                    f"{self._name} holds results of another run, and the checkpoint is new: give the --checkpoint of "
+                    "that run, name another table, or replace all rows with --replace"
+                )
             self._compare(found)
             self._look_for_index()
+            if existing is Existing.REPLACE:
+                self._dialect.run(f"DELETE FROM {self._target}")
+                self._dialect.run(f"DELETE FROM {PROGRESS} WHERE target = ?", (self._table,))
             return
         types = [f"{quoted(a.name)} {self._dialect.types(a.type)[0]}" for a in self._schema]
         unique = [f"PRIMARY KEY ({', '.join(map(quoted, self._key))})"] if self._key else []

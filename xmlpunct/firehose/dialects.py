@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import polars as pl
 
 from xmlpunct.arrays import ArrayType
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import UsageError, ended_by, undoing
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.schema import Schema
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, DecimalType, Type
 
+_LOCKED_SECONDS, _GLANCE_SECONDS = 60.0, 0.5
+"""How long to wait for a database of SQLite that another process has locked, and how often to report that."""
 Test = tuple[pl.Expr, str]
 """What holds of a tuple that a database cannot hold, and the reason to tell."""
 
@@ -33,6 +37,7 @@ class Dialect(ABC):
 
     def __init__(self, place: str) -> None:
         self.place = place
+        self.retries = Retries(place)
         self._connection: Any = None
 
     @abstractmethod
@@ -68,22 +73,23 @@ class Dialect(ABC):
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
-        with closing(self._connection.cursor()) as cursor:
+        cursor = self._connection.cursor()
+        with ended_by(cursor.close):
             yield cursor
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All that is run inside, or nothing."""
         self._begin()
-        try:
+        with undoing(self._connection.rollback):
             yield
-        except BaseException:
-            self._connection.rollback()
-            raise
-        self._connection.commit()
+            self._commit()
 
     def _begin(self) -> None:
         self.run("BEGIN")
+
+    def _commit(self) -> None:
+        self._connection.commit()
 
     def close(self) -> None:
         """Let go of it."""
@@ -98,11 +104,28 @@ class Sqlite(Dialect):
 
     def connect(self) -> None:
         self._connection = sqlite3.connect(
-            self.place, timeout=60, isolation_level=None, check_same_thread=False
+            self.place, timeout=_GLANCE_SECONDS, isolation_level=None, check_same_thread=False
         )
+        self.run("PRAGMA synchronous = EXTRA")  # a commit is durable when the journal's removal is
 
     def _begin(self) -> None:
-        self.run("BEGIN IMMEDIATE")
+        self._when_unlocked("BEGIN IMMEDIATE")
+
+    def _commit(self) -> None:
+        self._when_unlocked("COMMIT")
+
+    def _when_unlocked(self, statement: str) -> None:
+        """Run a statement, as soon as no other process has the database locked."""
+        until = time.monotonic() + _LOCKED_SECONDS
+        while True:
+            try:
+                self.run(statement)
+                self.retries.progressed()
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                self.retries.waited(error)
 
     def types(self, type_: Type) -> Sequence[str]:
         if type_ is INT:
@@ -155,10 +178,8 @@ class DuckDb(Dialect):
 
     def insert(self, head: str, tail: str, schema: Schema, tuples: pl.DataFrame) -> None:
         self._connection.register(_STAGE, _arrow(schema, tuples))
-        try:
+        with ended_by(lambda: self._connection.unregister(_STAGE)):
             self.run(head + _from_stage(self, schema) + tail)
-        finally:
-            self._connection.unregister(_STAGE)
 
 
 class PostgreSql(Dialect):

@@ -18,11 +18,13 @@ from xml.parsers import expat
 import numpy as np
 from lxml import etree
 
-from xmlpunct.errors import MOST_TEXT, XmlPunctError, cut
+from xmlpunct.errors import MOST_TEXT, SourceError, XmlPunctError, cut
 from xmlpunct.firehose.cells import Ints
 from xmlpunct.firehose.characters import forbidden
+from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.markup import Tokens, tokens
 from xmlpunct.firehose.position import Split
+from xmlpunct.firehose.prologue import ready
 from xmlpunct.firehose.target import END
 
 PIECE = 64 * 1024
@@ -154,6 +156,17 @@ def malformed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple
     Gives the offset of what is wrong, the offset up to which everything is right (the beginning of the token
     in question), and the reason. ``error`` is what libxml2 said.
     """
+    try:
+        with guarded(split.source):
+            return _confirmed(split, data, error)
+    except SourceError as failure:  # then libxml2's own idea of the place is all there is
+        at = _offset(split.start.prologue, data, error) if error is not None else 0
+        begin, _ = Places(split).token(min(at, max(len(data) - 1, 0)))
+        return begin, begin, failure.reason if error is None else reason(error)
+
+
+def _confirmed(split: Split, data: bytes, error: etree._LogEntry | None) -> tuple[int, int, str]:
+    """`malformed`, by both parsers."""
     wrong, end = forbidden(data if split.final else data + TAIL)
     if wrong >= 0:  # what comes behind it may not have come yet
         split, data, error = Split(split.source, split.start, split.data[:end], False), data[:end], None
@@ -221,6 +234,21 @@ def pieces(data: bytes) -> list[bytes]:
         found.append(data[at:end])
         at = end
     return [*found, data[at:]]
+
+
+def events(split: Split, kinds: tuple[str, ...]) -> Iterator[tuple[str, etree._Element]]:
+    """The events of a split's elements, those that are open at its beginning included, up to what is malformed."""
+    parser = etree.XMLPullParser(
+        events=kinds,  # type: ignore[arg-type]
+        no_network=True,
+        resolve_entities="internal",  # type: ignore[arg-type]
+    )
+    for piece in filter(None, (*pieces(split.start.prologue), *pieces(ready(split).data))):
+        with guarded(split.source, passing=(etree.XMLSyntaxError,)), suppress(etree.XMLSyntaxError):
+            parser.feed(piece)
+        for kind, element in parser.read_events():
+            assert isinstance(element, etree._Element)
+            yield kind, element
 
 
 class _Silent:

@@ -12,6 +12,7 @@ from lxml import etree
 
 from xmlpunct.errors import SourceError
 from xmlpunct.firehose.faults import new_parser, pieces
+from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.inferred import Inferred
 from xmlpunct.firehose.labels import Texts
 from xmlpunct.firehose.parser import Parser
@@ -164,7 +165,10 @@ def _feed(sample: Sample, target: Target) -> SourceError | None:
                 target.reset()
                 parser = opened.enter_context(new_parser(target))
             shown = ready(split)
-            with suppress(etree.XMLSyntaxError):  # which is ``error``, and what comes before it was shown
+            with (
+                guarded(sample.source, passing=(etree.XMLSyntaxError,)),
+                suppress(etree.XMLSyntaxError),  # which is ``error``, and what comes before it was shown
+            ):
                 for piece in pieces(shown.data[: shown.refused]):
                     parser.feed(piece)
             if error is not None:

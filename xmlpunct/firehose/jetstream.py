@@ -6,11 +6,12 @@ import asyncio
 import importlib
 import json
 import threading
+import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import UsageError, undoing
 from xmlpunct.firehose.address import Address
 from xmlpunct.firehose.messages import ANSWER_SECONDS
 from xmlpunct.firehose.tls import client_context
@@ -24,9 +25,16 @@ _NEXT = "$JS.API.CONSUMER.MSG.NEXT"
 _NOTHING = ("404", "408")
 _PASSING = (None, 0, 10008)
 """Why the server may be unavailable only for now: nobody answers, or a cluster chooses a leader."""
+_DELETE = "$JS.API.CONSUMER.DELETE"
 _FAREWELL_SECONDS = 1.0
+_REQUEST_SECONDS = 5.0
+"""A request for messages stands so long, if there are fewer than it asks for."""
+_PART_SECONDS = 1.0
+"""A request of which a part was answered is made anew after such a silence: some servers drop the rest."""
 _LATE_SECONDS = 5.0
 """What is asked for with a time, and not answered so long after it, the server does not know of."""
+_LINGER_SECONDS = 0.01
+"""How long to wait for another message behind one that has arrived."""
 
 T = TypeVar("T")
 
@@ -48,11 +56,8 @@ class Connection:
         self._told: Exception | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name=address.name, daemon=True)
         self._thread.start()
-        try:
+        with undoing(self.close):
             self.do(self._connect())
-        except BaseException:
-            self.close()
-            raise
         self.streams = self.client.jetstream(timeout=ANSWER_SECONDS)
 
     async def _connect(self) -> None:
@@ -100,6 +105,9 @@ class Connection:
 
     def do(self, work: Coroutine[Any, Any, T], seconds: float = 0.0) -> T:
         """Wait for something that takes so long, and for the answer."""
+        if self._loop.is_closed():
+            work.close()
+            raise ConnectionError("the connection was lost")
         errors = importlib.import_module("nats.errors")
         refused = importlib.import_module("nats.js.errors").APIError
         done = asyncio.run_coroutine_threadsafe(self._while_connected(work), self._loop)
@@ -169,6 +177,9 @@ class Tail:
         self.offset = offset
         """All that is before it was given."""
         self._count = 0
+        self._due = 0  # messages that the standing request still asks for,
+        self._until = 0.0  # and when it must have been answered
+        self._arrived = time.monotonic()  # when the last message did
         connection.do(self._begin())
 
     async def _begin(self) -> None:
@@ -188,7 +199,7 @@ class Tail:
         self._answers = await client.subscribe(self._inbox, pending_bytes_limit=0)
 
     def more(self, seconds: float) -> list[Any]:
-        """Wait so long for the next messages."""
+        """Wait so long for the next messages, and give those that have arrived."""
         found = self._connection.do(self._pull(seconds), seconds)
         places = [message.metadata.sequence for message in found]
         if [place.consumer for place in places] != [*range(self._count + 1, self._count + 1 + len(found))]:
@@ -197,32 +208,65 @@ class Tail:
             low, _ = self._connection.extent()
             check_extent(self.offset, low)
         self._count += len(found)
+        self._arrived = time.monotonic() if found else self._arrived
         self.offset = places[-1].stream + 1 if found else self.offset
         return found
 
     async def _pull(self, seconds: float) -> list[Any]:
+        """The messages that arrive. A request stands from call to call, so that a slow server need not begin anew."""
         found = list[Any]()
-        wanted = {"batch": AT_ONCE, "expires": int(seconds * 1e9)}
-        subject = f"{_NEXT}.{self._stream}.{self._consumer}"
-        await self._connection.client.publish(subject, json.dumps(wanted).encode(), self._inbox)
-        while len(found) < AT_ONCE:
-            message = await self._answers.next_msg(seconds + _LATE_SECONDS)
+        if self._due <= 0:
+            wanted = {"batch": AT_ONCE, "expires": int(_REQUEST_SECONDS * 1e9)}
+            subject = f"{_NEXT}.{self._stream}.{self._consumer}"
+            await self._connection.client.publish(subject, json.dumps(wanted).encode(), self._inbox)
+            self._due, self._until = AT_ONCE, time.monotonic() + _REQUEST_SECONDS + _LATE_SECONDS
+        while self._due > 0:
+            try:
+                message = await self._answers.next_msg(_LINGER_SECONDS if found else seconds)
+            except TimeoutError:
+                now = time.monotonic()
+                if not found and self._due == AT_ONCE and now > self._until:
+                    raise ConnectionError("the server does not answer a request for messages") from None
+                if not found and self._due < AT_ONCE and now > self._arrived + _PART_SECONDS:
+                    self._due = 0
+                break
             status = (message.headers or {}).get("Status")
             if status in _NOTHING:
+                self._due = 0
                 break
             if status is not None:
                 raise ConnectionError(f"the server says {status}")
             found.append(message)
+            self._due -= 1
         return found
 
     def look(self) -> None:
         """See how far the stream is, if all that is there was given."""
         _, behind = self._connection.extent()
-        told = self._connection.do(self._connection.streams.consumer_info(self._stream, self._consumer))
+        try:
+            told = self._connection.do(self._connection.streams.consumer_info(self._stream, self._consumer))
+        except Refused as error:
+            raise ConnectionError(f"the server has forgotten the reader: {error}") from None
         if told.delivered.consumer_seq != self._count:
-            raise ConnectionError("messages were lost on their way")
-        if not told.num_pending:
+            if time.monotonic() - self._arrived > _LATE_SECONDS:
+                raise ConnectionError("messages were lost on their way")
+        elif not told.num_pending:
             self.offset = max(self.offset, behind)
+
+    def replace(self, before: Tail) -> None:
+        """Take the place of a tail whose connection was lost: its consumer is deleted."""
+        with suppress(OSError, Refused):
+            self._connection.do(self._delete(before._consumer))
+
+    def close(self) -> None:
+        """Delete the consumer, if the server can be reached."""
+        self.replace(self)
+
+    async def _delete(self, consumer: str) -> None:
+        """Ask for it, and do not wait for the answer: what is not deleted the server forgets in time."""
+        client = self._connection.client
+        await client.publish(f"{_DELETE}.{self._stream}.{consumer}", b"", client.new_inbox())
+        await client.flush(_FAREWELL_SECONDS)
 
 
 def check_extent(offset: int, low: int, high: int | None = None) -> None:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError, ended_by
 from xmlpunct.firehose.connectors import RUN, SEQUENCE, Connector, Form, Inlet, Outlet, Results, expand
 from xmlpunct.firehose.messages import (
     ANSWER_SECONDS,
@@ -30,6 +30,7 @@ from xmlpunct.firehose.messages import (
     NumberedWriter,
     choose,
 )
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.firehose.source import Source, bare
 from xmlpunct.secrets import hide
 
@@ -151,7 +152,7 @@ class Partition(LogReader):
     def _connect(self) -> tuple[int, int]:
         kafka, topic = _library(), self._topic
         with _telling(self._name):
-            self._consumer = kafka.Consumer(_reading(topic), logger=_log)
+            self._consumer = kafka.Consumer(_reading(topic) | _reporting(self._retries), logger=_log)
             if self._number not in _partitions(self._consumer, topic, self._name):
                 raise SourceError(self._name, "there is no such partition")
             where = kafka.TopicPartition(topic.name, self._number)
@@ -170,6 +171,8 @@ class Partition(LogReader):
         if message is None:
             return None
         error = message.error()
+        if error is None or error.code() == kafka.KafkaError._PARTITION_EOF:
+            self._retries.progressed()
         if error is None:
             self._at = message.offset() + 1
             return self._at, message.value()
@@ -210,7 +213,8 @@ class TopicWriter(NumberedWriter):
         usual = {"partitioner": "murmur2_random", "linger.ms": "0"}
         own = {"bootstrap.servers": topic.brokers, "transactional.id": f"xmlpunct-{form.run}"}
         with _telling(self._name, is_written=True):
-            self._producer = kafka.Producer(usual | topic.settings | own, logger=_log)
+            settings = usual | topic.settings | own | _reporting(self._retries)
+            self._producer = kafka.Producer(settings, logger=_log)
             # From now on, nothing comes any more of what a run that was killed has sent.
             self._producer.init_transactions(ANSWER_SECONDS)
             self._partitions = _partitions(self._producer, topic, self._name, is_made=True)
@@ -238,7 +242,9 @@ class TopicWriter(NumberedWriter):
             if message is None:
                 if time.monotonic() > until:
                     raise XmlPunctError(f"cannot write {self._name}: what was written before cannot be read")
+                self._retries.waited("a transaction of another writer may hold back what was written before")
                 continue
+            self._retries.progressed()
             until = time.monotonic() + OTHERS_SECONDS
             error, partition = message.error(), message.partition()
             if error is not None and error.code() != kafka.KafkaError._PARTITION_EOF:
@@ -263,6 +269,7 @@ class TopicWriter(NumberedWriter):
             for message in messages:
                 self._produce(*message)
             self._producer.commit_transaction(ANSWER_SECONDS)
+            self._retries.progressed()
 
     def _messages(self, results: Results) -> Iterator[tuple[int | None, str | None, bytes]]:
         """What a group says: for each message its partition, if that is not for its key to say, its key and value."""
@@ -326,14 +333,17 @@ def _reading(topic: Topic) -> dict[str, Any]:
     return usual | topic.settings | own | {"auto.offset.reset": "error", "enable.partition.eof": True}
 
 
+def _reporting(retries: Retries) -> dict[str, Any]:
+    """The setting by which librdkafka, which connects again by itself, reports what fails."""
+    return {"error_cb": lambda error: retries.waited(hide(error.str()))}
+
+
 @contextmanager
 def _consumer(topic: Topic) -> Iterator[Any]:
     """A consumer for a moment."""
     client = _library().Consumer(_reading(topic), logger=_log)
-    try:
+    with ended_by(client.close):
         yield client
-    finally:
-        client.close()
 
 
 def _partitions(client: Any, topic: Topic, name: str, is_made: bool = False) -> list[int]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import Form, Inlet, Outlet
+from xmlpunct.firehose.last_group import OLDER
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.slice import Slice
 
 ANSWER_SECONDS = 20.0
@@ -18,8 +20,6 @@ GLANCE_SECONDS = 0.1
 """How long to wait for something before looking whether to stop."""
 PIECE_BYTES = 2**20
 """How much of what is there is taken at once."""
-PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""The seconds before each further try to connect, once a connection was lost."""
 CHOICES = {"documents": ("0", "1"), "until": ("never", "end")}
 """What the options of any log may be; the first is usual."""
 
@@ -38,6 +38,7 @@ class LogReader(Inlet):
         self._documents, self._ends = options.get("documents") == "1", options.get("until") == "end"
         self._latest = latest
         self._stopped = threading.Event()
+        self._retries = Retries(name)
 
     def open(self, position: Any) -> None:
         low, high = self._connect()
@@ -101,12 +102,17 @@ class NumberedWriter(Outlet):
 
     def __init__(self, name: str) -> None:
         self._name, self._sequence = name, 0
+        self._retries = Retries(name)
         self._there: dict[int, int] = {}  # the messages behind the position: their numbers and checksums
 
     def open(self, form: Form, position: Any) -> None:
         self._form = form
         form.encoder.messages(Slice(form.schema.empty()))  # if there are any in this format
         self._sequence = position["sequence"] if position else 0
+
+    def check_last(self, last: int) -> None:
+        if self._there:
+            raise XmlPunctError(f"{self._name} holds results that this checkpoint does not know: {OLDER}")
 
     def _find(self, run: str | None, number: str | bytes, text: bytes) -> None:
         """A message is there, with what it says of itself."""
@@ -134,17 +140,3 @@ def choose(options: Mapping[str, str], name: str, choices: Sequence[str]) -> str
     if value not in choices:
         raise UsageError(f"{name}={value}: write {name}={' or '.join(choices)}")
     return value
-
-
-def persevere(join: Callable[[], None], stopped: threading.Event) -> None:
-    """Connect again after a connection was lost, unless ``stopped``. Raises OSError if that cannot be done."""
-    for pause in (*PAUSES, None):
-        if stopped.wait(pause or 0):
-            return
-        try:
-            join()
-        except OSError:
-            if pause is None:
-                raise
-        else:
-            return

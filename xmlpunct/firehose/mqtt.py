@@ -23,8 +23,20 @@ from typing import Any
 
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.address import Address, short
-from xmlpunct.firehose.connectors import RUN, SEQUENCE, Connector, Form, Inlet, Outlet, Results
-from xmlpunct.firehose.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter, persevere
+from xmlpunct.firehose.connectors import (
+    DIGEST,
+    LINK,
+    RUN,
+    SEQUENCE,
+    Connector,
+    Form,
+    Inlet,
+    Outlet,
+    Results,
+    chained,
+)
+from xmlpunct.firehose.messages import ANSWER_SECONDS, GLANCE_SECONDS, PIECE_BYTES, NumberedWriter
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.firehose.source import Source
 from xmlpunct.firehose.tls import client_context
 from xmlpunct.secrets import hide
@@ -106,7 +118,7 @@ def _matches(pattern: str, topic: str) -> bool:
 
 class Subscription(Inlet):
     """A topic from when it is first read on. A position holds the name of the session, and whether it has begun;
-    by packet number what was given last; and by run the last number that was given."""
+    by packet number what was given last; and by run the last number that was given, and its digest."""
 
     can_seek = wants_acknowledgement = True
 
@@ -116,6 +128,7 @@ class Subscription(Inlet):
         self._arrived = list[Any]()
         self._lost: str | None = None
         self._due = set[int]()  # the packets that were given, and are to be acknowledged
+        self._retries = Retries(self._name)
         self._stopped = threading.Event()
 
     def open(self, position: Any) -> None:
@@ -125,10 +138,12 @@ class Subscription(Inlet):
             "begun": False,
             "given": [],
             "last": {},
+            "digests": {},
         }
         self._session, self._begun = place["session"], place["begun"]
         self._given = {int(packet): digest for packet, digest in place["given"]}
         self._last: dict[str, int] = dict(place["last"])
+        self._digests: dict[str, str] = dict(place.get("digests", {}))
         if self._begun:
             self._join()
         else:
@@ -141,6 +156,7 @@ class Subscription(Inlet):
             "begun": self._begun,
             "given": [*self._given.items()],
             "last": dict(self._last),
+            "digests": dict(self._digests),
         }
 
     def read(self) -> tuple[bytes, Any] | None:
@@ -158,8 +174,9 @@ class Subscription(Inlet):
                 if texts:
                     break
                 if self._lost is not None:
-                    persevere(self._join, self._stopped)
+                    self._retries.persevere(self._join, self._stopped, ConnectionError(self._lost))
                 continue
+            self._retries.progressed()
             for message in self._arrived:
                 text = self._taken(message)
                 texts += [text] if text else []
@@ -199,13 +216,24 @@ class Subscription(Inlet):
         last = self._last.pop(run, None)
         self._last[run] = int(number) if last is None else max(last, int(number))
         while len(self._last) > _MOST_RUNS:
-            del self._last[next(iter(self._last))]
+            self._digests.pop(forgotten := next(iter(self._last)), None)
+            del self._last[forgotten]
         if last is not None and int(number) > last + 1:
             raise SourceError(
                 self._name,
                 f"messages {last + 1} to {int(number) - 1} of run {run} are missing: the broker has dropped them",
             )
-        return last is None or int(number) > last
+        is_next = last is None or int(number) > last
+        same = said.get(LINK) if is_next else said.get(DIGEST)  # must be the digest of the last message
+        known = self._digests.get(run)
+        if None not in (same, known, last) and int(number) in (last, self._last[run]) and same != known:
+            raise SourceError(
+                self._name,
+                f"message {last} of run {run} was another one: it has gone back to an older checkpoint",
+            )
+        if is_next and DIGEST in said:
+            self._digests[run] = said[DIGEST]
+        return is_next
 
     def acknowledge(self, position: Any) -> None:
         if self._lost is None and self._client is not None:
@@ -294,6 +322,7 @@ class Publisher(NumberedWriter):
         super().open(form, position)
         self._client = client = _client(self._address, f"xmlpunct-{uuid.uuid4().hex}")
         client.on_connect, client.on_publish = self._connected, self._published
+        client.on_disconnect = self._disconnected
         try:
             _connect(client, self._address, True, {})
         except OSError as error:
@@ -308,7 +337,13 @@ class Publisher(NumberedWriter):
             self._answer = said[3]
             self._told.notify_all()
 
+    def _disconnected(self, *said: Any) -> None:
+        """The client connects again by itself."""
+        if self._client is not None:
+            self._retries.waited(hide(str(said[3])))
+
     def _published(self, *said: Any) -> None:
+        self._retries.progressed()
         with self._told:
             self._taken += 1
             if said[3].is_failure:
@@ -326,14 +361,19 @@ class Publisher(NumberedWriter):
                     raise XmlPunctError(f"cannot write {self._name}: the broker says: {self._fault}")
 
     def write(self, results: Results, *, again: bool = False) -> None:
-        for slice_ in results.slices:
-            for texts in self._form.encoder.messages(slice_):
-                for text in texts:
-                    number = [(RUN, self._form.run), (SEQUENCE, str(self._sequence))]
-                    said = _properties("PUBLISH", UserProperty=number)
-                    self._client.publish(self._address.path, text, _QOS, properties=said)
-                    self._sequence += 1
-                    self._sent += 1
+        encoded = [self._form.encoder.messages(slice_) for slice_ in results.slices]
+        texts = [text for kinds in encoded for kind in kinds for text in kind]
+        link = results.link
+        for left, text in zip(range(len(texts) - 1, -1, -1), texts, strict=True):
+            properties = [(RUN, self._form.run), (SEQUENCE, str(self._sequence))]
+            if results.digest:
+                digest = chained(link, text) if left else results.digest
+                properties += [(DIGEST, digest), (LINK, link)]
+                link = digest
+            said = _properties("PUBLISH", UserProperty=properties)
+            self._client.publish(self._address.path, text, _QOS, properties=said)
+            self._sequence += 1
+            self._sent += 1
         self._wait(lambda: self._taken == self._sent)
 
     def commit(self) -> Any:
@@ -341,8 +381,9 @@ class Publisher(NumberedWriter):
 
     def close(self) -> None:
         if self._client is not None:
-            self._client.disconnect()
-            self._client.loop_stop()
+            client, self._client = self._client, None
+            client.disconnect()
+            client.loop_stop()
 
 
 def _library() -> ModuleType:

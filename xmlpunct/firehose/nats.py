@@ -28,7 +28,6 @@ from xmlpunct.firehose.messages import (
     LogReader,
     NumberedWriter,
     choose,
-    persevere,
 )
 from xmlpunct.firehose.source import Source
 
@@ -101,6 +100,7 @@ class SubjectReader(LogReader):
         super().__init__(name, address.options, latest=address.options.get("deliver") == "new")
         self._address, self._subject = address, subject
         self._connection: Connection | None = None
+        self._tail: Tail | None = None
         self._arrived = deque[Any]()
         self._looked = 0.0
 
@@ -115,9 +115,13 @@ class SubjectReader(LogReader):
         assert self._connection is not None
         with self._telling():
             check_extent(offset, *self._extent)
+            before = self._tail
             self._tail = Tail(self._connection, self._address.path, self._subject, offset)
+            if before is not None:
+                self._tail.replace(before)
 
     def _join(self) -> None:
+        assert self._tail is not None
         self._connect()
         self._begin(self._tail.offset)
 
@@ -130,14 +134,18 @@ class SubjectReader(LogReader):
 
     def _next(self, seconds: float) -> tuple[int, bytes | None] | None:
         if not (self._arrived or self._stopped.is_set()) and seconds:
+            assert self._tail is not None
             try:
                 with self._telling():
                     self._arrived.extend(self._tail.more(seconds))
-                    if not self._arrived and self._is_time_to_look():
+                    if self._arrived:
+                        self._retries.progressed()
+                    elif self._is_time_to_look():
                         self._tail.look()
+                        self._retries.progressed()
                         return self._tail.offset, None
-            except OSError:
-                persevere(self._join, self._stopped)
+            except OSError as error:
+                self._retries.persevere(self._join, self._stopped, error)
         if not self._arrived:
             return None
         message = self._arrived.popleft()
@@ -152,6 +160,8 @@ class SubjectReader(LogReader):
 
     def close(self) -> None:
         if self._connection is not None:
+            if self._tail is not None:
+                self._tail.close()
             self._connection.close()
 
 
@@ -200,6 +210,7 @@ class SubjectWriter(NumberedWriter):
                 self._find(headers.get(RUN), headers.get(SEQUENCE, ""), message.data)
             if not found:
                 tail.look()
+        tail.close()
 
     def write(self, results: Results, *, again: bool = False) -> None:
         for slice_ in results.slices:
@@ -215,8 +226,9 @@ class SubjectWriter(NumberedWriter):
         with self._telling():
             try:
                 self._publish(messages)
-            except OSError:
-                persevere(lambda: self._publish_again(messages), self._stopped)
+            except OSError as error:
+                self._retries.persevere(lambda: self._publish_again(messages), self._stopped, error)
+            self._retries.progressed()
 
     def _publish_again(self, messages: Sequence[tuple[int, bytes]]) -> None:
         self._join()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from xmlpunct.errors import SourceError
+from xmlpunct.firehose.foreign import guarded, why
 
 PIECE_BYTES = 2**18
 """How much is unpacked at a time."""
@@ -135,7 +136,7 @@ class Tap:
         try:
             while len(self._head) < count and (more := self._more(max(count, _PEEKED_BYTES))):
                 self._head += more
-        except (SourceError, OSError) as error:
+        except Exception as error:  # which whoever reads up to it gets
             if not self._head:
                 raise
             self._failure = error
@@ -219,10 +220,21 @@ class Unpacked:
         return b"".join(pieces) if len(pieces) > 1 else pieces[0]
 
     def _piece(self, size: int) -> bytes:
+        """Some bytes. What fails once fails for ever: bytes may have been lost with it."""
         if self._failure is not None:
             raise self._failure
         try:
-            unpacked = self._streams.read(min(size, self._most))
+            with guarded(self.name, f"its {self._kind.name} data cannot be unpacked", byte=self.position):
+                unpacked = self._unpacked(min(size, self._most))
+        except SourceError as failure:
+            self._failure = failure
+            raise
+        self.position += len(unpacked)
+        return unpacked
+
+    def _unpacked(self, size: int) -> bytes:
+        try:
+            return self._streams.read(size)
         except _Broken as broken:
             unpacked = self._before() if broken.before is None else broken.before
             byte = self.position + len(unpacked)
@@ -230,8 +242,7 @@ class Unpacked:
             self._failure = SourceError(self.name, reason, None, byte)
             if not unpacked:
                 raise self._failure from None
-        self.position += len(unpacked)
-        return unpacked
+            return unpacked
 
     @property
     def _most(self) -> int:
@@ -291,8 +302,8 @@ class ByEngine:
             saved = engine.copy() if isinstance(engine, Inflate) else None
             try:
                 unpacked = engine.decompress(data, size)
-            except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
-                raise _Broken(f"is corrupt ({error})", _singly(saved, data) if saved else None) from None
+            except Exception as error:
+                raise _Broken(f"is corrupt ({why(error)})", _singly(saved, data) if saved else None) from None
             self._hungry = len(unpacked) < size and engine.needs_input
             if engine.eof:
                 self._rest, self._hungry = engine.unused_data, True
@@ -336,11 +347,11 @@ class ByArrow:
     def read(self, size: int) -> bytes:
         try:
             return bytes(self._streams.read(size))
-        except OSError as error:
+        except Exception as error:
             if self._file.failure is not None:
                 raise self._file.failure from None
             cut = "Truncated" in str(error)
-            what = "is cut short" if cut else f"is corrupt ({str(error).rpartition(': ')[2]})"
+            what = "is cut short" if cut else f"is corrupt ({why(error).rpartition(': ')[2]})"
             raise _Broken(what) from None
 
 

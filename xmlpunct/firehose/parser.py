@@ -16,6 +16,7 @@ from itertools import chain
 import numpy as np
 from lxml import etree
 
+from xmlpunct.errors import SourceError
 from xmlpunct.firehose import faults, reading
 from xmlpunct.firehose.ancestors import Ancestors, Branch
 from xmlpunct.firehose.builder import Parsed, Rows, SliceBuilder
@@ -23,6 +24,7 @@ from xmlpunct.firehose.bundling import batch_of
 from xmlpunct.firehose.cells import Cells, Ints
 from xmlpunct.firehose.characters import forbidden
 from xmlpunct.firehose.dictionary import contained
+from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.items import Items
 from xmlpunct.firehose.levels import merged
 from xmlpunct.firehose.markup import complete, long_tag
@@ -30,13 +32,7 @@ from xmlpunct.firehose.position import Said, Split
 from xmlpunct.firehose.prologue import Ready, ready
 from xmlpunct.firehose.reading import PunctuationError
 from xmlpunct.firehose.shape import Shape
-from xmlpunct.firehose.spec import (
-    Elements,
-    Limits,
-    StreamSpec,
-    elements_of,
-    punctuation_element,
-)
+from xmlpunct.firehose.spec import Elements, Limits, StreamSpec, elements_of, punctuation_element
 from xmlpunct.firehose.states import LimitError, Names, states
 from xmlpunct.firehose.target import DoctypeError, Found, Target
 from xmlpunct.firehose.walked import Walked
@@ -287,21 +283,24 @@ class _Parse:
 
     def feed(self, target: Target, data: bytes) -> _Fatal | etree._LogEntry | _Unknown | None:
         """`parse`, in this thread."""
+        fed = -len(self.prologue)
         with faults.new_parser(target) as parser:
             try:
                 for piece in (*faults.pieces(self.prologue), *faults.pieces(data), faults.TAIL):
                     target.reached = False
-                    if piece:
-                        parser.feed(piece)
-                    entry = faults.complaint(parser)
+                    with guarded(self.split.source, passing=(etree.XMLSyntaxError,)):
+                        if piece:
+                            parser.feed(piece)
+                        entry = faults.complaint(parser)
                     if entry is not None:
                         return entry
-            except etree.XMLSyntaxError:
+                    fed += len(piece)
+            except (etree.XMLSyntaxError, DoctypeError):
                 return faults.complaint(parser) or _Unknown()
             except LimitError as error:
                 return faults.complaint(parser) or self.at(target.starts, f"too large: {error}")
-            except DoctypeError:
-                return faults.complaint(parser) or _Unknown()
+            except SourceError as error:
+                return _Fatal(min(max(fed, 0), len(data)), error.reason)
             return None if target.reached else _Unknown()
 
     def at(self, number: int, reason: str) -> _Fatal:

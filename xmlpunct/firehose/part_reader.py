@@ -1,19 +1,23 @@
 """One part of a source, read from its beginning on: unpacked where it is compressed, and always as UTF-8.
 
-UTF-8 (with or without a byte order mark) and US-ASCII pass as they are, so that byte offsets are those of the
-file. Other encodings are turned into UTF-8 on the way, and offsets then count bytes of that; only where a byte
-cannot be decoded, it is the file's own that is told. Of what is compressed, offsets are those of what it unpacks to.
+UTF-8 (with or without a byte order mark) passes as it is, so that byte offsets are those of the file. Other
+encodings are turned into UTF-8 on the way, and offsets then count bytes of that; only where a byte cannot be decoded,
+it is the file's own that is told. US-ASCII is one of them, lest bytes above 127 pass. Of what is compressed, offsets
+are those of what it unpacks to.
+
+Whatever a file, a decompressor or a codec raises is a `SourceError` here: see `foreign`.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, BinaryIO
 
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, XmlPunctError
 from xmlpunct.firehose.archives import kind_of_archive
+from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.packed import HEAD_BYTES, MOST_LAYERS, Tap, Unpacked, format_of
 
 _HEAD = 1024  # by then a declaration must have ended
@@ -31,6 +35,7 @@ _BOMS = (
     (b"\0<", "utf-16-be"),
 )
 _BEGIN_XML = (b"", b"<", b" ", b"\t", b"\r", b"\n", b"\0", b"\xef", b"\xfe", b"\xff")
+_UNENDED = re.compile(rb"<\?xml[ \t\r\n][^>]*")
 _ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 
 
@@ -57,8 +62,9 @@ class PartReader:
 
         Raises `SourceError` for an encoding that is not known and an offset that is not there.
         """
-        self._unpack()
-        self._detect()
+        with self._guarded():
+            self._unpack()
+            self._detect()
         if offset:
             self.skip(offset)
 
@@ -99,10 +105,8 @@ class PartReader:
 
     def resume(self, position: Any) -> None:
         """Instead of `begin`: go on from a position that was in UTF-8, and not packed. Raises `SourceError`."""
-        try:
+        with guarded(self.name):
             self._file.resume(position)  # type: ignore[attr-defined]
-        except OSError as error:
-            raise SourceError(self.name, f"cannot be read: {why(error)}") from None
 
     def keep(self) -> None:
         """Leave acknowledging what was read to the caller."""
@@ -111,10 +115,8 @@ class PartReader:
 
     def acknowledge(self, position: Any) -> None:
         """What was read up to a position is durable. Raises `SourceError`."""
-        try:
+        with guarded(self.name, "cannot be acknowledged"):
             self._file.acknowledge(position)  # type: ignore[attr-defined]
-        except OSError as error:
-            raise SourceError(self.name, f"cannot be acknowledged: {why(error)}") from None
 
     def read(self, size: int) -> bytes:
         """At most about ``size`` further bytes, as soon as there are any; none only at the end.
@@ -128,7 +130,8 @@ class PartReader:
             raw = self._raw(size)
             if self._decoder is None:
                 return raw
-            found = self._decode(self._decoder, raw)
+            with self._guarded():
+                found = self._decode(self._decoder, raw)
             if found or not (raw or self._failure):
                 self._ready = found[size:]
                 return found[:size]
@@ -137,7 +140,7 @@ class PartReader:
     def skip(self, count: int) -> None:
         """Go on ``count`` UTF-8 bytes further. Raises `SourceError` if there are not so many."""
         if not self.transcoded and self._owned:
-            with suppress(OSError):  # a pipe cannot seek
+            with suppress(Exception):  # a pipe cannot seek; it is read instead
                 self._file.seek(count)
                 self._stored.go_on(count)
                 return
@@ -155,9 +158,10 @@ class PartReader:
         return stop is not None
 
     def close(self) -> None:
-        """Close the file, if it was opened here."""
+        """Close the file, if it was opened here. All of it was read or reading it has failed: more cannot go wrong."""
         if self._owned:
-            self._file.close()
+            with suppress(OSError, XmlPunctError):
+                self._file.close()
 
     def __enter__(self) -> PartReader:
         return self
@@ -165,11 +169,13 @@ class PartReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _guarded(self) -> AbstractContextManager[None]:
+        """What is done in it reads on from where the part has been read to."""
+        return guarded(self.name, byte=self._plain.at)
+
     def _raw(self, size: int) -> bytes:
-        try:
+        with self._guarded():
             return self._plain.read(size)
-        except (OSError, ValueError) as error:
-            raise SourceError(self.name, f"cannot be read: {why(error)}") from None
 
     def _decode(self, decoder: codecs.IncrementalDecoder, raw: bytes) -> bytes:
         """The bytes last read (none: at the end) as UTF-8, up to where they cannot be decoded."""
@@ -201,10 +207,10 @@ class PartReader:
     def _unpack(self) -> None:
         """Look at the beginning for how the part is compressed."""
         for _ in range(MOST_LAYERS + 1):
-            head = self._peek(HEAD_BYTES)
+            head = self._plain.peek(HEAD_BYTES)
             kind = format_of(head)
             if kind is None:
-                if head[:1] not in _BEGIN_XML and (archive := kind_of_archive(self._peek(512))):
+                if head[:1] not in _BEGIN_XML and (archive := kind_of_archive(self._plain.peek(512))):
                     raise SourceError(
                         self.name,
                         f"is {archive}, which can only be read where it is stored: "
@@ -214,19 +220,16 @@ class PartReader:
             self._plain = Tap(Unpacked(self.name, self._plain, kind).read)
         raise SourceError(self.name, f"is compressed more than {MOST_LAYERS} times over")
 
-    def _peek(self, count: int) -> bytes:
-        try:
-            return self._plain.peek(count)
-        except (OSError, ValueError) as error:
-            raise SourceError(self.name, f"cannot be read: {why(error)}") from None
-
     def _detect(self) -> None:
         """Look at the beginning for the encoding."""
         count = HEAD_BYTES
-        head = self._peek(count)
+        head = self._plain.peek(count)
         while len(head) >= count and _may_be_declaration(head) and b"?>" not in head and len(head) < _HEAD:
             count = len(head) + 1
-            head = self._peek(count)
+            head = self._plain.peek(count)
+        marked = head.startswith(codecs.BOM_UTF8)
+        if len(head) >= _HEAD and _UNENDED.fullmatch(head.removeprefix(codecs.BOM_UTF8)[:_HEAD]):
+            raise SourceError(self.name, f"its XML declaration is longer than {_HEAD:,} bytes", 1, 0)
         encoding = encoding_of(head)
         try:
             codec = codecs.lookup(encoding)
@@ -235,8 +238,11 @@ class PartReader:
         except LookupError:
             raise SourceError(self.name, f"the encoding {encoding} is not known", 1, 0) from None
         self._encoding = codec.name
-        if codec.name in ("utf-8", "ascii"):
+        if codec.name in ("utf-8", "utf-8-sig"):
             return
+        if marked:
+            what = f"begins with the byte order mark of UTF-8 but declares {encoding}"
+            raise SourceError(self.name, what, 1, 0)
         if head[:5] == b"<?xml" and codec.name.startswith(("utf-16", "utf-32")):
             raise SourceError(self.name, f"declares {encoding} but is not in it", 1, 0)
         self._decoder = codec.incrementaldecoder("strict")
@@ -257,7 +263,3 @@ def encoding_of(head: bytes) -> str:
 def _may_be_declaration(head: bytes) -> bool:
     head = head.removeprefix(codecs.BOM_UTF8)
     return b"<?xml".startswith(head[:5]) and b">" not in head
-
-
-def why(error: BaseException) -> str:
-    return getattr(error, "strerror", None) or str(error)

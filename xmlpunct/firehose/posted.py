@@ -6,12 +6,16 @@ What is posted, one piece behind the other, is the stream, as over a socket. A p
     Xmlpunct-Sequence: 17       its number, from 0 on. A piece that was taken is not taken again
     Xmlpunct-Run: NAME          whose numbers they are; one source hears one run
     Xmlpunct-Last: 1            nothing follows
+    Xmlpunct-Digest: HEX        tells it, and all pieces before it, from others
+    Xmlpunct-Link: HEX          the digest of the piece before. Another one is refused: the sender has gone back to an
+                                older checkpoint
 
 ==================  =====================================================================
 200                 it is durable, or was before: ``{"next": 18}``
 400, 411, 413, 415  it is no piece: too long, of unknown length, encoded otherwise
+408                 it arrived too slowly
 401, 403, 404       the wrong name or password, host, sender
-409                 another number is next (``{"next": 16}``), or that one was another piece
+409                 another number is next (``{"next": 16}``), or that one was another piece, or does not follow
 429, 503            not now: send it again, after so many seconds as Retry-After says
 ==================  =====================================================================
 
@@ -25,32 +29,31 @@ import codecs
 import hmac
 import json
 import logging
-import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import TransientError, UsageError
 from xmlpunct.firehose.address import Address, short
 from xmlpunct.firehose.connectors import Connector, Inlet, InletFile
-from xmlpunct.firehose.hosts import LOOPBACK, is_meant, is_own_page
+from xmlpunct.firehose.hosts import LOOPBACK
+from xmlpunct.firehose.http_server import HttpServer, RequestHandler, RequestRefused
 from xmlpunct.firehose.part_reader import encoding_of
 from xmlpunct.firehose.source import Piece, Source, assembled, binary, merged
 
 RUN, SEQUENCE, LAST = "Xmlpunct-Run", "Xmlpunct-Sequence", "Xmlpunct-Last"
+DIGEST, LINK = "Xmlpunct-Digest", "Xmlpunct-Link"
 """The headers of a piece."""
 PIECE_BYTES = 2**25
 """So long a piece may be: as an element."""
 WAIT_SECONDS = 10.0
 """So long a piece waits for those before it to be taken."""
-_READ_SECONDS = 30.0
+HELD_BYTES = 4 * PIECE_BYTES
+"""How many bytes of pieces may be in memory at once: those that are arriving, and those that wait for their turn."""
 _LAST_SECONDS = 1.0  # so long the end waits for those who are being answered
-_DRAINED_BYTES = 2**20
-_CHUNK_HEAD = 20  # its length, in hexadecimal digits, and the line's end
 _HEAD_BYTES = 4  # by which an encoding is known
 _WANTED = "http-listen://HOST:PORT, and ?senders=a,b where several post, to /a and /b"
 _log = logging.getLogger("xmlpunct")
@@ -80,14 +83,6 @@ def _address(spec: str) -> Address:
     if found.path or found.port is None or (found.user is None) != (found.password is None):
         raise UsageError(f"{found.name} is no address: write {_WANTED}")
     return found
-
-
-class Refused(Exception):
-    """What a request is answered that is not fulfilled: a status, why, and what else is to be known."""
-
-    def __init__(self, status: HTTPStatus, why: str, **values: Any) -> None:
-        super().__init__(why)
-        self.status, self.values = status, {"error": why} | values
 
 
 class Posted(Inlet):
@@ -137,23 +132,38 @@ class Posted(Inlet):
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """One piece at a time. Raises `Refused`."""
+        """One piece at a time. Raises `RequestRefused`."""
         if not self._turn.acquire(timeout=WAIT_SECONDS):
-            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "others are sending")
+            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "others are sending")
         try:
             yield
         finally:
             self._turn.release()
 
     def take(
-        self, run: str | None, number: int | None, data: bytes, charset: str | None, is_last: bool
+        self,
+        run: str | None,
+        number: int | None,
+        data: bytes,
+        charset: str | None,
+        is_last: bool,
+        chain: tuple[str | None, str | None] = (None, None),
     ) -> int:
-        """Come back when a piece is durable, with the number that is next. Raises `Refused`."""
+        """Come back when a piece is durable, with the number that is next. Raises `RequestRefused`.
+
+        ``chain``: the digest of the piece before and its own, as the sender computes them.
+        """
         with self._changed:
-            return self._taken(run, number, data, charset, is_last)
+            return self._taken(run, number, data, charset, is_last, chain)
 
     def _taken(
-        self, run: str | None, number: int | None, data: bytes, charset: str | None, is_last: bool
+        self,
+        run: str | None,
+        number: int | None,
+        data: bytes,
+        charset: str | None,
+        is_last: bool,
+        chain: tuple[str | None, str | None],
     ) -> int:
         # One that nobody waits for any more may still be on its way: then it is known whether this is the same.
         self._wait(lambda: self._offered is None)
@@ -161,27 +171,36 @@ class Posted(Inlet):
         digest = blake2b(data, digest_size=16).hexdigest()
         following: int = kept["next"]
         if following and run != kept["run"]:
-            raise Refused(HTTPStatus.CONFLICT, f"another run is being read: {kept['run']}", next=following)
+            raise RequestRefused(
+                HTTPStatus.CONFLICT, f"another run is being read: {kept['run']}", next=following
+            )
         if number is not None and number < following:
+            if is_last and not (kept["ended"] and number == following - 1):
+                raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} was not the last", next=following)
             if number == following - 1 and digest != kept["digest"]:
-                raise Refused(HTTPStatus.CONFLICT, f"piece {number} was another one", next=following)
+                raise RequestRefused(HTTPStatus.CONFLICT, f"piece {number} was another one", next=following)
             return following
         if number is not None and number > following:
-            raise Refused(HTTPStatus.CONFLICT, f"piece {following} is next", next=following)
+            raise RequestRefused(HTTPStatus.CONFLICT, f"piece {following} is next", next=following)
+        if None not in (chain[0], kept.get("chain")) and chain[0] != kept["chain"]:
+            reason = f"piece {following - 1} was another one: the sender has gone back to an older checkpoint"
+            raise RequestRefused(HTTPStatus.CONFLICT, reason, next=following)
         if kept["ended"]:
-            raise Refused(HTTPStatus.CONFLICT, "nothing follows the last piece", next=following)
+            raise RequestRefused(HTTPStatus.CONFLICT, "nothing follows the last piece", next=following)
         if not following and (len(data) < _HEAD_BYTES or (data[:5] == b"<?xml" and b"?>" not in data)):
-            raise Refused(HTTPStatus.BAD_REQUEST, "the first piece is too short to be understood", next=0)
+            raise RequestRefused(
+                HTTPStatus.BAD_REQUEST, "the first piece is too short to be understood", next=0
+            )
         encoding = kept["encoding"] if following else encoding_of(data)
         if charset is not None and not _agrees(charset, encoding):
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
                 f"Content-Type says {charset}, and the stream is read as {encoding}, as it begins: send it so",
                 next=following,
             )
         place = {
             "run": run, "next": following + 1, "digest": digest, "encoding": encoding, "ended": is_last,
-        }  # fmt: skip
+        } | ({} if chain[1] is None else {"chain": chain[1]})  # fmt: skip
         if not data:  # it says no more than that it was the last
             data = b"\n"
         self._offered = offered = data, place
@@ -191,14 +210,14 @@ class Posted(Inlet):
         )
         if self._offered is offered and not self._is_reading:
             self._offered = None
-            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be", next=following)
+            raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be", next=following)
         self._wait(lambda: self._kept["next"] > following)
         return following + 1
 
     def _wait(self, is_so: Callable[[], bool]) -> None:
         self._changed.wait_for(lambda: self._stopped or is_so())
         if not is_so():
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is being stopped")
+            raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is being stopped")
 
     def stop(self) -> None:
         with self._changed:
@@ -218,11 +237,28 @@ class Server:
     def __init__(self, address: Address) -> None:
         self.address, self.host = address, address.host or LOOPBACK
         self.inlets: dict[str, Posted] = {}
-        self.most_bytes = PIECE_BYTES
-        self.idle = threading.Condition()
-        self.busy = self._open = 0
+        self.most_bytes, self.held_bytes = PIECE_BYTES, HELD_BYTES
+        self._held = self._open = 0
         self._lock = threading.Lock()
-        self._server: _Server | None = None
+        self._server: HttpServer | None = None
+
+    @contextmanager
+    def holding(self) -> Iterator[Callable[[int], None]]:
+        """Counts the bytes of a piece that are in memory. The function that it gives raises `RequestRefused`."""
+        own = 0
+
+        def count(size: int) -> None:
+            nonlocal own
+            with self._lock:
+                own, self._held = own + size, self._held + size
+                if self._held > self.held_bytes:
+                    raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "as much is held as may be")
+
+        try:
+            yield count
+        finally:
+            with self._lock:
+                self._held -= own
 
     def join(self, sender: str, inlet: Posted) -> None:
         """Let a sender post. Raises `SourceError` where that cannot be."""
@@ -232,16 +268,13 @@ class Server:
                 self._server = self._begin()
             self._open += 1
 
-    def _begin(self) -> _Server:
-        handler = type("Handler", (_Handler,), {"server_of": self})
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+    def _begin(self) -> HttpServer:
+        handler = type("Handler", (_Handler,), {"pieces": self, "host": self.host})
         try:
-            made: _Server = type("Server", (_Server,), {"address_family": family})(
-                (self.host, self.address.port or 0), handler
-            )
+            made = HttpServer(self.host, self.address.port or 0, handler)
         except OSError as error:
             reason = f"cannot listen there: {error.strerror or error}"
-            raise SourceError(self.address.name, reason) from None
+            raise TransientError(self.address.name, reason) from None
         if not self.address.port:
             _log.warning("%s: listening on port %d", self.address.name, made.server_address[1])
         threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
@@ -254,109 +287,59 @@ class Server:
             ending, self._server = (None, self._server) if self._open else (self._server, None)
         if ending is not None:
             ending.shutdown()
-            with self.idle:
-                self.idle.wait_for(lambda: not self.busy, _LAST_SECONDS)
+            ending.settle(_LAST_SECONDS)
             ending.server_close()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
+class _Handler(RequestHandler):
+    pieces: Server
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever posted has gone."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server_of: Server
-    timeout = _READ_SECONDS
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "xmlpunct", ""
-
-    def do_POST(self) -> None:
-        own = self.server_of
-        with own.idle:
-            own.busy += 1
-        try:
-            self._answer(HTTPStatus.OK, {"next": self._post()})
-        except Refused as refused:
-            self._answer(refused.status, refused.values)
-        finally:
-            with own.idle:
-                own.busy -= 1
-                own.idle.notify_all()
-
-    def _post(self) -> int:
-        headers, own = self.headers, self.server_of
-        length = _number(headers.get("Content-Length"))
-        try:
-            inlet = self._meant()
-            if headers.get("Content-Encoding", "identity") != "identity":
-                raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it as it is, not encoded")
-            if length is None or "Transfer-Encoding" in headers:
-                raise Refused(HTTPStatus.LENGTH_REQUIRED, "send Content-Length")
-            if length > own.most_bytes:
-                raise Refused(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a piece has at most {own.most_bytes} bytes"
-                )
-            number = _number(text) if (text := headers.get(SEQUENCE)) is not None else None
-            if text is not None and number is None:
-                raise Refused(HTTPStatus.BAD_REQUEST, f"{SEQUENCE} is a number, from 0 on")
-        except Refused:
-            self._drain(length)
-            raise
-        with inlet.turn():
-            data = self.rfile.read(length)
-            if len(data) < length:
-                raise Refused(HTTPStatus.BAD_REQUEST, "the piece was cut")
-            is_last = headers.get(LAST, "0") == "1"
-            return inlet.take(headers.get(RUN), number, data, headers.get_content_charset(), is_last)
-
-    def _drain(self, length: int | None) -> None:
-        """Take a piece that is refused, or its beginning: who still sends may not read the answer."""
-        if length is not None:
-            self.rfile.read(min(length, _DRAINED_BYTES))
-            return
-        left, size = _DRAINED_BYTES if "Transfer-Encoding" in self.headers else 0, 1
-        with suppress(ValueError):  # no chunk, then
-            while left > 0 and size > 0:
-                size = max(int(self.rfile.readline(_CHUNK_HEAD), 16), 0)
-                left -= len(self.rfile.read(min(size + 2, left)))
+    def post(self) -> None:
+        headers, pieces = self.headers, self.pieces
+        inlet = self._meant()
+        if headers.get("Content-Encoding", "identity") != "identity":
+            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it as it is, not encoded")
+        if "Content-Length" not in headers:
+            raise RequestRefused(HTTPStatus.LENGTH_REQUIRED, "send Content-Length")
+        number = _number(text) if (text := headers.get(SEQUENCE)) is not None else None
+        if text is not None and number is None:
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, f"{SEQUENCE} is a number, from 0 on")
+        with pieces.holding() as count:
+            data = self.read_body(
+                pieces.most_bytes, count
+            )  # before its turn: others need not wait for a slow one
+            with inlet.turn():
+                is_last = headers.get(LAST, "0") == "1"
+                charset, chain = headers.get_content_charset(), (headers.get(LINK), headers.get(DIGEST))
+                following = inlet.take(headers.get(RUN), number, data, charset, is_last, chain)
+        self._answer(HTTPStatus.OK, {"next": following})
 
     def _meant(self) -> Posted:
-        """Who is to have the piece. Raises `Refused`."""
-        headers, address = self.headers, self.server_of.address
-        host = headers.get("Host", "")
-        if not (is_meant(host, self.server_of.host) and is_own_page(headers.get("Origin"), host)):
-            raise Refused(HTTPStatus.FORBIDDEN, "this is not the host you asked for")
+        """The inlet that is to have the piece. Raises `RequestRefused`."""
+        headers, address = self.headers, self.pieces.address
         if address.user is not None:
             who = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
             if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Basic {who}".encode()):
-                raise Refused(HTTPStatus.UNAUTHORIZED, "send the name and the password, as Basic")
+                raise RequestRefused(HTTPStatus.UNAUTHORIZED, "send the name and the password, as Basic")
         sender = self.path.partition("?")[0].removeprefix("/")
         if sender not in (address.senders or [""]):
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no such sender")
-        if (inlet := self.server_of.inlets.get(sender)) is None:
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is being started")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such sender")
+        if (inlet := self.pieces.inlets.get(sender)) is None:
+            raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is being started")
         return inlet
 
-    def _answer(self, status: HTTPStatus, values: dict[str, Any]) -> None:
-        body = json.dumps(values).encode() + b"\n"
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        if status == HTTPStatus.UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", 'Basic realm="xmlpunct"')
-        if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
-            self.send_header("Retry-After", "1")
-        if status != HTTPStatus.OK:  # the piece may not have been read
-            self.send_header("Connection", "close")
-        self.end_headers()
-        with suppress(BrokenPipeError, ConnectionResetError):
-            self.wfile.write(body)
+    def answer_refused(self, refused: RequestRefused) -> None:
+        more: dict[str, str] = {}
+        if refused.status == HTTPStatus.UNAUTHORIZED:
+            more["WWW-Authenticate"] = 'Basic realm="xmlpunct"'
+        if refused.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+            more["Retry-After"] = "1"
+        self._answer(refused.status, {"error": refused.reason} | refused.values, more)
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Standard error is for the run."""
+    def _answer(
+        self, status: HTTPStatus, values: Mapping[str, Any], more: Mapping[str, str] | None = None
+    ) -> None:
+        self.answer(status, "application/json", json.dumps(values).encode() + b"\n", more)
 
 
 def _agrees(charset: str, encoding: str) -> bool:

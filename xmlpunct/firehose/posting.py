@@ -15,8 +15,9 @@ from typing import Any
 from urllib.error import HTTPError
 
 from xmlpunct.errors import XmlPunctError
-from xmlpunct.firehose.connectors import Form, Outlet, Results
-from xmlpunct.firehose.posted import LAST, RUN, SEQUENCE
+from xmlpunct.firehose.connectors import Form, Outlet, Results, chained
+from xmlpunct.firehose.posted import DIGEST, LAST, LINK, RUN, SEQUENCE
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.firehose.web import HEAD_SECONDS, PAUSES, TRY_AGAIN, WebServers, opener, read_url, why
 from xmlpunct.secrets import hide
 
@@ -47,43 +48,47 @@ class Poster(Outlet):
         self._opener = opener(lambda _: None, follows=False)
 
     def write(self, results: Results, *, again: bool = False) -> None:
-        data, at = results.data, 0
+        data, at, link = results.data, 0, results.link
         while at < len(data) or (results.last and not at):
             piece = data[at : at + PIECE_BYTES]
             at += max(len(piece), 1)
-            self._persevere(piece, results.last and at >= len(data))
+            headers = {RUN: self._form.run, SEQUENCE: str(self._number)}
+            if results.digest:
+                digest = results.digest if at >= len(data) else chained(link, piece)
+                headers |= {DIGEST: digest, LINK: link}
+                link = digest
+            if results.last and at >= len(data):
+                headers[LAST] = "1"
+            self._persevere(piece, headers)
             self._number += 1
 
-    def _persevere(self, piece: bytes, is_last: bool) -> None:
+    def _persevere(self, piece: bytes, headers: dict[str, str]) -> None:
         """Send a piece until it is answered; who says that it is too much is waited for."""
-        pauses = iter(PAUSES)
+        retries = Retries(self._name, PAUSES)
         while True:
             try:
-                self._post(piece, is_last)
+                self._post(piece, headers)
+                retries.progressed()
                 return
             except HTTPError as error:
                 with error:
                     text = error.read(_TOLD_BYTES).decode(errors="replace").strip()
                     said = f"the server says {error.code} {error.reason}: {text}"
                 if error.code == HTTPStatus.TOO_MANY_REQUESTS:
+                    retries.waited(said)
                     time.sleep(PAUSES[2])
                     continue
                 again = error.code in TRY_AGAIN
             except (OSError, http.client.HTTPException) as error:
                 said, again = why(error), True
-            pause = next(pauses, None) if again else None
+            pause = retries.failed(said) if again else None
             if pause is None:
                 raise XmlPunctError(f"cannot write {self._name}: {hide(said)}")
             time.sleep(pause)
 
-    def _post(self, piece: bytes, is_last: bool) -> None:
-        headers = {
-            "Content-Type": TYPES[self._form.format],
-            "User-Agent": "xmlpunct",
-            RUN: self._form.run,
-            SEQUENCE: str(self._number),
-        }
-        request = urllib.request.Request(self._url, piece, headers | ({LAST: "1"} if is_last else {}))
+    def _post(self, piece: bytes, headers: dict[str, str]) -> None:
+        usual = {"Content-Type": TYPES[self._form.format], "User-Agent": "xmlpunct"}
+        request = urllib.request.Request(self._url, piece, usual | headers)
         if self._authorization:
             request.add_header("Authorization", self._authorization)
         with self._opener.open(request, timeout=HEAD_SECONDS) as answer:

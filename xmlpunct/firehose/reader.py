@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import SourceError, TransientError, UsageError
 from xmlpunct.firehose.builder import Parsed, together
 from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.parser import Parser
@@ -18,7 +18,6 @@ from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import Limits, StreamSpec, elements_of
 from xmlpunct.firehose.splitter import Splitter, malformed
-from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.firehose.walker import Known
 from xmlpunct.names import PUNCT_NAMESPACE
 
@@ -134,7 +133,8 @@ class FirehoseReader:
         """Read about ``size`` bytes more and parse what is complete: one split, maybe with nothing in it.
 
         None at the end of the source and after an error, which the last result carries. It waits for bytes
-        only if there are none at all. Raises `ChangedError` for a file that is not what it was.
+        only if there are none at all. Raises `TransientError` for a file that cannot be
+        read, or is not what it was.
         """
         piece = self.cut(size)
         if piece is None:
@@ -156,7 +156,7 @@ class FirehoseReader:
             return None
         try:
             return self._step(size)
-        except ChangedError:
+        except TransientError:
             raise
         except SourceError as error:
             self.failure = error.reason
@@ -215,7 +215,7 @@ class FirehoseReader:
         if self._cut is None:
             try:
                 data = file.read(size)
-            except ChangedError:
+            except TransientError:
                 raise
             except SourceError:
                 splitter.fail()

@@ -8,12 +8,11 @@ from __future__ import annotations
 import glob
 import io
 import posixpath
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.errors import SourceError, TransientError, UsageError
 from xmlpunct.firehose.connectors import Connector
+from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.listing import in_order
 from xmlpunct.firehose.source import Piece, Source, assembled, bare, binary, pieces
 
@@ -54,11 +53,11 @@ def listed(url: str) -> list[tuple[str, Place]]:
         from fsspec.core import url_to_fs
     except ImportError:
         raise UsageError(f"{url} needs fsspec: pip install 'xmlpunct[remote]'") from None
-    try:
-        files, path = url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        raise UsageError(f"{url} cannot be read: {error}; pip install 'xmlpunct[remote]'") from None
-    with _telling(url):
+    with guarded(url, "cannot be opened"):
+        try:
+            files, path = url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise UsageError(f"{url} cannot be read: {error}; pip install 'xmlpunct[remote]'") from None
         if glob.has_magic(path) and not files.exists(path):
             found = sorted(in_order(files.glob(path), posixpath.basename))
         elif files.isdir(path):
@@ -72,22 +71,23 @@ def listed(url: str) -> list[tuple[str, Place]]:
 
 
 class RemoteFile(io.RawIOBase):
-    """A file that fsspec opens. Whatever it raises is an OSError."""
+    """A file that fsspec opens. Each failure is transient: the file can be read again."""
 
     def __init__(self, name: str, place: Place, at_once: int | None = None) -> None:
         files, path = place
-        with _telling(name):
+        self._name = name
+        with guarded(name, "cannot be opened", passing=(ImportError,), raising=TransientError):
             self._file = files.open(path, "rb", block_size=at_once)
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        with _telling():
+        with guarded(self._name, raising=TransientError):
             return bytes(self._file.read(size))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        with _telling():
+        with guarded(self._name, raising=TransientError):
             return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:
@@ -97,17 +97,3 @@ class RemoteFile(io.RawIOBase):
         if not self.closed and hasattr(self, "_file"):
             self._file.close()
         super().close()
-
-
-@contextmanager
-def _telling(name: str | None = None) -> Iterator[None]:
-    """Make errors of all the libraries below fsspec ours, or OSErrors for who knows the ``name``."""
-    try:
-        yield
-    except (XmlPunctError, ImportError):
-        raise
-    except Exception as error:
-        if name is None:
-            raise OSError(0, str(error) or type(error).__name__) from error
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise SourceError(name, f"cannot be opened: {reason}") from error

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import BinaryIO
 
-from lxml import etree
-
 from xmlpunct.errors import SourceError
+from xmlpunct.firehose.faults import events
 from xmlpunct.firehose.parser import Parser
 from xmlpunct.firehose.position import Split
 from xmlpunct.firehose.sources import Source
@@ -65,11 +64,10 @@ def sniff(source: Source, element: str, punct_namespace: str = PUNCT_NAMESPACE) 
 def _children(split: Split, element: str, named: list[str]) -> Schema:
     """The schema of the first tuple of a split that has one, and of what is ``named`` elsewhere."""
     *around, tag = read_element(element)
-    parser = etree.XMLPullParser(events=("end",), tag=tag, resolve_entities=False, no_network=True)
-    parser.feed(split.start.prologue + split.data)
     tags: list[str] = []
-    for _, found in parser.read_events():
-        assert isinstance(found, etree._Element)
+    for _, found in events(split, ("end",)):
+        if found.tag != tag:
+            continue
         if [parent.tag for _, parent in zip(around, found.iterancestors(), strict=False)] != around[::-1]:
             continue
         tags = [child.tag for child in found if isinstance(child.tag, str)]

@@ -7,17 +7,17 @@ See `part_reader` for how the bytes of one part are read, `archives` for parts t
 from __future__ import annotations
 
 import io
-import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import UsageError, undoing
 from xmlpunct.firehose.archives import Reopen, members
+from xmlpunct.firehose.foreign import guarded
 from xmlpunct.firehose.labels import Texts
-from xmlpunct.firehose.part_reader import PartReader, why
-from xmlpunct.secrets import hide
+from xmlpunct.firehose.part_reader import PartReader
+from xmlpunct.secrets import USER, hide
 
 Opener = Callable[[int], tuple[BinaryIO, bool]]
 """Opens a part; the file is to be closed if the second says so."""
@@ -72,20 +72,15 @@ class Source:
     def open(self, part: int = 0, offset: int = 0) -> PartReader:
         """Read a part from a UTF-8 byte offset on. Raises `SourceError` if it cannot be."""
         reader = self.reader(part)
-        try:
+        with undoing(reader.close):
             reader.begin(offset)
-        except BaseException:
-            reader.close()
-            raise
         return reader
 
     def reader(self, part: int = 0) -> PartReader:
         """The reader of a part, which is yet to begin. Raises `SourceError` if there can be none."""
         name = self.parts[part][0]
-        try:
+        with guarded(name, "cannot be opened"):
             return PartReader(name, *self.opener(part))
-        except OSError as error:
-            raise SourceError(name, f"cannot be opened: {why(error)}") from None
 
     def hidden(self) -> Source:
         """The same, whose names tell no secret."""
@@ -142,7 +137,8 @@ def merged(name: str, senders: Sequence[Source]) -> Source:
 
 def pieces(plain: Piece, reopen: Reopen) -> list[Piece]:
     """The members of an archive as parts, or what is none as one. What may be waited for has no size."""
-    found = members(plain.name, reopen)
+    with guarded(plain.name, "cannot be opened"):
+        found = members(plain.name, reopen)
     if found is None:
         return [plain]
     return [Piece(m.name, None if plain.size is None else m.size, m.open) for m in found]
@@ -158,11 +154,9 @@ def of_file(name: str, part: str, given: BinaryIO, owned: bool = False) -> Sourc
         return assembled(name, [Piece(part, None, lambda: given, once=True, owned=owned)])
     turn = threading.Lock()
     plain = Piece(part, None, lambda: binary(Window(given, begin, turn)))
-    try:
+    with guarded(part):
         found = members(part, plain.open)
         given.seek(begin)
-    except OSError as error:
-        raise SourceError(part, f"cannot be read: {why(error)}") from None
     return assembled(name, [plain] if found is None else [Piece(m.name, m.size, m.open) for m in found])
 
 
@@ -197,7 +191,7 @@ class Window(io.RawIOBase):
 
 def bare(url: str) -> str:
     """A URL as it can be told to anybody, without a name and password."""
-    return re.sub(r"(?<=://)[^/@]*@", "", url)
+    return USER.sub("", url)
 
 
 def binary(file: io.RawIOBase) -> BinaryIO:

@@ -7,14 +7,14 @@ import os
 import stat
 from hashlib import blake2b
 
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import TransientError
 
 KEPT_BYTES = 2**16
 """How much of a file's head, and of what was read last, is compared: all of it would be to read it twice."""
 
 
-class ChangedError(SourceError):
-    """A source is not there, or no longer what was read of it. Nothing is final: once it is, a run can go on."""
+class ChangedError(TransientError):
+    """A source is no longer what was read of it. Once it is again, the same run can go on."""
 
     @classmethod
     def of(cls, source: str, what: str) -> ChangedError:
@@ -44,7 +44,11 @@ class SteadyFile(io.FileIO):
 
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, "rb")
-        found = os.fstat(self.fileno())
+        try:
+            found = os.fstat(self.fileno())
+        except OSError:
+            self.close()
+            raise
         self._name, self._plain = name, stat.S_ISREG(found.st_mode) and found.st_size > 0
         self._size, self._stamp = found.st_size, stamp(found)
         self._first: tuple[int, bytes] | None = None  # what was read, each with its place

@@ -10,11 +10,10 @@ from functools import partial
 from typing import BinaryIO
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import SourceError, UsageError, read_error, reading
 from xmlpunct.firehose.connectors import DATA, FOLLOW, Connector
 from xmlpunct.firehose.follow import GrowingFile
 from xmlpunct.firehose.listing import columns_in, files_below, files_matching, is_pattern, matches, texts_in
-from xmlpunct.firehose.part_reader import why
 from xmlpunct.firehose.source import Piece, Source, assembled, binary, of_file, pieces
 from xmlpunct.firehose.steady import ChangedError, SteadyFile, stamp
 
@@ -31,7 +30,7 @@ class Files(Connector):
                 raise SourceError(path, what)
             parts = [replace(piece, texts=texts_in(path, file)) for file in files for piece in _parts(file)]
         except OSError as error:
-            raise SourceError(str(error.filename or path), f"cannot be opened: {why(error)}") from None
+            raise read_error(str(error.filename or path), "cannot be opened", error) from None
         return assembled(_shown(name) if name != spec else _shown(path), parts)
 
     def paths(self, spec: str) -> list[str]:
@@ -54,11 +53,9 @@ class GrowingFiles(Connector):
 
     def source(self, spec: str, name: str) -> Source:
         path = spec.removeprefix(FOLLOW)
-        try:
+        with reading(path, "cannot be opened"):
             if _size(path) is None:
                 raise UsageError(f"{path} cannot be followed: it is no file")
-        except OSError as error:
-            raise SourceError(path, f"cannot be opened: {why(error)}") from None
         shown = _shown(path)
         part = Piece(shown, None, lambda: binary(GrowingFile(path)), path)
         return assembled(name if name != spec else shown, [part])

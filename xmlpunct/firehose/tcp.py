@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import SourceError, TransientError, UsageError
 from xmlpunct.firehose.connectors import Connector
 from xmlpunct.firehose.source import Piece, Source, assembled, binary, merged
 from xmlpunct.firehose.tls import client_context
@@ -138,7 +138,8 @@ class Peer(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Wait for some bytes; 0 when the peer has closed the connection, or after `stop`.
 
-        Raises `SourceError` if there is no connection to be had and OSError if it breaks.
+        Raises `TransientError` if there is no connection to be had and ConnectionError if it breaks: what the peer sent
+        meanwhile is lost.
         """
         if self._socket is None:
             if self._stopped.is_set():
@@ -148,7 +149,10 @@ class Peer(io.RawIOBase):
                 self._socket = found
         if self._stopped.is_set():
             return 0
-        return self._socket.recv_into(buffer)
+        try:
+            return self._socket.recv_into(buffer)
+        except OSError as error:
+            raise ConnectionError(0, error.strerror or str(error)) from None
 
     def stop(self) -> None:
         """Let a read that waits in another thread come back, with nothing."""
@@ -179,9 +183,9 @@ def connect(address: Address, name: str) -> Peer:
                 with made:  # which it takes the place of
                     made = context.wrap_socket(made, server_hostname=address.host)
         except ssl.SSLCertVerificationError as error:
-            raise SourceError(name, f"its certificate is not valid: {error.verify_message}") from None
+            raise TransientError(name, f"its certificate is not valid: {error.verify_message}") from None
         except OSError as error:
-            raise SourceError(name, f"cannot connect: {error.strerror or error}") from None
+            raise TransientError(name, f"cannot connect: {error.strerror or error}") from None
         made.settimeout(None)
         return made
 
@@ -197,7 +201,7 @@ def connect_unix(path: str, name: str) -> Peer:
             made.connect(path)
         except OSError as error:
             made.close()
-            raise SourceError(name, f"cannot connect: {error.strerror or error}") from None
+            raise TransientError(name, f"cannot connect: {error.strerror or error}") from None
         return made
 
     return Peer(now)
@@ -229,7 +233,7 @@ class Listener:
         try:
             found = wait_for_peer(waiting, stopped)
         except OSError as error:
-            raise SourceError(self.name, f"nobody can connect: {error.strerror or error}") from None
+            raise TransientError(self.name, f"nobody can connect: {error.strerror or error}") from None
         finally:
             with self._lock:
                 self._left -= 1
@@ -242,7 +246,7 @@ class Listener:
 
 
 def listen(address: Address, name: str) -> socket.socket:
-    """A socket that peers can connect to. Raises `SourceError`."""
+    """A socket that peers can connect to. Raises `TransientError`."""
     try:
         family, *_, where = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -259,7 +263,7 @@ def listen(address: Address, name: str) -> socket.socket:
             made.close()
             raise
     except OSError as error:
-        raise SourceError(name, f"cannot listen on {address}: {error.strerror or error}") from None
+        raise TransientError(name, f"cannot listen on {address}: {error.strerror or error}") from None
     return made
 
 

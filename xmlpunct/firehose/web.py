@@ -10,19 +10,24 @@ from __future__ import annotations
 import base64
 import http.client
 import io
+import re
 import socket
 import ssl
 import threading
 import urllib.request
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from email.message import Message
+from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
-from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.errors import SourceError, TransientError, UsageError, undoing
 from xmlpunct.firehose.connectors import Connector
+from xmlpunct.firehose.foreign import guarded
+from xmlpunct.firehose.foreign import why as foreign_why
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.firehose.source import Piece, Source, Window, assembled, bare, binary, pieces
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.firehose.tls import client_context
@@ -33,6 +38,12 @@ HEAD_SECONDS = 30.0
 BODY_SECONDS = 60.0
 """How long to wait for more of a document whose length is known; others may be live, and silent."""
 TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+CUTS: tuple[type[Exception], ...] = (OSError, http.client.HTTPException)
+"""The errors after which to try again: of a connection, not of what came over it."""
+_ENCODINGS = {"", "identity", "gzip", "x-gzip"}
+_NUMBER = re.compile("[0-9]{1,18}")
+_RANGE = re.compile("bytes +([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})", re.IGNORECASE)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _KEPT_BYTES = 2**18
 _SKIPPED_BYTES = 2**18
 
@@ -56,15 +67,12 @@ def _documents(url: str) -> list[Piece]:
         return WebFile(url, first.entity)
 
     plain = Piece(first.name, None, lambda: binary(waiting.pop() if waiting else again()))
-    try:
+    with undoing(first.close):
         entity = first.start()
         if entity is None or entity.length is None:
             return [plain]  # it may be live, so that it is not waited for here
         parts = pieces(plain, lambda: binary(looking.pop() if looking else again()))
         first.seek(0)
-    except BaseException:
-        first.close()
-        raise
     if parts[0] is not plain:
         first.close()
     return parts
@@ -78,7 +86,7 @@ class Entity:
     length: int | None
 
     @classmethod
-    def of(cls, headers: Mapping[str, str], length: int | None) -> Entity:
+    def of(cls, headers: Message, length: int | None) -> Entity:
         """What an answer holds, or is a part of. A weak ETag does not say that the bytes are the same."""
         tag = headers.get("ETag", "")
         strong = tag if tag.startswith('"') else None
@@ -108,6 +116,7 @@ class WebFile(io.RawIOBase):
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
         self._lock = threading.Lock()
+        self._retries = Retries(self.name, PAUSES)
 
     def readable(self) -> bool:
         return True
@@ -158,36 +167,36 @@ class WebFile(io.RawIOBase):
 
     def _persevere(self, act: Any) -> bytes:
         """Connect if need be, and ``act``, as often as it takes."""
-        for pause in (*PAUSES, None):
-            if self._stopped.is_set():
-                break
+        what = f"cannot be read on from byte {self._at}" if self._at else "cannot be read"
+        while not self._stopped.is_set():
             try:
-                if self._answer is None or not 0 <= self._at - self._coming <= _SKIPPED_BYTES:
-                    self._drop()
-                    self._connect()
-                while self._coming < self._at and self._some(self._at - self._coming):
-                    pass
-                data: bytes = act()
-                return data
-            except (OSError, http.client.HTTPException) as error:
+                with guarded(self.name, what, passing=CUTS):
+                    if self._answer is None or not 0 <= self._at - self._coming <= _SKIPPED_BYTES:
+                        self._drop()
+                        self._connect()
+                    while self._coming < self._at and self._some(self._at - self._coming):
+                        pass
+                    data: bytes = act()
+                    self._retries.progressed()
+                    return data
+            except CUTS as error:
                 self._drop()
                 if self._stopped.is_set():
                     break
-                if pause is None:
-                    what = f"cannot be read on from byte {self._at}" if self._at else "cannot be read"
-                    raise SourceError(self.name, f"{what}: {why(error)}") from None
+                if (pause := self._retries.failed(why(error))) is None:
+                    raise TransientError(self.name, f"{what}: {why(error)}", None, self._at) from None
                 self._stopped.wait(pause)
         return b""
 
     def _some(self, size: int) -> bytes:
         """What the answer gives next. Raises OSError where it is cut."""
         assert self._answer is not None
-        left = None if self.entity is None or self._answer.chunked else self.entity.length
-        if left is not None and not (size := min(size, left - self._coming)):
+        length = None if self.entity is None else self.entity.length
+        if length is not None and not (size := min(size, length - self._coming)):
             return b""
         data = self._answer.read1(size)
-        if not data and left is not None:
-            raise OSError(0, f"the connection was cut at byte {self._coming} of {left}")
+        if not data and length is not None:
+            raise OSError(0, f"the connection was cut at byte {self._coming} of {length}")
         self._coming += len(data)
         return data
 
@@ -213,39 +222,52 @@ class WebFile(io.RawIOBase):
             with error:
                 if error.code in TRY_AGAIN:
                     raise OSError(0, f"the server says {error.code} {error.reason}") from None
-                raise SourceError(self.name, f"the server says {error.code} {error.reason}") from None
+                raise TransientError(self.name, f"the server says {error.code} {error.reason}") from None
         except http.client.InvalidURL as error:
             raise UsageError(f"{self.name} is no address: {error}") from None
         except OSError as error:
             if isinstance(reason := getattr(error, "reason", error), ssl.SSLCertVerificationError):
-                raise SourceError(
+                raise TransientError(
                     self.name, f"its certificate is not valid: {reason.verify_message}"
                 ) from None
             raise
-        self._answer, self._coming = answer, 0
-        length = _length(answer)
-        if answer.status == 206:
-            self._coming, length = _range(answer)
-        found = Entity.of(answer.headers, length)
-        if (encoding := answer.headers.get("Content-Encoding", "identity")) not in (
-            "identity",
-            "gzip",
-            "x-gzip",
-        ):
-            raise SourceError(
-                self.name, f"the server sends it encoded as {encoding}, which it was not asked for"
-            )
-        if (
-            known is not None
-            and begin
-            and not (found.is_of(known, answer.status) and self._coming in (0, begin))
-        ):
+        self._answer = answer
+        self._coming, length = self._sent(answer, asked=begin)
+        if (encodings := _listed(answer, "Content-Encoding")) - _ENCODINGS:
+            told = ", ".join(sorted(encodings))
+            raise SourceError(self.name, f"the server sends it encoded as {told}, which it was not asked for")
+        sent = Entity.of(answer.headers, length)
+        if known is not None and not sent.is_of(known, answer.status):
             raise ChangedError.of(
                 self.name, f"the server had another document when byte {begin} was asked for"
             )
-        self.entity = known or found
+        # What a server sends whole may be of unknown length, and its parts tell.
+        self.entity = (
+            sent if known is None else replace(known, length=length if known.length is None else known.length)
+        )
         if self._socket is not None:
             self._socket.settimeout(None if length is None else BODY_SECONDS)
+
+    def _sent(self, answer: http.client.HTTPResponse, asked: int) -> tuple[int, int | None]:
+        """At which byte of the document an answer begins, and how long the document is, if it says so.
+
+        Raises `SourceError` for a part that does not begin at the byte ``asked`` (0 asks for all of it), and for a
+        length that cannot be one.
+        """
+        if answer.status == HTTPStatus.PARTIAL_CONTENT:
+            text = answer.headers.get("Content-Range", "").strip()
+            if (part := _RANGE.fullmatch(text)) is not None:
+                begin, end, length = map(int, part.groups())
+                if begin == asked <= end < length and (asked or end + 1 == length):
+                    return begin, length
+            sent = f"{text[:100]!r} as Content-Range" if text else "a part of it that has no Content-Range"
+            wanted = f"bytes {asked}- were asked for" if asked else "all of it was asked for"
+            raise SourceError(self.name, f"the server sends {sent}, and {wanted}")
+        lengths = set() if answer.chunked else _listed(answer, "Content-Length")
+        if any(not _NUMBER.fullmatch(length) for length in lengths) or len(lengths) > 1:
+            text = ", ".join(sorted(lengths))[:100]
+            raise SourceError(self.name, f"the server sends {text!r} as Content-Length, which is no length")
+        return 0, int(lengths.pop()) if lengths else None
 
     def _keep(self, made: socket.socket) -> None:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -261,42 +283,85 @@ class WebFile(io.RawIOBase):
             answer.close()
 
 
-def _length(answer: http.client.HTTPResponse) -> int | None:
-    length = answer.headers.get("Content-Length", "")
-    return int(length) if length.isdecimal() and not answer.chunked else None
-
-
-def _range(answer: http.client.HTTPResponse) -> tuple[int, int | None]:
-    """Where a part of a document begins, and how long all of it is."""
-    unit, _, told = answer.headers.get("Content-Range", "").partition(" ")
-    place, _, length = told.partition("/")
-    begin = place.partition("-")[0]
-    if unit.lower() != "bytes" or not begin.isdecimal():
-        raise OSError(0, "the server sends a part of it and does not say which")
-    return int(begin), int(length) if length.isdecimal() else None
+def _listed(answer: http.client.HTTPResponse, header: str) -> set[str]:
+    """The different values of a header, in lower case: it may come several times, and have a list each time."""
+    texts = ",".join(answer.headers.get_all(header, [])).lower().split(",")
+    return {text.strip() for text in texts} - {""}
 
 
 def read_url(url: str) -> tuple[str, str, str]:
-    """A URL without name and password, without what follows #, and how it is told; and what says who asks."""
+    """A URL in ASCII without name and password, without what follows #, and how it is told; and what says who asks."""
     try:
-        found = urlsplit(url)
-        if not found.hostname or (found.port is not None and not found.port):
-            raise ValueError("it names no host")
-    except ValueError as error:
-        raise UsageError(f"{url} is no address: {error}") from None
-    host = found.netloc.rpartition("@")[2]
-    bare = urlunsplit(found._replace(netloc=host, fragment=""))
-    if found.username is None:
+        bare, user, password = _in_ascii(url)
+    except Exception:  # whose text may quote a part of a password
+        raise UsageError(
+            f"{url} is no address: write http://HOST:PORT/PATH, and %40, %2F for @, / in a password"
+        ) from None
+    if user is None:
         return bare, url, ""
-    who = f"{unquote(found.username)}:{unquote(found.password or '')}"
-    return bare, bare, "Basic " + base64.b64encode(who.encode()).decode()
+    who = f"{unquote(user)}:{unquote(password or '')}"
+    shown = urlsplit(url)
+    told = urlunsplit(shown._replace(netloc=shown.netloc.rpartition("@")[2], fragment=""))
+    return bare, told, "Basic " + base64.b64encode(who.encode()).decode()
+
+
+def _in_ascii(url: str) -> tuple[str, str | None, str | None]:
+    """A URL as HTTP sends it, and the name and password in it. Raises ValueError for one that leads nowhere.
+
+    Its host is written as IDNA, and what else is beyond ASCII as percent-encoded UTF-8.
+
+    >>> _in_ascii("http://me:pw@b\u00fccher.example:80/\u00e4?q=\u00f6#x")
+    ('http://xn--bcher-kva.example:80/%C3%A4?q=%C3%B6', 'me', 'pw')
+    """
+    parts = urlsplit(url)
+    if not parts.hostname or (parts.port is not None and not parts.port):
+        raise ValueError("it names no host")
+    host = parts.hostname.encode("idna").decode()  # which raises for labels that no host can have
+    netloc = parts.netloc.rpartition("@")[2]
+    if not netloc.isascii():
+        netloc = host if parts.port is None else f"{host}:{parts.port}"
+    bare = urlunsplit(parts._replace(netloc=netloc, fragment=""))
+    return _BEYOND_ASCII.sub(lambda beyond: quote(beyond[0]), bare), parts.username, parts.password
 
 
 def why(error: BaseException) -> str:
+    """The reason of an error of a connection."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, http.client.IncompleteRead):
         return "the connection was cut"
-    return str(getattr(reason, "strerror", None) or reason or type(reason).__name__)
+    return foreign_why(reason) if isinstance(reason, BaseException) else str(reason)
+
+
+def _as_sent(header: str) -> str:
+    """A header's text as UTF-8, if it is that: http.client takes its bytes for Latin-1."""
+    with suppress(UnicodeError):
+        return header.encode("latin-1").decode()
+    return header
+
+
+class Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirections to web servers, and to no URL twice."""
+
+    max_repeats = 1
+    inf_msg = "in a circle of redirections: "
+
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        """Follow the answer's Location. Raises HTTPError for one that leads to no web server."""
+        location = _as_sent(headers.get("Location", ""))
+        try:
+            url, _, _ = _in_ascii(urljoin(req.full_url, location))
+            is_web = urlsplit(url).scheme in ("http", "https")
+        except ValueError:
+            is_web = False
+        if not is_web:
+            what = f"{msg}, to {location[:200]!r}, which is no address of a web server"
+            raise HTTPError(req.full_url, code, what, headers, fp)
+        fp.close()  # its body, which may have no end
+        if location:
+            headers.replace_header("Location", url)
+        return super().http_error_302(req, io.BytesIO(), code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 def opener(keep: Any, follows: bool = True) -> urllib.request.OpenerDirector:
@@ -325,7 +390,7 @@ def opener(keep: Any, follows: bool = True) -> urllib.request.OpenerDirector:
         urllib.request.ProxyHandler(),
         urllib.request.UnknownHandler(),
         urllib.request.HTTPDefaultErrorHandler(),
-        *([urllib.request.HTTPRedirectHandler()] if follows else []),
+        *([Redirects()] if follows else []),
         urllib.request.HTTPErrorProcessor(),
         PlainHandler(),
         SafeHandler(),

@@ -66,6 +66,7 @@ class XsdFile(Declarations):
 
     def check_global(self, element: str) -> None:
         """Raise `UsageError` unless an element can be validated by itself, with all that is included at hand."""
+        self.check_size()
         if ("element", element) not in self.declared:
             raise UsageError(
                 f"{self.path} declares no <{element}> at its top level, so that it cannot be validated"
@@ -111,7 +112,7 @@ class XsdFile(Declarations):
 
     def _read(self, part: Node, depth: int) -> _Items:
         if depth > DEEPEST:
-            raise UsageError(f"{self.path}, line {part.sourceline}: the types here are nested too deeply")
+            raise UsageError(f"{self._place(part)}: the types here are nested too deeply")
         kind = str(part.tag).removeprefix(XS)
         if kind == "element":
             found = self._elements(part)
@@ -177,8 +178,8 @@ class XsdFile(Declarations):
         text = part.get(name, "1").strip()
         if text == "unbounded":
             return float("inf")
-        if not (text.isascii() and text.isdigit()):
-            raise UsageError(f"{self.path}, line {part.sourceline}: {name} = {text!r} is no number")
+        if not (text.isascii() and text.isdigit() and len(text) < 4000):
+            raise UsageError(f"{self._place(part)}: {name} = {text[:60]!r} is no number")
         return int(text)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from lxml import etree
 
 from xmlpunct.errors import UsageError
+from xmlpunct.firehose.foreign import guarded
 from xmlpunct.paths import XML_NAMESPACE
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, decimal
 
@@ -28,6 +30,13 @@ _TYPES: dict[str, Type] = {
 }
 DEEPEST = 50
 """How deep types and groups can refer to each other."""
+DEEPEST_COPIES = 100
+"""How deep types and groups, and the parts of each, can be inside each other once they are copied."""
+MOST_PARTS = 1_000
+"""The elements, attributes and simple types that may come together in a type or group, however few are declared.
+
+A group is copied wherever one refers to it, so that forty groups, each twice in the next, would be 2**40 elements.
+"""
 
 Node = etree._Element
 
@@ -75,6 +84,44 @@ class Declarations:
                 return _narrowed(self.simple(type_, depth + 1), derived)
         return STRING
 
+    def check_size(self) -> None:
+        """Raise `UsageError` for types and groups that are too many, or nested too deeply, once they are copied."""
+        parts = (f"{XS}element", f"{XS}attribute", f"{XS}any", f"{XS}anyAttribute", f"{XS}simpleType")
+        most = max(MOST_PARTS, sum(1 for root in self.roots for _ in root.iter(*parts)))
+        known: dict[Node, tuple[int, int]] = {}  # by node, its parts and how deep they nest
+
+        def measured(node: Node, around: int) -> tuple[int, int]:
+            if node not in known:
+                below = [n for n in node.iterchildren(f"{XS}*") if n.tag not in parts[:2]]
+                inside = [*below, *(n for n in self._copied(node) if n is not None)]
+                found = [measured(n, around + 1) for n in inside if around < DEEPEST_COPIES]
+                size = sum(1 for _ in node.iterchildren(*parts)) + sum(size for size, _ in found)
+                size = max(size, 1)
+                depth = 1 + max((depth for _, depth in found), default=0)
+                if size > most or around + depth > DEEPEST_COPIES:
+                    what = f"comes to {size:,} parts, with what it refers to: at most {most:,} are read"
+                    what = what if size > most else "is nested too deeply, with what it refers to"
+                    raise UsageError(f"{self._place(node)}: <xs:{node.tag.removeprefix(XS)}> {what}")
+                known[node] = size, depth
+            return known[node]
+
+        for root in self.roots:
+            for node in root.iter(f"{XS}complexType", f"{XS}simpleType", f"{XS}group", f"{XS}attributeGroup"):
+                measured(node, 0)
+
+    def _copied(self, node: Node) -> Iterator[Node | None]:
+        """The groups and types that a part of a schema refers to, and that become parts of it."""
+        kind = str(node.tag).removeprefix(XS)
+        if kind in ("group", "attributeGroup"):
+            yield self.referred(kind, node, "ref")
+        yield self.types_named(node, "base")
+        yield self.types_named(node, "itemType")
+        for name in node.get("memberTypes", "").split():
+            yield self.declared.get(("type", self._expanded(node, name)))
+
+    def _place(self, node: Node) -> str:
+        return f"{self.path}, line {node.sourceline}"
+
     def _typed(self, node: Node) -> Node:
         """The declaration that says the type of an element: of one without a type that for which it may stand."""
         seen = [node]
@@ -98,9 +145,10 @@ class Declarations:
     def qualified(self, node: Node | None, attribute: str) -> str | None:
         """The expanded name that an attribute of the schema says with a prefix."""
         text = None if node is None else node.get(attribute)
-        if node is None or text is None:
-            return None
-        prefix, _, local = text.strip().rpartition(":")
+        return None if node is None or text is None else self._expanded(node, text)
+
+    def _expanded(self, node: Node, name: str) -> str:
+        prefix, _, local = name.strip().rpartition(":")
         uri = {"xml": XML_NAMESPACE, **node.nsmap}.get(prefix or None) or (
             "" if prefix else self._target(node)
         )
@@ -129,7 +177,8 @@ class Declarations:
             resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True
         )
         try:
-            root = etree.fromstring(path.read_bytes(), parser)
+            with guarded(str(path), passing=(OSError, etree.XMLSyntaxError)):
+                root = etree.fromstring(path.read_bytes(), parser)
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror}") from None
         except etree.XMLSyntaxError as error:
@@ -156,9 +205,17 @@ def _narrowed(type_: Type, restriction: Node | None) -> Type:
     if not isinstance(type_, DecimalType) or restriction is None:
         return type_
     digits = restriction.find(f"{XS}totalDigits"), restriction.find(f"{XS}fractionDigits")
-    total, fraction = (None if d is None else int(d.get("value", "0")) for d in digits)
+    total, fraction = (None if d is None else _count(d) for d in digits)
     if total is None:
         return type_ if fraction is None else decimal(38, min(fraction, 38))
-    if total > 38:
+    if not 0 < total <= 38:
         return type_
     return decimal(total, min(total, fraction)) if fraction is not None else type_
+
+
+def _count(facet: Node) -> int:
+    """The value of a facet that counts digits. Raises `UsageError`."""
+    text = facet.get("value", "").strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise UsageError(f"line {facet.sourceline} of the XML Schema: {text[:60]!r} is no number of digits")
+    return int(text)

@@ -18,6 +18,8 @@ class Difference(SetOperation):
     - ckeep2  = [t | t in ts2, setNomatch(t, ps1)]; and what was output, until promised away
     - cprop   = setCombine(ps1, ps2) ++ setNomatchPs(ts1', ps1)
 
+    See semantics 4.11.
+
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.schema import Schema
     >>> x = Schema.parse("x INT")

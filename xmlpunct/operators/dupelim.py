@@ -19,6 +19,8 @@ class DupElim(Operator):
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = [t | t in ts, setNomatch(t, ps)]
 
+    See semantics 4.3.
+
     >>> from xmlpunct.operators.notation import show
     >>> show(DupElim(Schema.parse("x INT")), "1; 2; 1; null", "2; 3; null", "P(2)")
     1; 2; 1; null -> 1; 2; null

@@ -57,6 +57,8 @@ class Gather(Merge):
     pattern that can be listed.) ``onward`` are the receiver's ways, if it sifts what is implied (`Operator.spread`).
     Otherwise nothing is said after the end.
 
+    See semantics 5.1.
+
     >>> from xmlpunct.operators.notation import show
     >>> x = Schema.parse("x INT")
     >>> by_parity = Gather(x, 2, [("x",)], lambda points: [n % 2 for (n,) in points])

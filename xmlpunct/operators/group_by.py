@@ -40,6 +40,8 @@ class GroupBy(Operator):
 
     With ``whole``, a `PartialGroupBy` below has aggregated tuples of that schema already.
 
+    See semantics 4.6.
+
     >>> from xmlpunct.operators.notation import show
     >>> reports = Schema.parse("sid STRING, hour INT, temp INT")
     >>> it = GroupBy(reports, ["hour"], [Aggregate("MAX", "temp", False, "top")])

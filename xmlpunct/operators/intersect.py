@@ -20,6 +20,8 @@ class Intersect(SetOperation):
 
     What was output is known once, for both sides, so it stands in no punctuation's way.
 
+    See semantics 4.10.
+
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.schema import Schema
     >>> x = Schema.parse("x INT")

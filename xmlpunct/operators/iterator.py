@@ -66,7 +66,7 @@ class Operator(ABC):
         self.rejects: list[Reject] = []
 
     def spread(self, ways: Ways) -> None:
-        """Before any input: ask for punctuations even if others, or the end, imply them (SEMANTICS 5).
+        """Before any input: ask for punctuations even if others, or the end, imply them (semantics 5.3).
 
         ``ways`` are those of the output on several shards, or `ONE_SHARD`.
         """

@@ -35,6 +35,8 @@ class Join(JoinInputs):
 
     A tuple whose k the other input has closed is paired and not stored; neither is one with a null in k.
 
+    See semantics 4.7.
+
     >>> from xmlpunct.operators.notation import show
     >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
     >>> it = Join(bids, items, [("item", "id")], "left")
@@ -58,7 +60,7 @@ class Join(JoinInputs):
     ) -> None:
         inputs = left, right
         k = JoinKeys(inputs, keys)
-        self._output = JoinOutput(inputs, k, kind)
+        self._output = JoinOutput(inputs, k, kind, residual)
         # a preserved side has two arrangements: first tuples without a partner so far
         counts = [1 + preserved for preserved in self._output.preserved]
         super().__init__(inputs, self._output.schema, k, residual, inputs, counts)

@@ -9,6 +9,8 @@ from operator import or_
 import polars as pl
 
 from xmlpunct.expressions.exclusions import outside
+from xmlpunct.expressions.expression import Expression
+from xmlpunct.expressions.program import non_null
 from xmlpunct.frames import any_of
 from xmlpunct.punctuations.alignment import Alignment
 from xmlpunct.punctuations.batch import PunctuationBatch
@@ -91,6 +93,11 @@ class JoinKeys:
         """Punctuations over k as ones of a schema with an input's names of k."""
         at = {name: i for i, name in enumerate(self.names[port])}
         return over.rebase(schema, [at.get(name) for name in schema.names])
+
+    def without_nulls(self, schema: Schema, residual: Expression | None, side: int = LEFT) -> Schema:
+        """A schema of tuples with a partner: k is NOT NULL, and what is not null where ``residual`` is true."""
+        schema = schema.without_nulls(self.names[side])
+        return schema if residual is None else schema.without_nulls(non_null(residual).true)
 
     def has_null(self, port: int, tuples: pl.DataFrame) -> pl.Series:
         """For each tuple, whether its k has a null, so that it matches nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from xmlpunct.expressions.expression import Expression
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.pattern import EMPTY, intersect, interval
@@ -15,14 +16,17 @@ PRESERVED = {"inner": (), "left": (LEFT,), "right": (RIGHT,), "full": (LEFT, RIG
 
 
 class JoinOutput:
-    """All attributes of both inputs. An inner join has k once, under the left's names.
+    """All attributes of both inputs. An inner join has k once, under the left's names, and no nulls where its condition
+    is never true of them.
 
     An outer join has nulls in the place of a missing partner. A punctuation on that side counts only if it constrains
     an attribute, because then no row of nulls matches it. ``places`` has for each side the place of each output
     attribute in that input, or None.
     """
 
-    def __init__(self, inputs: tuple[Schema, Schema], keys: JoinKeys, kind: str) -> None:
+    def __init__(
+        self, inputs: tuple[Schema, Schema], keys: JoinKeys, kind: str, residual: Expression | None = None
+    ) -> None:
         self.inputs = inputs
         self.preserved = [side in PRESERVED[kind] for side in (LEFT, RIGHT)]
         sides = [
@@ -34,6 +38,8 @@ class JoinOutput:
             alias = dict(zip(*keys.names, strict=True))
             sides[RIGHT] = [a for a in sides[RIGHT] if a.name not in keys.names[RIGHT]]
         self.schema = Schema.of([*sides[LEFT], *sides[RIGHT]])
+        if kind == "inner":
+            self.schema = keys.without_nulls(self.schema, residual)
         self.places = [
             [inputs[side].index(name) if name in inputs[side] else None for name in names]
             for side, names in (

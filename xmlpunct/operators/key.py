@@ -26,6 +26,8 @@ class Key(Operator):
     - cprop(ts, ps)  = ps ++ [<key = t.key> | t in ts]
     - ckeep(ts, ps)  = []
 
+    See semantics 4.15.
+
     >>> from xmlpunct.operators.notation import show
     >>> show(Key(Schema.parse("id INT NOT NULL, v INT"), [("id",)]), "1 5; 2 5; 1 6; P(*, 7)")
     1 5; 2 5; 1 6; P(*, 7) -> 1 5; 2 5; P(*, 7); P(1, *); P(2, *)

@@ -53,6 +53,8 @@ class LateFilter(Operator):
     It reads the slices of one source, each `marked`, in their order. Its memory has a limit: it counts what it has
     ``forgotten``. It never finishes, because a tuple may be late by any time.
 
+    See semantics 1.4.
+
     >>> from xmlpunct.operators.notation import show
     >>> x = Schema.parse("x INT")
     >>> show(LateFilter(x), "5 feed 1 10 null; P(5, *, *, *, *)", "6 feed 3 30 null; 5 feed 4 40 null")

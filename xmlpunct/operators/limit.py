@@ -18,6 +18,8 @@ class Limit(Operator):
     - cprop(ts, ps)  = ps; once there were n tuples, ``<*, ..., *>``
     - ckeep(ts, ps)  = []
 
+    See semantics 4.13.
+
     >>> from xmlpunct.operators.notation import show
     >>> show(Limit(Schema.parse("x INT"), 2), "1; P(1)", "2; 3")
     1; P(1) -> 1; P(1)

@@ -25,6 +25,8 @@ class Merge(Operator):
 
     `Alignment` says which punctuations are retained.
 
+    See semantics 4.4.
+
     >>> from xmlpunct.operators.notation import show
     >>> x = Schema.parse("x INT")
     >>> show(Merge([x, x]), "1: 1; 2; P([1,5])", "2: 2; P([2,9])")

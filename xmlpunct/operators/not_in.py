@@ -1,4 +1,4 @@
-"""not-in: SQL's NOT IN where nulls can occur, which has no answer before its right side has ended."""
+"""not-in: SQL's NOT IN where nulls can occur, of which one on the right leaves nothing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from xmlpunct.operators.hash_index import ascending
 from xmlpunct.operators.iterator import Outcome
 from xmlpunct.operators.join_inputs import JoinInputs
 from xmlpunct.operators.join_keys import LEFT, RIGHT, JoinKeys
+from xmlpunct.operators.preserved import Preserved
 from xmlpunct.operators.state import Cell, State
 from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.joint_cover import JointCover
+from xmlpunct.punctuations.ownership import Ways
 from xmlpunct.schema import Schema
 from xmlpunct.slice import without
 
@@ -24,6 +27,14 @@ class NotIn(JoinInputs):
     - ckeep1  = ts1 until then, without those that cannot pass
     - ckeep2  = [b | b in δ(ts2), setNomatch(b, joinPs(ps1))], where a null alone stands for all of ts2
     - cprop   = setNomatchPs(ts1', ps1)
+
+    With a NOT NULL ``right_column`` only left tuples with a null wait for that. The others are an antijoin's:
+
+    - cpass   = also [t | t in ts1, t.a <> b for all b in ts2, t.a in joinPs(ps2)]
+    - ckeep1  = also without [t | t.a in joinPs(ps2)]
+    - cprop   = also setCombine(ps1, joinPs(ps2))
+
+    See semantics 4.9.
 
     >>> from xmlpunct.operators.notation import show
     >>> x, y = Schema.parse("x INT"), Schema.parse("y INT")
@@ -41,7 +52,16 @@ class NotIn(JoinInputs):
         super().__init__((left, right), left, keys, None, (left, Schema.of([right[right_column]])))
         ((self._waiting,), (self._values,)) = self.retained
         self._empty, self._ended = Cell(True), Cell(False)
-        self.state = State(**self.sides, empty=self._empty, ended=self._ended)
+        self._until_end = right[right_column].nullable
+        self._left = Preserved(LEFT, keys, left, range(len(left)), self.pending[LEFT])
+        self._all_values = JointCover(Schema.of([right[right_column]]), [0])
+        self.state = State(
+            **self.sides, empty=self._empty, ended=self._ended, past=self._left.past, all=self._all_values
+        )
+
+    def spread(self, ways: Ways) -> None:
+        super().spread(ways)
+        self._left.spread(ways, self.ownership, self.sifted)
 
     def step(self, port: int, tuples: pl.DataFrame) -> pl.DataFrame:
         if port == RIGHT:
@@ -52,8 +72,12 @@ class NotIn(JoinInputs):
         possible = tuples if self._empty.value else self._possible(tuples)
         if self._ended.value:
             return possible
-        self._waiting.append(possible)
-        return self.schema.empty()
+        if self._until_end:
+            self._waiting.append(possible)
+            return self.schema.empty()
+        decided = self.closed_by(RIGHT, LEFT, possible)
+        self._waiting.append(possible.filter(~decided))
+        return possible.filter(decided)
 
     def _exclude(self, fresh: pl.DataFrame) -> None:
         """Let the left tuples go that cannot pass beside these values."""
@@ -96,12 +120,25 @@ class NotIn(JoinInputs):
         return bool(len(self._values)) and bool(self._values.has(self._null).item())
 
     def punctuate(self, port: int, batch: PunctuationBatch) -> Outcome:
+        met = self._left.meet(batch) if port == LEFT else None  # both sides may forget these values next
         passed, closed = self.schema.empty(), self.closings(port, batch)
         if port == LEFT:
             self.close(RIGHT, self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))  # keep
             self.pending[LEFT].add(batch)
-        elif batch.has_end:
+        elif closed.has_end or self._closes_all(closed):
             self._ended.value = True
             passed = self._release()
+        elif not self._until_end:
+            (passed,) = self.close(LEFT, self.keys.moved(closed, self.pending[LEFT].schema, LEFT))
         self.keys.add(port, closed)
-        return passed, self.free()[LEFT]
+        free = self.free()[LEFT]
+        if self._until_end:
+            return passed, free
+        return passed, PunctuationBatch.union([free, self._left.combined(free, closed, met)])
+
+    def _closes_all(self, closed: PunctuationBatch) -> bool:
+        """Whether the right side is known to stay empty, because it has closed every value that it can have."""
+        if self._until_end or not self._empty.value:
+            return False
+        schema = self._all_values.schema
+        return self._all_values.add(closed.rename(schema)).has_end

@@ -35,6 +35,8 @@ class Project(Operator):
     Without ``memory`` (a part of a plan that is rebuilt for every slice) only single punctuations and plain
     columns count.
 
+    See semantics 4.2.
+
     >>> from xmlpunct.operators.notation import show
     >>> show(Project.rename(Schema.parse("x INT, y INT"), ["y"], ["z"]), "1 7; 2 7", "P(1, 7)", "P(*, 7)")
     1 7; 2 7 -> 7; 7

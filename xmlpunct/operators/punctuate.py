@@ -36,6 +36,8 @@ class Punctuate(Operator):
     - cprop   = ps ++ [<(, max(ts) - slack)>]
     - ckeep   = []
 
+    See semantics 4.14.
+
     >>> from xmlpunct.operators.notation import show
     >>> show(Punctuate(Schema.parse("t INT"), AccessOrder("t", slack=2)), "5; 4; 2; 7")
     5; 4; 2; 7 -> 5; 4; 7; P((,4])

@@ -35,6 +35,8 @@ class SemiJoin(JoinInputs):
     Each left tuple is decided once, at its first partner or when its k is closed. ts' is what is retained: of a right
     tuple, only what finds partners.
 
+    See semantics 4.8.
+
     >>> from xmlpunct.operators.notation import show
     >>> bids, items = Schema.parse("item INT, price INT"), Schema.parse("id INT, name STRING")
     >>> it = SemiJoin(bids, items, [("item", "id")], anti=True)
@@ -61,7 +63,8 @@ class SemiJoin(JoinInputs):
             [a for a in right if a.name in needed] or [Attribute(_ANY, BOOLEAN, nullable=False)]
         )
         self._columns = list(partner.names)
-        super().__init__((left, right), left, k, residual, (left, partner))
+        schema = left if anti else k.without_nulls(left, residual)
+        super().__init__((left, right), schema, k, residual, (left, partner))
         ((self._waiting,), (self._partners,)) = self.retained
         names = dict(zip(*k.names, strict=True))
         self._places = [partner.index(names[name]) if name in names else None for name in left.names]
@@ -103,4 +106,5 @@ class SemiJoin(JoinInputs):
             self.pending[RIGHT].add(self.keys.moved(closed, self.pending[RIGHT].schema, RIGHT))
         mine, partners = self.free()
         combined = self._left.combined(mine, closed, met)
-        return passed, PunctuationBatch.union([mine, partners.rebase(self.schema, self._places), combined])
+        said = [mine, partners.rebase(self.schema, self._places), combined]
+        return passed, PunctuationBatch.union(said).rename(self.schema)

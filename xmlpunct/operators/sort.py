@@ -25,6 +25,8 @@ class Sort(Operator):
     init(ps) is the `Prefix` that ps close. Where the punctuations that go out do not cover it, new ones do: after a
     tuple none comes that sorts before it.
 
+    See semantics 4.12.
+
     >>> from xmlpunct.operators.notation import show
     >>> it = Sort(Schema.parse("x INT NOT NULL CHECK (x BETWEEN 0 AND 9)"), [("x", False, False)])
     >>> show(it, "3; 1; 2", "P(2)", "P([0,1])")

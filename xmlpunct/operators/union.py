@@ -23,6 +23,8 @@ class Union(Operator):
     - cprop(ts1, ps1, ..., tsn, psn)  = setCombine(ps1, ..., psn)
     - ckeep                           = [t | t in δ(ts1 ++ ... ++ tsn), setNomatch(t, cprop)]
 
+    See semantics 4.5.
+
     >>> from xmlpunct.operators.notation import show
     >>> x = Schema.parse("x INT")
     >>> show(Union([x, x]), "1: 1; 2; P([1,5])", "2: 2; 3; P([2,9])")

@@ -1,4 +1,4 @@
-"""Equivalences of WINDOWS.md 8 over windows, set operations and relation-to-stream operators."""
+"""Equivalences of relations 8 over windows, set operations and relation-to-stream operators."""
 
 from __future__ import annotations
 

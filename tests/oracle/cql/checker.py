@@ -1,4 +1,4 @@
-"""Judges what an engine gave for a query, prefix by prefix of its feed (WINDOWS 13).
+"""Judges what an engine gave for a query, prefix by prefix of its feed (relations 13).
 
 `check` says the first thing that is wrong: something released that M's answer has not, or that a continuation takes
 back; a punctuation that a continuation breaks; something complete that is not out, or not promised; output that

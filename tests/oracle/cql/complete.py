@@ -1,7 +1,7 @@
-"""Which instants are complete: for each tuple, how far it is closed through the plan (WINDOWS 3, 4, 9).
+"""Which instants are complete: for each tuple, how far it is closed through the plan (relations 3.2, 4 and 9).
 
 `Closed.bound(q, e)` is the *least* that must be closed of e in q, by the rules alone: the greatest b such that
-everything of e at (,b] is final, -oo..oo. More may be known (WINDOWS 4 has rules that go beyond, 9 some that are
+everything of e at (,b] is final, -oo..oo. More may be known (relations 4 has rules that go beyond, 9 some that are
 given up): an engine may release and promise more if it is true, which the checker judges by continuations.
 
 A null, and the value `OTHER`, are closed by ``*`` alone: the bound is the minimum over the column.

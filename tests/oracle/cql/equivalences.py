@@ -1,4 +1,4 @@
-"""WINDOWS 8: pairs of queries that are equivalent on every feed, and pairs that are not."""
+"""Relations 8: pairs of queries that are equivalent on every feed, and pairs that are not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unbounded(stream: cql.Query) -> cql.Window:
 
 
 def not_in(left: cql.Query, right: cql.Query) -> cql.Query:
-    """NOT IN where nulls can occur (WINDOWS 4), uncorrelated, over the second column of both."""
+    """NOT IN where nulls can occur (relations 4.8), uncorrelated, over the second column of both."""
     known, unknown = cql.Compare("=", cql.Column(1), cql.Column(1)), cql.IsNull(cql.Column(1))
     by_value = cql.Join("anti", cql.Select(left, known), cql.Select(right, unknown))
     return cql.UnionAll(

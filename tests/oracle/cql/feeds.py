@@ -128,7 +128,7 @@ Feed = Sequence[tuple[str, Element]]
 
 @dataclass(frozen=True)
 class Time:
-    """T (WINDOWS 2). ``low`` is LO: a formal first instant, unless all inputs declare it (``declared_low``)."""
+    """T (relations 2.1). ``low`` is LO: a formal first instant, unless all inputs declare it (``declared_low``)."""
 
     low: int
     high: int
@@ -172,7 +172,7 @@ def tuples(inputs: Inputs, feed: Feed) -> dict[str, Changes]:
 
 
 def judged(changes: Changes) -> tuple[dict[Row, list[tuple[int, int]]], int]:
-    """A relation's changes (WINDOWS 4): each tuple's counts from instants on, and how many deletes are rejects.
+    """A relation's changes (relations 4.3): each tuple's counts from instants on, and how many deletes are rejects.
 
     Instants in order, the inserts of one before its deletes; a delete too many is a reject.
     """

@@ -1,7 +1,7 @@
 """M[[Q]] of Arasu and Widom, *A Denotational Semantics for Continuous Queries over Streams and Relations*.
 
 Figure 3 (`Meaning.m`, `m_r`, `m_s`) and Figure 5 (`m_s2r`, `m_r2r`, `Meaning.m_r2s`), lambda for lambda, with the
-corrections of WINDOWS.md named beside each. Plain and slow.
+corrections of docs/relations.md named beside each. Plain and slow.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _aggregate(a: cql.Aggregate, rows: list[Row]) -> Any:
 
 
 def exact(function: str, values: Iterable[float | None]) -> float | None:
-    """SUM and AVG over DOUBLE (WINDOWS 4): the exact sum of the finite values, rounded once."""
+    """SUM and AVG over DOUBLE (relations 4.7): the exact sum of the finite values, rounded once."""
     found = [v for v in values if v is not None]
     special = {v for v in found if v - v != 0}
     if not found:

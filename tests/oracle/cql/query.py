@@ -261,7 +261,7 @@ def is_stream(q: Query) -> bool:
 
 
 def is_transient(q: Query) -> bool:
-    """Whether each tuple of a relation is gone again after a while (WINDOWS 4, at RSTREAM)."""
+    """Whether each tuple of a relation is gone again after a while (relations 4.9)."""
     if isinstance(q, Window):
         return q.kind != "UNBOUNDED"
     if isinstance(q, Select | Project | Distinct):

@@ -1,4 +1,4 @@
-"""WINDOWS 8: what is equivalent on every feed, and what is not, found by search."""
+"""Relations 8: what is equivalent on every feed, and what is not, found by search."""
 
 from __future__ import annotations
 

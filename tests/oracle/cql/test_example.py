@@ -1,4 +1,4 @@
-"""The paper's Example 2.1 as Figure 6, and WINDOWS 10: M's answer, and what must be out after each line."""
+"""The paper's Example 2.1 as Figure 6, and relations 10: M's answer, and what must be out after each line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query printed as SQL (WINDOWS 1), its inputs as CREATE statements, and a feed as XML documents."""
+"""A query printed as SQL (relations 1), its inputs as CREATE statements, and a feed as XML documents."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ from typing import IO, Any
 
 from xmlpunct.codec import load
 from xmlpunct.engine.checkpoint.commit import COMMIT, HELD, Commit, Frames
-from xmlpunct.engine.checkpoint.log import WriteAheadLog
+from xmlpunct.engine.checkpoint.log import DamagedError, WriteAheadLog
 from xmlpunct.engine.exchange.hashing import VERSION as HASH_VERSION
-from xmlpunct.engine.files import make_folder
+from xmlpunct.engine.files import PRIVATE_FOLDER, is_there, make_folder, private
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
@@ -37,9 +37,11 @@ from xmlpunct.engine.plan import Node, Query
 from xmlpunct.errors import SourceError, UsageError, XmlPunctError
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
+from xmlpunct.secrets import stored
 
-VERSION = 11
-"""Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first."""
+VERSION = 12
+"""Of all that a checkpoint holds. Up to 4 it was in files of other names, of which `_OLD` was the first; up to 11 the
+records of its logs had no numbers and were not chained."""
 _OLD = "job"
 _JOB, _SLICES = "job", "slices"
 """The records of the log beside the commit, each by its one piece."""
@@ -82,7 +84,7 @@ class Checkpoint:
     def __init__(self, path: Path, query: Query, options: RunOptions, engine: str = "spark") -> None:
         self.path, self.query, self.options = path.absolute(), query, options
         try:
-            make_folder(self.path)
+            make_folder(self.path, PRIVATE_FOLDER)
         except OSError as error:
             raise UsageError(f"cannot make the checkpoint {path}: {error.strerror}") from None
         self.spark, self.said, self.cuts, self.pacing, self._spool = (
@@ -92,11 +94,12 @@ class Checkpoint:
         self._job: bytes = b""
         self.run = run_name()
         """What tells this run from others, however often it goes on."""
-        self._over = False
+        self._over = self._is_unused = False
+        """``_is_unused``: the run is new, and nothing was committed."""
         self._lock: IO[bytes] | None = None
         self._made_by = {"version": VERSION, "hash": HASH_VERSION, "enumerable": ENUMERABLE}
         each = [options.to(answer.destination) for answer in query.answers]
-        self._asked = {
+        asked = {
             "engine": engine,
             "--strict, --rejects or --max-rejects": options.guarded,  # which makes another plan of the same query
             "--max-rejects": None if options.max_rejects is None else options.max_rejects.text,
@@ -113,38 +116,67 @@ class Checkpoint:
             "rejects file": _place(options.rejects),
             "punctuation namespace": options.punct_namespace,
         }
+        self._asked: dict[str, Any] = stored(asked)
 
     def __enter__(self) -> Checkpoint:
-        """Keep others away. Raises `UsageError` if another run is at it."""
+        """Keep others away: other runs, and other users. Raises `UsageError` if another run is at it, and for links."""
         try:
-            self._lock = open(self.path / "lock", "wb")
+            self._refuse_links()
+            self._lock = open(self.path / "lock", "ab", opener=private)
+            self._make_private()
         except OSError as error:
             raise UsageError(f"cannot write the checkpoint {self.path}: {error.strerror}") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             self._lock.close()
             raise UsageError(f"another run is using the checkpoint {self.path}") from None
+        except OSError as error:
+            self._lock.close()
+            raise UsageError(f"cannot lock the checkpoint {self.path}: {error.strerror}") from None
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _refuse_links(self) -> None:
+        """Raise `UsageError` for a symbolic link inside, by which somebody else would have a run write elsewhere."""
+        for folder in (self.path, self._spool):
+            names = os.listdir(folder) if folder.is_dir() else []
+            for path in (folder / name for name in names if folder == self._spool or name in OWN_NAMES):
+                if path.is_symlink():
+                    raise UsageError(
+                        f"{path} is a symbolic link, and none is followed in a checkpoint: remove it"
+                    )
+
+    def _make_private(self) -> None:
+        """Keep other users out of the checkpoint, unless it holds something else too."""
+        own = {*os.listdir(self.path)} <= OWN_NAMES
+        for folder in (*([self.path] if own else []), self._spool, self.spark):
+            if folder == self.spark and self._asked["engine"] == "spark":
+                folder.mkdir(PRIVATE_FOLDER, exist_ok=True)  # Spark would let all users in
+            if folder.is_dir() and folder.stat().st_uid == os.getuid():
+                folder.chmod(PRIVATE_FOLDER)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._log.close()
+        if self._is_unused and kind is not None and issubclass(kind, UsageError):
+            self._log.path.unlink(
+                missing_ok=True
+            )  # the same checkpoint may be used for what is asked instead
         if self._lock is not None:
             self._lock.close()
 
     def find(self) -> Found:
         """What to work on.
 
-        Raises `UsageError` if the checkpoint belongs to something else, and `SourceError` for a source that
-        cannot be opened, or has changed.
+        Raises `UsageError` if the checkpoint belongs to something else, `SourceError` for a source that cannot be
+        opened, or has changed, and OSError where the checkpoint cannot be read.
         """
-        if (self.path / _OLD).exists():
+        if is_there(self.path / _OLD):
             raise self._of_another_version()
-        if not self._log.path.exists():
+        if not is_there(self._log.path):
             return Found(*find_inputs(self.query, self._spool), None, Commit.begun(self.query), [])
         records = self._log.read()
         if not (records and _JOB in records[0]):
-            raise XmlPunctError(f"{self._log.path} is damaged: start again with another --checkpoint")
+            raise self._of_another_version() if self._log.is_old else DamagedError(self._log.path, 0)
         self._job = records[0][_JOB]
         saved = json.loads(self._job)
         if saved["made_by"] != self._made_by:
@@ -153,7 +185,7 @@ class Checkpoint:
             if saved[what] != value:
                 raise UsageError(f"the checkpoint {self.path} belongs to a run with another {what}")
         self._log.take_over()
-        inputs = [_input(values) for values in saved["inputs"]]
+        inputs = [_input(values, self.path, self.query) for values in saved["inputs"]]
         self.run = saved["run"]
         commits = [Commit.from_record(record) for record in records if COMMIT in record]
         commit = commits[-1] if commits else Commit.begun(self.query)
@@ -172,7 +204,7 @@ class Checkpoint:
         """Put down what a new run works on; the number of its shards, ``shards`` if it is a new one."""
         if found.shards is None:
             found.shards = shards
-            inputs = [asdict(i) for i in found.inputs]
+            inputs = [_saved_input(i, self.path) for i in found.inputs]
             saved = {
                 "made_by": self._made_by,
                 **self._asked,
@@ -186,8 +218,9 @@ class Checkpoint:
                 "sources": {s.declared: s.source for s in self.query.streams if s.source is not None},
                 "folder": os.getcwd(),
             }
-            self._job = json.dumps(saved).encode()
+            self._job = json.dumps(stored(saved)).encode()
             self._log.replace({_JOB: self._job})
+            self._is_unused = True
         return found.shards
 
     def put_down(self, slices: Mapping[str, Any]) -> None:
@@ -205,7 +238,7 @@ class Checkpoint:
     def commit(self, commit: Commit) -> None:
         """Keep a commit, durably, in the place of the one before and of all slices since."""
         self._log.replace({_JOB: self._job}, commit.to_record())
-        self._over = commit.over
+        self._over, self._is_unused = commit.over, False
 
     def clean_if_over(self) -> None:
         """Drop what no run needs any more, if none has anything left to do."""
@@ -215,7 +248,8 @@ class Checkpoint:
     def clean(self) -> None:
         """Drop what only a run that goes on needs: what it has read, and Spark's state."""
         for folder in (self._spool, self.spark):
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # which it raises all the same in some versions of Python
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass
@@ -233,10 +267,13 @@ class Seen:
 
 def look(path: Path) -> Seen:
     """Look at the checkpoint of a run, which may be going on. Raises `UsageError` if there is none."""
+    log = WriteAheadLog(path / "log")
     try:
-        records = WriteAheadLog(path / "log").read()
+        records = log.read()
     except OSError as error:
         raise UsageError(f"cannot read the checkpoint {path}: {error.strerror}") from None
+    if not records and log.path.exists() and log.is_old:
+        raise UsageError(f"the checkpoint {path} was made by another version of xmlpunct")
     if not (records and _JOB in records[0]):
         raise UsageError(
             f"{path} is no checkpoint of a run: name the directory that run --checkpoint was given"
@@ -294,8 +331,21 @@ def _brief(node: Node) -> str:
     return f"{type(node).__name__} { {name: value for name, value in own.items() if value not in below} }"
 
 
-def _input(values: dict[str, Any]) -> Input:
+def _saved_input(given: Input, folder: Path) -> dict[str, Any]:
+    """An input as plain values. The paths of its spools are relative to ``folder``: a checkpoint can be moved."""
+    values = asdict(given)
+    for part in values["parts"]:
+        if part["spooled"]:
+            part["path"] = os.path.relpath(part["path"], folder)
+    return values
+
+
+def _input(values: dict[str, Any], folder: Path, query: Query) -> Input:
+    """The inverse of `_saved_input`. The source comes from the query: the saved one has no passwords."""
     parts = tuple(
-        Part(**part | {"texts": tuple(map(tuple, part.get("texts", ())))}) for part in values["parts"]
+        Part(**part | {"path": str(folder / part["path"]), "texts": tuple(map(tuple, part["texts"]))})
+        for part in values["parts"]
     )
-    return Input(values["source"], tuple(values["streams"]), parts, values["sender"])
+    source = query.streams[values["streams"][0]].source
+    assert source is not None
+    return Input(source, tuple(values["streams"]), parts, values["sender"])

@@ -25,13 +25,14 @@ class Written:
     """How far an output, or the rejects, is written.
 
     ``length`` are its bytes and ``groups`` how many groups of results they came in; ``position`` is what
-    `Outlet.commit` gave. ``closed``: it is complete.
+    `Outlet.commit` gave. ``closed``: it is complete. ``digest`` is that of the last group.
     """
 
     length: int = 0
     groups: int = 0
     position: Any = None
     closed: bool = False
+    digest: str = ""
 
 
 @dataclass
@@ -43,7 +44,7 @@ class Commit:
     no input is left to be judged; ``failure``: what a `SourceError` is made of. ``stats`` are the numbers so far,
     ``cursors`` where each feed stands, of which Spark keeps account by itself; ``operators`` and ``output`` are
     the state of those that run beside it, the latter by the answer's place; ``held`` is what
-    `xmlpunct.engine.why.holding.Holding` gave.
+    `xmlpunct.engine.why.holding.Holding` gave. ``offset`` is where Spark's micro-batch ended, as Spark keeps it.
     """
 
     batch: int = -1
@@ -53,6 +54,7 @@ class Commit:
     failure: list[Any] | None = None
     stats: dict[str, Any] = field(default_factory=dict)
     cursors: list[Any] = field(default_factory=list)
+    offset: str = ""
     held: Frames = field(default_factory=dict)
     operators: Frames = field(default_factory=dict)
     output: Frames = field(default_factory=dict)

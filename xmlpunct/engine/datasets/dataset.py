@@ -19,7 +19,7 @@ from xmlpunct.slice import Slice
 class Dataset(Directory, Outlet):
     """The dataset in directory ``path``, of files of a format, partitioned by some columns, or none."""
 
-    takes_columns = True
+    takes_columns = can_replace = True
 
     def __init__(self, path: str, format_: str, by: Sequence[str]) -> None:
         super().__init__(path, format_, by)
@@ -27,7 +27,7 @@ class Dataset(Directory, Outlet):
         self._commits = 0
 
     def open(self, form: Form, position: Any) -> None:
-        self._begin(form.schema, form.run)
+        self._begin(form.schema, form.run, form.existing)
         if position is not None and not self._settled:
             self._restore(position)
 
@@ -35,8 +35,10 @@ class Dataset(Directory, Outlet):
         if self._settled:  # all of it is there
             return
         with writing(self._path):
+            if results.slices:
+                self._take(results)
             for slice_ in results.slices:
-                self._take(slice_)
+                self._add(slice_)
                 if self._by and slice_.punctuations:
                     self._publish_promised(slice_.punctuations)
             self._staging.spill([*self._open.values()])
@@ -71,7 +73,7 @@ class Dataset(Directory, Outlet):
         self._take_frames(state)
         self._look_at_all()
 
-    def _take(self, slice_: Slice) -> None:
+    def _add(self, slice_: Slice) -> None:
         """Put tuples to their partitions."""
         if not slice_.tuples.height:
             return

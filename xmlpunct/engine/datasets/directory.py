@@ -5,13 +5,18 @@ written to again. What is open is on disk at each commit. A run that goes on is 
 more: then the same partitions, with the same numbers, become complete again, and what is there already stays.
 
 Without columns to partition by, a file appears when it is full, and the last one at the end.
+
+Before anything appears, ``_xmlpunct/run`` says which group of results is the last that it holds: a run whose log does
+not know that group has gone back to an older checkpoint, and is refused.
 """
 
 from __future__ import annotations
 
 import fcntl
 import filecmp
+import json
 import os
+import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +31,8 @@ from xmlpunct.engine.datasets.staging import Partition
 from xmlpunct.engine.files import make_folder, save, sync_folder, writing
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
+from xmlpunct.firehose.connectors import Existing, Results
+from xmlpunct.firehose.last_group import LastGroup
 from xmlpunct.punctuations.joint_cover import JointCover
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.punctuations.set import PunctuationSet
@@ -37,6 +44,14 @@ COMPLETE = "_SUCCESS"
 """The empty file that says, as Spark's writers do, that nothing follows."""
 _COUNTS, _OPEN, _JOINT = "counts", "open", "joint/"
 _NUMBER, _LENGTH = "$number", "$length"
+_PUBLISHED = re.compile(r"part-[0-9]{6,}-[0-9]+\.(parquet|arrow|csv)|[^=]+=.*", re.DOTALL)
+"""The names of what a run publishes: files, and directories of partitions."""
+
+_REMEDY = {
+    Existing.ACCEPT: "",
+    Existing.REFUSE: "; --replace removes the results of another run",
+    Existing.REPLACE: "; --replace removes the results of runs alone",
+}
 
 
 class Directory(ABC):
@@ -53,6 +68,8 @@ class Directory(ABC):
         self._number = self._measure = 0
         self._complete = self._settled = self._kept = False
         self._lock = -1
+        self._last = LastGroup(path)  # that can be seen
+        self._current = LastGroup(path)  # that was taken
 
     @abstractmethod
     def _made(self, partitions: Iterable[Partition]) -> Iterator[Partition]:
@@ -77,6 +94,10 @@ class Directory(ABC):
         """What can name no directory."""
         return unfit(self._schema, self._by, tuples)
 
+    def check_last(self, last: int) -> None:
+        """Raise `XmlPunctError` if groups of this run can be seen that are behind number ``last``."""
+        self._last.check(last)
+
     def close(self) -> None:
         """Let go of it. What is not to be seen is removed, unless a run can go on from it."""
         if self._lock < 0:
@@ -99,7 +120,7 @@ class Directory(ABC):
             with writing(self._path):
                 self._publish(list(self._open))
 
-    def _begin(self, schema: Schema, run: str) -> None:
+    def _begin(self, schema: Schema, run: str, existing: Existing) -> None:
         """Make the directory this run's. Raises `UsageError` for what cannot be written there."""
         self.check(schema)
         self._rest = Schema.of(a for a in schema if a.name not in self._by)
@@ -109,9 +130,12 @@ class Directory(ABC):
         self._joint = JointCover(schema, [i for i in range(len(schema)) if i not in places])
         try:
             make_folder(self._path)
-            self._take_over()
+            self._take_over(existing)
             self._tidy()
             self._settled = self._done.exists()
+            run, _, last = self._marker.read_text().partition("\n") if self._marker.exists() else ("", "", "")
+            if run == self._run and last:
+                self._last = LastGroup(self._name, *json.loads(last))
         except OSError as error:
             raise UsageError(f"cannot write the dataset {self._name}: {error.strerror}") from None
 
@@ -145,15 +169,28 @@ class Directory(ABC):
         """The empty file that says that all of this run is published, and nothing has to be kept aside."""
         return self._own / f"done-{self._run}"
 
-    def _take_over(self) -> None:
+    @property
+    def _marker(self) -> Path:
+        """The file that names the run that writes here, and behind it the last group that can be seen."""
+        return self._own / "run"
+
+    def _take(self, results: Results) -> None:
+        """Take note of a group. Raises `XmlPunctError` if another one by its number can be seen."""
+        self._last.holds(results)
+        self._current = LastGroup(self._name, results.number, results.digest)
+
+    def _take_over(self, existing: Existing) -> None:
         """Make the directory this run's. Raises `UsageError` if it is another's."""
-        marker = self._own / "run"
-        is_ours = self._done.exists() or (marker.exists() and marker.read_text() == self._run)
+        marker = self._marker
+        is_ours = self._done.exists() or (
+            marker.exists() and marker.read_text().partition("\n")[0] == self._run
+        )
         others = [name for name in os.listdir(self._path) if not name.startswith(("_", "."))]
-        if others and not is_ours:
+        replaced = [name for name in others if existing is Existing.REPLACE and _PUBLISHED.fullmatch(name)]
+        if len(others) > len(replaced) and not is_ours:
             raise UsageError(
-                f"{self._name} holds {min(others)}, and what was published is never changed: "
-                "name another directory, or empty this one"
+                f"{self._name} holds {min({*others} - {*replaced})}, and what was published is never changed: "
+                "name another directory, or empty this one" + _REMEDY[existing]
             )
         make_folder(self._own)
         lock = os.open(self._own / "lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -165,6 +202,8 @@ class Directory(ABC):
         self._lock = lock
         if not is_ours:
             (self._path / COMPLETE).unlink(missing_ok=True)
+            for path in (self._path / name for name in replaced):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
             for name in os.listdir(self._own):
                 if name != "lock" and not name.startswith("ready-"):
                     (self._own / name).unlink()
@@ -208,6 +247,10 @@ class Directory(ABC):
                 self._drop(partition)
             else:
                 fresh.append(partition)
+        if fresh and self._current.number > self._last.number:
+            last = json.dumps([self._current.number, self._current.digest])
+            save(self._marker, f"{self._run}\n{last}".encode())
+            self._last = self._current
         for partition in self._made(fresh):
             self._show(partition)
             self._drop(partition)

@@ -16,6 +16,7 @@ from xmlpunct.engine.datasets.files import FILE_BYTES
 from xmlpunct.engine.datasets.staging import Partition
 from xmlpunct.engine.files import sync_folder, writing
 from xmlpunct.errors import XmlPunctError
+from xmlpunct.firehose.connectors import Existing, Results
 from xmlpunct.punctuations.punctuation import Punctuation
 from xmlpunct.schema import Schema
 
@@ -54,9 +55,9 @@ class SharedDataset(Directory):
         self._merged: list[Chunk] = []
         """What is not needed any more when the next micro-batch comes, since what it became is committed then."""
 
-    def open(self, schema: Schema, run: str) -> None:
+    def open(self, schema: Schema, run: str, existing: Existing = Existing.ACCEPT) -> None:
         """Make the directory this run's. Raises `UsageError` for what cannot be written there."""
-        self._begin(schema, run)
+        self._begin(schema, run, existing)
 
     def restore(self, frames: Mapping[str, pl.DataFrame]) -> None:
         """Go on where a snapshot was taken; without one, begin. What was put aside since is removed."""
@@ -84,11 +85,17 @@ class SharedDataset(Directory):
         ]
         return {**self._frames(), _CHUNKS: pl.DataFrame(rows, schema=_CHUNK, orient="row")}
 
-    def write(self, given: Iterable[Keyed], punctuations: Sequence[Punctuation], last: bool) -> None:
-        """Take what a micro-batch says, and publish what is complete then; all of it, if this is the ``last``."""
+    def write(
+        self, given: Iterable[Keyed], punctuations: Sequence[Punctuation], last: bool, group: Results
+    ) -> None:
+        """Take what a micro-batch says, and publish what is complete then; all of it, if this is the ``last``.
+
+        ``group`` has its number and its digest.
+        """
         if self._settled:  # all of it is there
             return
         with writing(self._path):
+            self._take(group)
             self._forget(self._merged)
             self._merged = []
             # By what was there at the last commit, so that a micro-batch that comes again publishes the same.

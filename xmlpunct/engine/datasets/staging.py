@@ -2,7 +2,8 @@
 
 ::
 
-    DIR/_xmlpunct/run           the run that writes here; lock is locked while it does
+    DIR/_xmlpunct/run           the run that writes here, and the last group that is published of it; lock is locked
+                                while it writes
     DIR/_xmlpunct/open-12       the rows of the 12th partition, as far as they are not in memory
     DIR/_xmlpunct/state-7       after the 7th commit: which partitions are open, and what was promised of them
     DIR/_xmlpunct/ready-12      files on their way to where they are seen

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import NamedTuple
 from zlib import crc32
 
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.ranges import Extent, Range, Readable, Stamp, open_at, splits
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, TransientError, reading
 from xmlpunct.firehose.builder import Parsed, together
 from xmlpunct.firehose.labels import Label, labels_of
 from xmlpunct.firehose.parser import Parser
@@ -36,7 +36,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
     """Parse consecutive ranges of an input.
 
     Never raises for what is wrong with the data: that is the ``error``, before which all is as it should be. But
-    it raises `ChangedError` for data that is not what it was when the ranges were found.
+    it raises `TransientError` for data that cannot be read, or is not what it was when the ranges were found.
     """
     found: list[Parsed] = []
     labels = labels_of(parser.specs, given.labelled)
@@ -55,7 +55,7 @@ def parse_ranges(given: Input, ranges: Sequence[Range], parser: Parser) -> Read:
                 split = Split(part.name, r.start, range_bytes(part, r), r.final)
                 found.append(_parse(parser, split, label, r.broken))
                 size += r.size
-        except ChangedError:
+        except TransientError:
             raise
         except SourceError as error:
             found.append(together(parser.specs, []))
@@ -88,19 +88,19 @@ def _parse_uncut(
 
 
 class _Summed:
-    """The bytes of a range as they come, with their ``size`` and ``checksum``. Raises `SourceError` if they cannot be
-    read.
+    """The bytes of a range as they come, with their ``size`` and ``checksum``. Raises `TransientError` if they cannot
+    be read.
     """
 
     def __init__(self, part: Part, r: Range) -> None:
         self._part, self._range = part, r
         self.size = self.checksum = 0
-        with _told(part):
+        with reading(part.name):
             self._file = open_at(part, r.start.byte) if r.data is None else io.BytesIO(r.data)
 
     def read(self, size: int) -> bytes:
         """Some bytes, none at the end."""
-        with _told(self._part):
+        with reading(self._part.name):
             data = self._file.read(min(size, self._range.size - self.size))
         self.size, self.checksum = self.size + len(data), crc32(data, self.checksum)
         return data
@@ -123,7 +123,7 @@ class _Summed:
 
 def _check(part: Part, stamp: Stamp | None) -> None:
     """Raise `ChangedError` for a file that was written since it was stamped, and is as large as it was."""
-    with suppress(FileNotFoundError):
+    with reading(part.name), suppress(FileNotFoundError):
         found = os.stat(part.path)
         is_later = stamp is not None and stamp.seen < found.st_mtime_ns != stamp.written
         if is_later and found.st_size == part.size:
@@ -136,20 +136,11 @@ def range_bytes(part: Part, r: Range) -> bytes:
         raise SourceError(part.name, r.failure)
     if r.data is not None:
         return r.data
-    with _told(part), open_at(part, r.start.byte) as file:
+    with reading(part.name), open_at(part, r.start.byte) as file:
         data = file.read(r.size)
     if len(data) != r.size or r.checksum not in (None, crc32(data)):
         raise _changed(part, r)
     return data
-
-
-@contextmanager
-def _told(part: Part) -> Iterator[None]:
-    """Where a part cannot be read, raise `SourceError`."""
-    try:
-        yield
-    except OSError as error:
-        raise SourceError(part.name, f"cannot read {part.name}: {error.strerror}") from None
 
 
 def _changed(part: Part, r: Range) -> ChangedError:

@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 from zlib import crc32
 
+from xmlpunct.engine.checkpoint.log import DamagedError
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.parts import Input, Part
+from xmlpunct.errors import TransientError, reading
 from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.spec import ElementName
 from xmlpunct.firehose.splitter import Splitter
@@ -124,6 +127,16 @@ class Extent:
         return cls(size, end is not None, None if end is None else end.failure)
 
 
+def check_read(given: Input, cursor: Cursor) -> None:
+    """Raise `DamagedError` if a spool does not hold what was read of it; `XmlPunctError` if it cannot be read."""
+    part, byte = given.parts[cursor.part], cursor.position.byte
+    if part.spooled and not cursor.done:
+        with reading(part.path):
+            size = segments.extent(part.path)[0]
+        if size < byte:
+            raise DamagedError(Path(part.path), size)
+
+
 def open_at(part: Part, byte: int) -> BinaryIO:
     """A part's bytes from ``byte`` on. Raises OSError."""
     if part.spooled:
@@ -138,20 +151,23 @@ def there_is(given: Input, cursor: Cursor) -> tuple[int, bool]:
     part = given.parts[cursor.part]
     if not part.spooled:
         return part.size or 0, True
-    path = part.path
-    ended = segments.end_of(path) is not None
-    return segments.extent(path)[0], ended
+    with reading(part.name, f"its spool {part.path} cannot be read"):
+        ended = segments.end_of(part.path) is not None
+        return segments.extent(part.path)[0], ended
 
 
 def release(given: Input, cursor: Cursor) -> None:
-    """Remove what was spooled of an input before a place to which nobody will go back any more."""
-    # Those before one that holds nothing were passed, and dropped, before.
-    passed = [part.path for part in given.parts[: cursor.part] if part.spooled]
-    for path in [*takewhile(segments.held_bytes, reversed(passed))][::-1]:
-        segments.drop(path)
-    part = given.parts[cursor.part]
-    if part.spooled:
-        segments.release(part.path, cursor.position.byte)
+    """Remove what was spooled of an input before a place to which nobody will go back. Raises `TransientError`."""
+    passed, part = (
+        [part.path for part in given.parts[: cursor.part] if part.spooled],
+        given.parts[cursor.part],
+    )
+    with reading(given.source, "its spool cannot be released"):
+        # Those before one that holds nothing were passed, and dropped, before.
+        for path in [*takewhile(segments.held_bytes, reversed(passed))][::-1]:
+            segments.drop(path)
+        if part.spooled:
+            segments.release(part.path, cursor.position.byte)
 
 
 def behind(given: Input, read: int) -> int:
@@ -160,7 +176,7 @@ def behind(given: Input, read: int) -> int:
     for part in given.parts:
         try:
             there += segments.extent(part.path)[0] if part.spooled else part.size or 0
-        except FileNotFoundError:  # nothing has come of it; or the run is over, and its checkpoint emptied
+        except OSError:  # nothing has come of it; or the run is over, and its checkpoint emptied
             continue
     return max(0, there - read)
 
@@ -175,10 +191,11 @@ def silence(given: Input, read: int) -> float:
         if part.spooled:
             try:
                 size, last = segments.extent(part.path)
-            except FileNotFoundError:  # the run is over, and its checkpoint emptied
+                ended = segments.end_of(part.path) is not None
+            except OSError:  # the run is over, and its checkpoint emptied
                 return 0.0
             there += size
-            if segments.end_of(part.path) is None:
+            if not ended:
                 return time.time() - last if there - read < STEP else 0.0
         there += part.size or 0
     return 0.0
@@ -212,7 +229,8 @@ def advance(
     exactly up to there: what was found once is found again. The file being read stays in ``held`` from one call to the
     next. To ``keep`` is to have the bytes of files in the ranges, too.
 
-    Raises `ChangedError` for a file that is not the one of which something was read before.
+    Raises `TransientError` for a file that cannot be read, or is not the one of which something was read before. Where
+    something was found before that, it is returned, and the next call raises.
     """
     held = held or Held()
     ranges: list[Range] = []
@@ -226,10 +244,12 @@ def advance(
             cursor = following[1]
             continue
         try:
-            found, further = _advance_part(given, elements, cursor, budget, piece, stop, held, keep)
-        except OSError as error:
-            reason = f"cannot read {given.parts[cursor.part].name}: {error.strerror}"
-            found, further = [], replace(cursor, done=True, failure=reason)
+            with reading(given.parts[cursor.part].name):
+                found, further = _advance_part(given, elements, cursor, budget, piece, stop, held, keep)
+        except TransientError:
+            if ranges and stop is None:
+                break
+            raise
         if further.done and further.failure is not None:
             found.append(Range(cursor.part, further.position, 0, False, failure=further.failure))
         ranges += found
@@ -254,6 +274,7 @@ def _advance_part(
     number, part = cursor.part, given.parts[cursor.part]
     extent = Extent.of(part)
     if part.spooled:
+        check_read(given, cursor)
         budget = min(budget, segments.READ_AT_ONCE)
     if stop is not None and stop.part == number:
         extent.size, extent.complete, extent.failure = stop.position.byte, stop.done, stop.failure

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.parse_ranges import parse_ranges
 from xmlpunct.engine.inputs.parts import Input
-from xmlpunct.engine.inputs.ranges import STEP, Cursor, advance, behind, release
+from xmlpunct.engine.inputs.ranges import STEP, Cursor, advance, behind, check_read, release
 from xmlpunct.engine.inputs.streams import FileStream, SpoolStream
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, reading
 from xmlpunct.firehose import FirehoseReader, Source, StreamSpec
 from xmlpunct.firehose.builder import Parsed, together
 from xmlpunct.firehose.reader import PartStream, Piece
@@ -145,6 +145,8 @@ class InputReader(FirehoseReader):
 
     def restore(self, cursor: Cursor, count: int, error: SourceError | None) -> None:
         """Stand where another stood that had read ``count`` bytes, and perhaps met an ``error``."""
+        if self._input is not None:
+            check_read(self._input, cursor)
         self._stand(cursor.part, cursor.position)
         self.parsed_bytes, self.error, self.failure = count, error, cursor.failure
         self.at, self._passed = Standing(cursor, count, count), cursor
@@ -164,7 +166,8 @@ class InputReader(FirehoseReader):
         if (place, done, self._part) != (before.position, before.done, before.part):
             traced = before.trace
             if (place, self._part) != (before.position, before.part):
-                traced = self._held.trace(place.byte) if self._is_plain else None
+                with reading(self.source.parts[self._part][0]):
+                    traced = self._held.trace(place.byte) if self._is_plain else None
             self._passed = Cursor(self._part, place, done, self.failure, traced)
         return Standing(self._passed, self.parsed_bytes, super().bytes_read)
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -72,33 +73,50 @@ def punctuation_of(stream: Stream, patterns: Sequence[str]) -> Punctuation:
 
 
 class Sayings:
-    """What is said to a run, from any thread, until the run takes it.
+    """What is said to a run, from any thread, until the run takes it and makes it durable.
 
     >>> from xmlpunct.schema import Schema
     >>> s = Schema.parse("hour INT")
     >>> sayings = Sayings()
-    >>> sayings.put(0, Punctuation.of(s, hour=17))
-    >>> sayings.take(), sayings.take()
-    ((0, ['17']), None)
+    >>> durable = sayings.put(0, Punctuation.of(s, hour=17))
+    >>> sayings.take(), sayings.take(), durable.done()
+    ((0, ['17']), None, False)
+    >>> sayings.settle()
+    >>> durable.done()
+    True
     """
 
     def __init__(self) -> None:
         self.bell = threading.Condition()
         """Rung when something is said; the run waits for it with all else that it waits for."""
-        self._waiting: deque[Plain] = deque()
+        self._waiting: deque[tuple[Plain, Future[None]]] = deque()
+        self._taken: list[Future[None]] = []
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def put(self, stream: int, punctuation: Punctuation) -> None:
-        """Say a punctuation of the stream of that number."""
-        self._waiting.append((stream, [str(p) for p in punctuation.patterns]))
+    def put(self, stream: int, punctuation: Punctuation) -> Future[None]:
+        """Say a punctuation of the stream of that number. The future is done once it is durable."""
+        durable: Future[None] = Future()
+        self._waiting.append(((stream, [str(p) for p in punctuation.patterns]), durable))
         with self.bell:
             self.bell.notify_all()
+        return durable
 
     def take(self) -> Plain | None:
         """What was said first; None if nothing is left."""
-        return self._waiting.popleft() if self._waiting else None
+        while self._waiting:
+            said, durable = self._waiting.popleft()
+            if durable.set_running_or_notify_cancel():  # unless it is not waited for any more
+                self._taken.append(durable)
+                return said
+        return None
+
+    def settle(self) -> None:
+        """All that was taken is durable. To be called in the thread that takes."""
+        for durable in self._taken:
+            durable.set_result(None)
+        self._taken.clear()
 
 
 class SaidLog:

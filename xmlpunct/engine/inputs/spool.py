@@ -11,15 +11,16 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from xmlpunct.engine.files import make_folder, writing
+from xmlpunct.engine.files import PRIVATE_FOLDER, make_folder, writing
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.segments import SpoolWriter, create, end_of, finish
 from xmlpunct.engine.plan import Query
-from xmlpunct.errors import SourceError, XmlPunctError
+from xmlpunct.errors import SourceError, TransientError, UsageError, XmlPunctError, reading
 from xmlpunct.firehose import PartReader, Source, open_source
 from xmlpunct.firehose.labels import labels_of
 from xmlpunct.firehose.steady import ChangedError, read_at
+from xmlpunct.printable import printable
 
 _CHUNK = 2**20
 """How many bytes a spooler takes at a time, and syncs."""
@@ -58,6 +59,7 @@ class Spool(threading.Thread):
         """Rung when something has come, and at the end."""
         with writing(path):
             create(path)
+            segments.recover(path)
 
     def start(self) -> None:
         """Begin, unless another spool is to go on with this one."""
@@ -67,30 +69,38 @@ class Spool(threading.Thread):
     def run(self) -> None:
         at: Spool | None = self
         done: list[Spool] = []
-        while at is not None and at._waits_for_room(done) and at._is_copied():
+        while at is not None and at._is_copied(done):
             done.append(at)
             at = at._after
 
-    def _is_copied(self) -> bool:
-        """Copy the part; whether all of it came, in order."""
+    def _is_copied(self, done: list[Spool]) -> bool:
+        """Copy the part, once those that are ``done`` leave room; whether all of it came, in order."""
         in_order = False
         try:
-            in_order = self._copy()
+            in_order = self._waits_for_room(done) and self._copy()
+        except FileNotFoundError:  # the run is over, and its checkpoint was emptied or removed
+            if not self._stopped.is_set():
+                self._error = TransientError(self._source.name, f"its spool {self._path} is gone")
         except OSError as error:
-            self._error = XmlPunctError(f"cannot write {self._path}: {error.strerror}")
-        except XmlPunctError as error:
+            reason = f"its spool {self._path} cannot be written: {error.strerror}"
+            self._error = TransientError(self._source.name, reason)
+        except (SourceError, UsageError) as error:
             self._error = error
+        except XmlPunctError as error:  # of the spool's log
+            self._error = TransientError(self._source.name, str(error))
         self._ring()
         return in_order
 
     def _waits_for_room(self, done: list[Spool]) -> bool:
-        """Come back when the spools that are done leave room for another; whether it is still wanted."""
-        with suppress(OSError):  # the checkpoint was done, and removed
-            while not self._stopped.is_set():
-                done[:] = [spool for spool in done if segments.held_bytes(spool._path)]
-                if sum(segments.held_bytes(spool._path) for spool in done) < segments.MOST_BYTES:
-                    return True
-                self._stopped.wait(_GLANCE_SECONDS)
+        """Come back when the spools that are done leave room for another; whether it is still wanted.
+
+        Raises OSError.
+        """
+        while not self._stopped.is_set():
+            done[:] = [spool for spool in done if segments.held_bytes(spool._path)]
+            if sum(segments.held_bytes(spool._path) for spool in done) < segments.MOST_BYTES:
+                return True
+            self._stopped.wait(_GLANCE_SECONDS)
         return False
 
     def is_of(self, source: Source) -> bool:
@@ -115,12 +125,12 @@ class Spool(threading.Thread):
                             self._note(reader, out)
                             self._ring()
                         self._note(reader, out, is_last=True)
-            except ChangedError:
-                raise  # which is not the end of it: a later run may find it as it was
+            except TransientError:
+                raise  # which is not the end of it: a later run goes on
             except SourceError as error:
                 if self._reader is not None and self._reader.can_resume:
-                    raise ChangedError(error.source, error.reason) from None
-                failure = str(error).removeprefix(f"{error.source}").lstrip(":, ")
+                    raise TransientError(error.source, error.reason) from None
+                failure = str(error).removeprefix(printable(error.source)).lstrip(":, ")
             out.sync()
         if self._stopped.is_set():
             return False
@@ -153,7 +163,7 @@ class Spool(threading.Thread):
         if out.mark is not None and reader.can_resume:
             reader.resume(out.mark.position)
             if not out.continues(reader.read) and not self._stopped.is_set():
-                raise SourceError(reader.name, _OTHER_BYTES)
+                raise ChangedError.of(reader.name, _OTHER_BYTES)
             yield from self._rest(reader)
             return
         reader.begin()
@@ -176,9 +186,10 @@ class Spool(threading.Thread):
 
     def _recognise(self, path: str, out: SpoolWriter) -> None:
         """Raise `ChangedError` if a file is not what was read of it before."""
-        with open(path, "rb") as file:
+        name = self._source.parts[self._part][0]
+        with reading(name), open(path, "rb") as file:
             if not out.recognises(partial(read_at, file.fileno())):
-                raise ChangedError.of(self._source.parts[self._part][0], _OTHER_BYTES)
+                raise ChangedError.of(name, _OTHER_BYTES)
 
 
 def find_inputs(query: Query, folder: Path, but: Container[str] = ()) -> tuple[list[Input], list[Spool]]:
@@ -206,7 +217,7 @@ def find_inputs(query: Query, folder: Path, but: Container[str] = ()) -> tuple[l
                 parts.append(Part(part, os.path.abspath(file), size, stored=size, texts=texts))
                 continue
             with writing(folder):
-                make_folder(folder)
+                make_folder(folder, PRIVATE_FOLDER)
             path = (folder / f"{number}-{i}.xml").absolute()
             before = spools[-1] if spools and spools[-1].is_of(source) else None
             spools.append(Spool(source, i, path, before))
@@ -239,6 +250,9 @@ def unfinished(inputs: list[Input]) -> list[Spool]:
                 _compare_sizes(part, sizes[part.name])
                 before = found[-1] if found and found[-1].is_of(source) else None
                 found.append(Spool(source, [*sizes].index(part.name), Path(part.path), before))
+            else:
+                with reading(part.path):
+                    segments.recover(part.path)
     return found
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 
 from xmlpunct.engine.inputs import segments
 from xmlpunct.engine.inputs.held import Held
 from xmlpunct.engine.inputs.parts import Part
 from xmlpunct.engine.inputs.ranges import Extent
-from xmlpunct.errors import SourceError
+from xmlpunct.errors import SourceError, reading
 from xmlpunct.firehose.steady import ChangedError
 
 
@@ -21,17 +22,14 @@ class FileStream:
         self._part, self._held, self._at, self._traced = part, held, byte, traced
 
     def read(self, size: int) -> bytes:
-        """Some bytes, none at the end. Raises `ChangedError` for a file that is not what it was."""
+        """Some bytes, none at the end. Raises `TransientError`."""
         wanted = min(size, (self._part.size or 0) - self._at)
-        try:
+        with reading(self._part.name):
             data = self._held.open(self._part, self._at, self._traced).read(wanted)
             if len(data) < wanted:
                 raise ChangedError.of(self._part.name, f"it ends at byte {self._at + len(data):,}")
             self._at += len(data)
             self._traced = self._held.trace(self._at)
-        except OSError as error:
-            reason = f"cannot read {self._part.name}: {error.strerror}"
-            raise SourceError(self._part.name, reason) from None
         return data
 
     def close(self) -> None:
@@ -45,24 +43,31 @@ class SpoolStream:
 
     def __init__(self, part: Part, byte: int) -> None:
         self._part, self._at, self._durable = part, byte, byte
-        try:
+        with self._reading():
             self._file = segments.open_at(part.path, byte)
-        except OSError as error:
-            raise SourceError(part.name, f"cannot read {part.name}: {error.strerror}") from None
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return reading(self._part.name, f"its spool {self._part.path} cannot be read")
 
     @property
     def ready(self) -> bool:
-        """Whether there is more, or an end."""
-        return segments.extent(self._part.path)[0] > self._at or segments.end_of(self._part.path) is not None
+        """Whether there is more, or an end. Raises `TransientError`."""
+        path = self._part.path
+        with self._reading():
+            return segments.extent(path)[0] > self._at or segments.end_of(path) is not None
 
     @property
     def silent(self) -> float:
-        """For how many seconds nothing has come."""
-        return time.time() - segments.extent(self._part.path)[1]
+        """For how many seconds nothing has come. Raises `TransientError`."""
+        with self._reading():
+            return time.time() - segments.extent(self._part.path)[1]
 
     def read(self, size: int) -> bytes | None:
-        """Some bytes; empty at the end, None if there are none yet. Raises `SourceError` where the source failed."""
-        try:
+        """Some bytes; empty at the end, None if there are none yet.
+
+        Raises `SourceError` where the source failed, and `TransientError` where the spool cannot be read.
+        """
+        with self._reading():
             if self._at == self._durable:
                 extent = Extent.of(self._part)
                 self._durable = extent.size
@@ -71,8 +76,6 @@ class SpoolStream:
                         raise SourceError(self._part.name, extent.failure)
                     return b"" if extent.complete else None
             data = self._file.read(min(size, self._durable - self._at))
-        except OSError as error:
-            raise SourceError(self._part.name, f"cannot read {self._part.name}: {error.strerror}") from None
         self._at += len(data)
         return data
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pyexpat import ExpatError, ParserCreate
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -123,8 +123,9 @@ class Table:
 def _frame(given: object) -> pl.DataFrame | pl.LazyFrame | None:
     if isinstance(given, pl.DataFrame | pl.LazyFrame):
         return given
-    pandas: Any = sys.modules.get("pandas")
-    if pandas is not None and isinstance(given, pandas.DataFrame):
+    # Nobody has a data frame of a pandas that another thread is still importing.
+    pandas_frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
+    if pandas_frame is not None and isinstance(given, pandas_frame):
         return pl.from_pandas(given)  # its Arrow data would have its index, too
     if hasattr(given, "__arrow_c_stream__"):
         return pl.DataFrame(given)

@@ -59,9 +59,10 @@ class Ledger:
             self._continue(found)
         else:
             self._number = 0
+            self._save()  # from now on the outputs are this run's
+            sink.check_last()
             sink.start()
             sink.flush()
-            self._save()
 
     def take(self, portion: Portion, strict: bool = False) -> None:
         """Process what was read. With ``strict``, raises `StrictError` for a reject and what was overlooked."""
@@ -125,6 +126,7 @@ class Ledger:
         if self._checkpoint is not None and self._held != holding.looked:
             self._checkpoint.put_down_held(holding.snapshot())
             self._held = holding.looked
+        self._running.settle_said()
         self._sink.flush()
         self._committed = time.monotonic()
         if self._running.reads_on and not self._told:
@@ -174,6 +176,8 @@ class Ledger:
         closed = [written.closed for written in commit.outputs]
         self._running.restore(commit.cursors, commit.operators, closed)
         self._released = self._running.spooled
+        self._sink.start()
+        self._sink.flush(more=bool(found.slices))
         for record in found.slices:
             self._number += 1
             if record["number"] != self._number:
@@ -189,6 +193,7 @@ class Ledger:
                 )
             # Of all groups but the last it is certain that they were seen.
             self._sink.flush(more=record is not found.slices[-1])
+        self._sink.check_last()
         self._places = []
         stats = self._sink.stats
         _log.warning("continuing after %s tuples, %s bytes", f"{stats.tuples_out:,}", f"{stats.bytes_out:,}")

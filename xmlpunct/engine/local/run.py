@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, run_name
@@ -18,13 +19,12 @@ from xmlpunct.engine.local.running import LocalRun
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_outputs, open_sink, told_of, warn_if_gone
+from xmlpunct.engine.sink import check_complete, make_outputs, open_sink, told_of
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.engine.stop import Stop
-from xmlpunct.errors import Reject, SourceError, UsageError
+from xmlpunct.errors import Reject, SourceError, TransientError, UsageError, ended_by, reading, undoing
 from xmlpunct.firehose import PUNCT_NAMESPACE, Source
 from xmlpunct.firehose.library import log_notices
-from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.slice import Slice
 
 Progress = Callable[[RunStats], None]
@@ -63,8 +63,8 @@ def run(
 ) -> None:
     """Run a query to the end of its sources and write what it gives; with a checkpoint, from where it stands.
 
-    Raises `SourceError` when a source fails, after writing what came before; of these a `ChangedError` is not the
-    end: with the file as it was, the same run can go on. Too many rejects (``options.max_rejects``) are such a
+    Raises `SourceError` when a source fails, after writing what came before. No checkpoint records a `TransientError`:
+    the same run can go on. Too many rejects (``options.max_rejects``) are such a
     failure. Raises `StrictError` at the first reject with ``options.strict``; KeyboardInterrupt when it is asked to
     ``stop``, after the slice at hand. ``sayings`` are what is said to it while it runs.
     """
@@ -92,27 +92,29 @@ def run(
         else:
             folder = Path(options.checkpoint)
             checkpoint = opened.enter_context(Checkpoint(folder, query, options, "local"))
-            found = checkpoint.find()
-            opened.callback(checkpoint.clean_if_over)  # once nobody reads what is spooled
+            with reading(f"the checkpoint {folder}"):
+                found = checkpoint.find()
+            opened.enter_context(ended_by(checkpoint.clean_if_over))  # once nobody reads what is spooled
             commit, spools = found.commit, found.spools
             stats.resume(commit.stats)
             if commit.over:
                 if found.failure is not None:
                     raise found.failure
-                warn_if_gone(query, options, commit)
+                check_complete(query, options, outputs, commit, checkpoint.run)
                 return
             checkpoint.settle(found, 1)
             name = checkpoint.run
             sources = {query.streams[i].name: given for given in found.inputs for i in given.streams}
         namespace, size, threads = options.punct_namespace, options.slice_bytes, options.threads
         running = LocalRun(query, sources, size, stats, namespace, sayings, threads)
-        opened.enter_context(closing(running))
+        opened.enter_context(ended_by(running.close))
         for spool in spools:
             spool.bell = running.bell
-            spool.start()
-            opened.callback(spool.stop)
+            opened.enter_context(ended_by(spool.stop))
         sink = opened.enter_context(open_sink(query, options, outputs, stats, commit, name))
         ledger = Ledger(running, sink, checkpoint, found, options.max_rejects)
+        for spool in spools:  # once what was read of them before is known to be there
+            spool.start()
         try:
             ledger.check()
             while (portion := running.read()) is not None:
@@ -131,14 +133,14 @@ def run(
             if not stop.urgent:
                 ledger.break_off()
             raise
-        except ChangedError:
-            with stop.held():
-                ledger.break_off()
-            raise
+        except TransientError as error:
+            if checkpoint is not None:
+                error.add_note(error.REMEDY)
+            with stop.held(), undoing(ledger.break_off):
+                raise
         except SourceError as failure:
-            with stop.held():
-                ledger.finish(failure)
-            raise
+            with stop.held(), undoing(partial(ledger.finish, failure)):
+                raise
         with stop.held():
             ledger.finish()
         warn_of_growth(source for source in sources.values() if not isinstance(source, Table))
@@ -155,7 +157,7 @@ def results(
     A run that is ``watched`` gives an empty slice where nothing has come for a while.
     """
     running = LocalRun(query, sources, None, RunStats("local", watched=watched), PUNCT_NAMESPACE)
-    with closing(running):
+    with ended_by(running.close):
         try:
             while (result := running.advance()) is not None:
                 for reject in running.rejects:

@@ -90,7 +90,7 @@ class LocalRun:
             by_source.setdefault(id(source), []).append((i, stream))
         self._tables = self._rows_of(tables)
         self._sayings = Sayings() if sayings is None else sayings
-        self.bell = self._sayings.bell
+        self.bell, self.settle_said = self._sayings.bell, self._sayings.settle
         self._feeds: list[Feed] = []
         self._helpers = Helpers(threads or cores())
         alone = len(by_source) == 1 and not stats.watched

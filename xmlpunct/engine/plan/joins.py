@@ -9,7 +9,18 @@ from typing import ClassVar
 from xmlpunct import operators as ops
 from xmlpunct.engine.plan.bounds import bounded_by
 from xmlpunct.engine.plan.node import Binary, Choice, Constraint, Holders, Place, together
-from xmlpunct.engine.plan.schemes import NOTHING, THE_END, Fate, Need, Outlook, combined, either, smallest
+from xmlpunct.engine.plan.schemes import (
+    NOTHING,
+    THE_END,
+    Fate,
+    Need,
+    Outlook,
+    Scheme,
+    combined,
+    either,
+    joint,
+    smallest,
+)
 from xmlpunct.engine.plan.words import closed, every_stream, places, which_side
 from xmlpunct.expressions.expression import Expression
 from xmlpunct.expressions.program import can_fail
@@ -238,14 +249,24 @@ class SemiJoin(Keyed):
 
 @dataclass(frozen=True)
 class NotIn(Binary):
-    """Left tuples whose ``left_column`` is NOT IN the values of ``right_column``, where nulls can occur."""
+    """Left tuples whose ``left_column`` is NOT IN the values of ``right_column``, where nulls can occur.
+
+    If none can occur on the right, left tuples without a null are those of an antijoin.
+    """
 
     sifts = True
 
     left_column: str
     right_column: str
 
-    ends_only = True
+    @property
+    def ends_only(self) -> bool:
+        return self.right.schema[self.right_column].nullable
+
+    @property
+    def keys(self) -> Keys:
+        """The columns by which the right side closes left tuples."""
+        return () if self.ends_only else ((self.left_column, self.right_column),)
 
     def operator(self) -> ops.Operator:
         return ops.NotIn(self.left.schema, self.right.schema, self.left_column, self.right_column)
@@ -256,8 +277,17 @@ class NotIn(Binary):
 
     @property
     def unblocked_by(self) -> str:
-        end = every_stream(self.right)
-        return f"nothing is released before the end of {end}, on one shard; a null there leaves nothing"
+        end, left, right = every_stream(self.right), self.left, self.right
+        if self.ends_only:
+            return f"nothing is released before the end of {end}, on one shard; a null there leaves nothing"
+        lets_go = closed(right, places(right, [self.right_column]))
+        forgets = closed(left, places(left, [self.left_column]))
+        nulls = f"; where {self.left_column} is null, at the end of {end}, if that had no tuple"
+        return (
+            f"a tuple {which_side(self, LEFT)} is released, if it has no partner, once {lets_go}"
+            f"{nulls if left.schema[self.left_column].nullable else ''}"
+            f"; a tuple {which_side(self, RIGHT)} is forgotten once {forgets}; on one shard"
+        )
 
     @property
     def distinct_key(self) -> frozenset[str] | None:
@@ -267,8 +297,22 @@ class NotIn(Binary):
         return port == RIGHT
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        need = below[RIGHT].need(Fate.BLOCKS, RIGHT, (), None)
-        return replace(below[LEFT] if need.by else Outlook(), needs=(need,), told="")
+        within = [] if self.ends_only else [self.right_column]
+        need = below[RIGHT].need(Fate.BLOCKS, RIGHT, within, None)
+        if self.ends_only:
+            return replace(below[LEFT] if need.by else Outlook(), needs=(need,), told="")
+        ends = below[LEFT].ends, below[RIGHT].ends
+        kept = below[LEFT].need(Fate.GROWS, LEFT, [self.left_column], None)
+        needs = [replace(need, finite=LEFT if ends[LEFT] else None)]
+        needs += [replace(kept, finite=RIGHT if ends[RIGHT] else None)]
+        said = below[LEFT] if need.by else Outlook()
+        if self.left.schema[self.left_column].nullable and not ends[RIGHT]:
+            alone = smallest([[self.left_column]])  # what else matches a null is held back with it
+            needs.append(Need(Fate.BLOCKS, LEFT, (), alone, Scheme([self.left_column])))
+            said = Outlook(
+                joint(said.offers, alone), joint(said.closes, alone), said.prefixes & {self.left_column}
+            )
+        return replace(said, needs=tuple(needs), told="")
 
     def needs(self, used: Collection[str]) -> list[Sequence[str]]:
         return _of_sides(self, {*used, self.left_column, self.right_column})

@@ -74,8 +74,6 @@ class Node:
     sifts: ClassVar[bool] = False
     """Whether it says a punctuation only once no retained tuple matches it, so that shards say it at different
     times."""
-    ends_only: ClassVar[bool] = False
-    """Whether nothing but the end of an input releases anything."""
     waiting: ClassVar[str] = ""
     """The part of its state (`EVERYTHING`: any) with what waits for punctuations to be released; empty if nothing
     does."""
@@ -142,6 +140,11 @@ class Node:
     @property
     def can_fail(self) -> bool:
         """Whether it may reject a tuple, or a group."""
+        return False
+
+    @property
+    def ends_only(self) -> bool:
+        """Whether nothing but the end of an input releases anything."""
         return False
 
     @property

@@ -18,13 +18,23 @@ from xmlpunct.engine.plan.node import (
     constraints,
     lost_domains,
 )
-from xmlpunct.engine.plan.schemes import Fate, Outlook, Scheme, either, has_few_values, is_finite, reduced
+from xmlpunct.engine.plan.schemes import (
+    THE_END,
+    Fate,
+    Outlook,
+    Scheme,
+    either,
+    has_few_values,
+    is_finite,
+    reduced,
+)
 from xmlpunct.engine.plan.words import closed, every_stream, places
-from xmlpunct.expressions.exclusions import never
+from xmlpunct.expressions.exclusions import never, remaining
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import can_fail
 from xmlpunct.punctuations.cuts import hull
+from xmlpunct.punctuations.grid import whole
 from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.punctuation import Punctuation
 
@@ -66,19 +76,27 @@ class Select(Unary):
         return [[*used, *self.predicate.columns()]]
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """Where few values are left of a column, they are closed jointly."""
-        schema, left = self.schema, dict[str, IntervalSet]()
-        for p in never(schema, self.predicate):
-            if len(p.constrained) == 1:
-                (place,) = p.constrained
-                attribute = schema.attributes[place]
-                open_ = left.get(attribute.name, IntervalSet.everything(attribute.type))
-                left[attribute.name] = open_ & ~IntervalSet(attribute.type, [p.patterns[place]])
+        """Where few values are left of a column, they are closed jointly. A bound from above on a prefix is the end."""
+        schema, left = self.schema, self._remaining
         finite = {
             n for n, values in left.items() if all(is_finite(values.type, v) for v in values.patterns())
         }
         offers, closes = (reduced(s, schema, finite) for s in (below[0].offers, below[0].closes))
+        if any(self._is_passed(name, values) for name, values in left.items() if below[0].has_prefix(name)):
+            offers = closes = THE_END
         return replace(below[0], offers=offers, closes=closes, needs=(), told="")
+
+    @cached_property
+    def _remaining(self) -> dict[str, IntervalSet]:
+        """The values that are left of some columns: verdicts ask again and again."""
+        return remaining(self.schema, never(self.schema, self.predicate))
+
+    def _is_passed(self, name: str, values: IntervalSet) -> bool:
+        """Whether a column can have a value above all that are left of it."""
+        attribute, ends = self.schema[name], values.ends
+        if attribute.nullable or ends is None:
+            return False
+        return ends[1] < whole(attribute).intervals[-1][1]
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         return [wanted]

@@ -67,15 +67,16 @@ def movable(predicate: Expression) -> list[Expression]:
 def on_side(part: Expression, join: Join | SemiJoin, side: int) -> Expression | None:
     """A condition on a join's pairs as one on a single side, whose keys equal the other's; None if it is not.
 
-    A constant is not.
+    A constant is not. Nor is a condition that would read a nullable key in the place of one that is NOT NULL, unless it
+    is on keys alone.
     """
-    schema, columns = join.inputs[side].schema, dict[str, Expression]()
-    for pair in join.keys:
-        mine, other = schema[pair[side]], join.inputs[1 - side].schema[pair[1 - side]]
-        if other.nullable or not mine.nullable:  # else a column that is NOT NULL would become nullable
-            columns[other.name] = Column(mine.type, mine.nullable, mine.name)
-    columns |= {name: column(join.inputs[side], name) for name in schema.names}
-    names = set(part.columns())
+    mine, other = join.inputs[side].schema, join.inputs[1 - side].schema
+    keys = {pair[1 - side]: pair[side] for pair in join.keys}
+    names, columns = set(part.columns()), {name: column(join.inputs[side], name) for name in mine.names}
+    on_keys = names <= {*keys.keys(), *keys.values()}
+    for theirs, own in keys.items():
+        if on_keys or other[theirs].nullable or not mine[own].nullable:
+            columns[theirs] = column(join.inputs[side], own)
     return substitute(part, columns) if names and names <= columns.keys() else None
 
 

@@ -15,7 +15,7 @@ from xmlpunct.engine.spark.job import Job, Row
 from xmlpunct.engine.spark.processor import gather_of
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject
-from xmlpunct.firehose.connectors import Outlet, Results
+from xmlpunct.firehose.connectors import Outlet, Results, chained
 from xmlpunct.frames import grouped
 from xmlpunct.slice import Slice, concat
 
@@ -29,6 +29,19 @@ class Taken(NamedTuple):
     slice_: Slice
     put: list[PutAside]
     rejects: list[Reject]
+
+
+class Group(NamedTuple):
+    """A micro-batch, what was ``written`` before it, and the end offset that Spark keeps of it."""
+
+    batch: int
+    written: Written
+    offset: str
+
+    @property
+    def first(self) -> bool:
+        """Whether nothing was written before it."""
+        return not self.written.groups
 
 
 class Target(Protocol):
@@ -45,10 +58,10 @@ class Target(Protocol):
     def snapshot(self) -> Frames:
         """What has to be known to go on, beside the position."""
 
-    def write(self, output: Output, taken: Taken, batch: int, length: int, first: bool, closes: bool) -> int:
-        """Write a micro-batch behind so many bytes; how long the target then is.
+    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
+        """Write a micro-batch, the last one if it ``closes`` the output; the length and digest of the target then.
 
-        It is the ``first`` one, or the last one if it ``closes`` the output. May be done over.
+        May be done over.
         """
 
     def break_off(self) -> None:
@@ -75,15 +88,17 @@ class OutletTarget:
         """The position is all."""
         return {}
 
-    def write(self, output: Output, taken: Taken, batch: int, length: int, first: bool, closes: bool) -> int:
-        data = output.writer.start() if first else b""
+    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
+        data = output.writer.start() if group.first else b""
         ready = output.prepare(taken.slice_) if taken.slice_ else taken.slice_
         data += output.writer.body(ready) if ready else b""
         data += output.writer.end() if closes else b""
-        slices = (ready,) if ready else ()
-        self._outlet.write(Results(batch, slices, data, length, closes))
+        slices, length, link = (ready,) if ready else (), group.written.length, group.written.digest
+        digest = chained(link, data)
+        self._outlet.write(Results(group.batch, slices, data, length, closes, digest=digest, link=link))
+        self._outlet.check_last(group.batch)
         self.position = self._outlet.commit()
-        return length + len(data)
+        return length + len(data), digest
 
     def break_off(self) -> None:
         self._outlet.break_off()
@@ -154,19 +169,21 @@ class AnswerSink:
         fits, rejects = self.output.fitting(given)
         return Taken(fits, put, [*rejects, *(reject for one in put for reject in one.rejects)])
 
-    def write(self, taken: Taken, batch: int, closes: bool, breaks_off: bool, stats: RunStats) -> Written:
-        """Write a micro-batch; how far the output then is. It ``closes`` it, or nothing follows though it is not
-        complete."""
+    def write(
+        self, taken: Taken, batch: int, offset: str, closes: bool, breaks_off: bool, stats: RunStats
+    ) -> Written:
+        """Write a micro-batch, which ends at Spark's ``offset``; how far the output then is. It ``closes`` it, or
+        nothing follows though it is not complete."""
         old = self.written
         if old.closed:
             return old
         for one in taken.put:
             self.output.count(one.tuples, one.late)
-        length = self._target.write(self.output, taken, batch, old.length, not old.groups, closes)
+        length, digest = self._target.write(self.output, taken, Group(batch, old, offset), closes)
         if breaks_off and not closes:
             self._target.break_off()
         stats.wrote(self._name, bytes=length, complete=closes, **self.output.counts)
-        return Written(length, old.groups + 1, self._target.position, closes)
+        return Written(length, old.groups + 1, self._target.position, closes, digest)
 
     def finish(self) -> None:
         """Let who reads the output know that nothing follows."""

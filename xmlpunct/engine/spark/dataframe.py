@@ -5,8 +5,6 @@ from __future__ import annotations
 import atexit
 import json
 import logging
-import shutil
-import tempfile
 import threading
 import time
 import uuid
@@ -33,6 +31,7 @@ from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.frames import FrameEdge, MergeProcessor, Results
 from xmlpunct.engine.spark.job import ROW_SCHEMA, Job
 from xmlpunct.engine.spark.light import NAME, with_fragments
+from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import PROVIDER, active, state_store
 from xmlpunct.engine.spark.table.datasource import XmlTable
 from xmlpunct.engine.spark.table.options import Mode
@@ -206,9 +205,9 @@ def _folder(spool: str | None) -> tuple[Path, bool]:
     if spool is not None:
         path = Path(spool).absolute()
         return path, not path.exists()
-    path = Path(tempfile.mkdtemp(prefix="xmlpunct-frames-"))
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
-    return path, True
+    scratch = Scratch()
+    atexit.register(scratch.remove)
+    return scratch.directory("spools"), True
 
 
 def _start(spools: Sequence[Spool]) -> None:

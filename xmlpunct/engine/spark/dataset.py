@@ -12,8 +12,9 @@ from xmlpunct.engine.checkpoint.commit import Frames
 from xmlpunct.engine.datasets import SharedDataset
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
-from xmlpunct.engine.spark.answers import Taken
+from xmlpunct.engine.spark.answers import Group, Taken
 from xmlpunct.engine.spark.aside import Place
+from xmlpunct.firehose.connectors import Results, chained
 from xmlpunct.schema import Schema
 
 T = TypeVar("T")
@@ -43,16 +44,17 @@ def _run(task: Callable[[], T]) -> T:
 class ColumnsTarget:
     """The dataset that ``options`` say, whose results have this schema."""
 
-    position: Any = None
+    position: Any = 0
 
     def __init__(self, options: RunOptions, schema: Schema, cluster: Cluster) -> None:
         self._options, self._schema = options, schema
         path, by = str(options.output), options.partition_by
         self._dataset = SharedDataset(path, options.format, by, cluster)
 
-    def open(self, run: str, committed: int) -> None:
+    def open(self, run: str, committed: int, begun: bool = True) -> None:
         """Make the directory this run's. Raises `UsageError` for what cannot be written there."""
-        self._dataset.open(self._schema, run)
+        self._dataset.open(self._schema, run, self._options.existing)
+        self._dataset.check_last(committed + 1)
 
     def place(self) -> Place:
         """The directory of what is not to be seen."""
@@ -66,11 +68,12 @@ class ColumnsTarget:
         """The partitions that are open."""
         return self._dataset.snapshot()
 
-    def write(self, output: Output, taken: Taken, batch: int, length: int, first: bool, closes: bool) -> int:
+    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
         said = output.prepare(taken.slice_).punctuations
         keyed = [pair for one in taken.put for pair in one.keyed]
-        self._dataset.write(keyed, said, closes)
-        return length + sum(chunk.length for _, chunk in keyed)
+        digest = chained(group.written.digest, group.offset.encode())
+        self._dataset.write(keyed, said, closes, Results(group.batch, (), b"", digest=digest))
+        return group.written.length + sum(chunk.length for _, chunk in keyed), digest
 
     def break_off(self) -> None:
         self._dataset.break_off()

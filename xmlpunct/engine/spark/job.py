@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import base64
+import io
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from xmlpunct.engine.inputs.parts import Input
+from xmlpunct.engine.options import Destination
 from xmlpunct.engine.partition.fragments import Fragments
 from xmlpunct.engine.plan import Query, Stream, columns_read
 from xmlpunct.engine.spark.keys import shard_keys
 from xmlpunct.firehose.spec import ElementName, StreamSpec, elements_of
+from xmlpunct.secrets import stored
 from xmlpunct.slice import Slice
 
 ROW_SCHEMA = "shard INT, stage INT, port INT, seq BIGINT, payload BINARY, part INT"
@@ -96,6 +99,19 @@ def task_seq(number: int, ordinal: int) -> int:
     return number << 32 | ordinal
 
 
+_WITH_URLS = {Query: ("sql", "reads"), Destination: ("output",), Stream: ("source",), Input: ("source",)}
+"""The fields that hold URLs, by class. Workers open none of them."""
+
+
+class _WithoutPasswords(pickle.Pickler):
+    """Pickles a job without the passwords of the URLs in it: it is an option, and Spark's pages show options."""
+
+    def reducer_override(self, value: Any) -> Any:
+        urls = {name: getattr(value, name) for name in _WITH_URLS.get(type(value), ())}
+        changed = {name: text for name, url in urls.items() if (text := stored(url)) != url}
+        return replace(value, **changed).__reduce_ex__(pickle.DEFAULT_PROTOCOL) if changed else NotImplemented
+
+
 @dataclass(frozen=True)
 class Job:
     """A query, cut, over inputs that are known. ``pacing`` is the file by which the sink paces the reader.
@@ -170,7 +186,9 @@ class Job:
 
     def to_text(self) -> str:
         """The job as the value of an option."""
-        return base64.b64encode(pickle.dumps(self)).decode()
+        file = io.BytesIO()
+        _WithoutPasswords(file).dump(self)
+        return base64.b64encode(file.getvalue()).decode()
 
     @classmethod
     def from_text(cls, text: str) -> Job:

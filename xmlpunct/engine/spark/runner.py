@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -13,14 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from xmlpunct.engine.checkpoint.checkpoint import Checkpoint, Found
 from xmlpunct.engine.checkpoint.commit import Commit
+from xmlpunct.engine.checkpoint.log import DamagedError
 from xmlpunct.engine.datasets import FORMATS
+from xmlpunct.engine.inputs.ranges import check_read
 from xmlpunct.engine.inputs.said import SaidLog, Sayings
 from xmlpunct.engine.inputs.spool import warn_of_growth
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.partition.fragments import cut
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.rules.guard import with_guards
-from xmlpunct.engine.sink import make_outputs, open_outlet, open_rejects, run_of, told_of, warn_if_gone
+from xmlpunct.engine.sink import check_complete, make_outputs, open_outlet, open_rejects, run_of, told_of
 from xmlpunct.engine.spark.answers import OutletTarget, Target
 from xmlpunct.engine.spark.combining import Combiner
 from xmlpunct.engine.spark.cutting import cut_large_files
@@ -28,6 +30,7 @@ from xmlpunct.engine.spark.dataset import Cluster, ColumnsTarget
 from xmlpunct.engine.spark.job import Job, batch_to_rows
 from xmlpunct.engine.spark.light import NAME, QuerySource, with_fragments
 from xmlpunct.engine.spark.metrics import RunMetrics
+from xmlpunct.engine.spark.offsets import SparkOffsets
 from xmlpunct.engine.spark.scratch import Scratch
 from xmlpunct.engine.spark.session import (
     STATE_FORMAT,
@@ -39,14 +42,19 @@ from xmlpunct.engine.spark.session import (
     state_format,
 )
 from xmlpunct.engine.spark.sink import Sink
+from xmlpunct.engine.spark.source import cursors_of
 from xmlpunct.engine.spark.warmup import warming
 from xmlpunct.engine.spark.xml_dataset import XmlTarget, check_dataset
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import XmlPunctError
+from xmlpunct.errors import TransientError, XmlPunctError, ended_by, reading
 from xmlpunct.firehose.spec import check_namespace
 from xmlpunct.firehose.steady import ChangedError
 
-_OURS = re.compile(rf"\b(?:{ChangedError.__name__}|{XmlPunctError.__name__}): (.+)$", re.MULTILINE)
+_OURS = re.compile(
+    rf"\b(?:({ChangedError.__name__}|{TransientError.__name__})"
+    rf"|{DamagedError.__name__}|{XmlPunctError.__name__}): (.+)$",
+    re.MULTILINE,
+)
 """How a traceback ends that somebody else's process prints."""
 _GLANCE = 0.1
 """How often, in seconds, to look whether Spark is still at it."""
@@ -77,15 +85,20 @@ class Runner:
     def run(self, session: SparkSession | None = None) -> None:
         """Run to the end. Raises what `xmlpunct.engine.spark.run` says."""
         with _checkpoint(self.query, self.options) as checkpoint, ExitStack() as opened:
-            found = checkpoint.find()
+            with reading(f"the checkpoint {checkpoint.path}"):
+                found = checkpoint.find()
             commit = found.commit
             metrics = RunMetrics(self.query, found.inputs, self.stats, commit.stats, commit.held)
-            opened.callback(checkpoint.clean_if_over)
+            opened.enter_context(ended_by(checkpoint.clean_if_over))
             if commit.over:
                 if found.failure is not None:
                     raise found.failure
-                warn_if_gone(self.query, self.options, commit)
+                check_complete(self.query, self.options, self._outputs, commit, checkpoint.run)
                 return
+            offsets = SparkOffsets(checkpoint.spark)
+            offsets.check(commit)
+            for number, cursor in cursors_of(commit.offset).items():
+                check_read(found.inputs[number], cursor)
             rejects = open_rejects(self.options, commit, checkpoint.run, opened)
             cluster = Cluster()
             targets = self._targets(commit, checkpoint.run, cluster, opened)
@@ -96,7 +109,9 @@ class Runner:
                 job = _job(checkpoint, found, own.sparkContext.defaultParallelism)
                 begun = [written.position for written in commit.outputs]
                 for written, target in zip(commit.outputs, targets, strict=True):
-                    written.position = written.position or target.position
+                    written.position = target.position if written.position is None else written.position
+                if rejects is not None and commit.rejects.position is None:
+                    commit.rejects.position = rejects.commit()
                 if begun != [written.position for written in commit.outputs]:
                     checkpoint.commit(commit)  # before anything is written behind it
                 sink = Sink(
@@ -109,15 +124,22 @@ class Runner:
                     self.options.strict,
                     self.on_progress,
                     self.options.max_rejects,
+                    offsets,
                 )
-                with closing(SaidLog(checkpoint.said)) as said:
+                said = SaidLog(checkpoint.said)
+                with ended_by(said.close):
                     _stream(own, job, found, sink, checkpoint.spark, self._sayings, said)
 
-            if session is not None:
-                work(session)
-            else:
-                with spark_session(self.options.master) as made, warming(made):
-                    work(made)
+            try:
+                if session is not None:
+                    work(session)
+                else:
+                    with spark_session(self.options.master) as made, warming(made):
+                        work(made)
+            except TransientError as error:
+                if self.options.checkpoint is not None:
+                    error.add_note(error.REMEDY)
+                raise
             warn_of_growth(found.inputs)
 
     def _targets(self, commit: Commit, run: str, cluster: Cluster, opened: ExitStack) -> list[Target]:
@@ -134,8 +156,8 @@ class Runner:
                 dataset = (
                     ColumnsTarget(own, output.schema, cluster) if in_columns else XmlTarget(own, cluster)
                 )
-                opened.callback(dataset.close)
-                dataset.open(run_of(run, number), commit.batch)
+                opened.enter_context(ended_by(dataset.close))
+                dataset.open(run_of(run, number), commit.batch, written.position is not None)
                 found.append(dataset)
         return found
 
@@ -167,6 +189,7 @@ def _stream(
                 sink.look_for_idle()
                 while (said := sayings.take()) is not None:
                     said_log.add(said)
+                sayings.settle()
                 for spool in found.spools:
                     spool.check()
             sink.look_for_idle()  # so that who has ended since is not named
@@ -195,7 +218,7 @@ def _stream(
 def _failed(error: BaseException | None) -> XmlPunctError:
     """What Spark failed for: what its workers raised on purpose, of which they cannot tell otherwise, or itself."""
     if (ours := _OURS.search(str(error))) is not None:
-        return XmlPunctError(ours[1])
+        return TransientError(*ours[2].split(": ", 1)) if ours[1] else XmlPunctError(ours[2])
     return SparkFailure(f"Spark failed: {gist(error)}")
 
 

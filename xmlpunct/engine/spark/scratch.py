@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import re
 import shutil
+import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+from xmlpunct.engine.files import private
+
 _PREFIX = "xmlpunct-"
+_LOCK = "lock"
+"""Locked by the process whose directory it is. Its id would tell less: processes in other containers have other ids."""
 
 
 class Scratch:
-    """A new directory with a short path (sockets have no room for a long one) named after this process."""
+    """A new directory with a short path (sockets have no room for a long one), for this user alone."""
 
     def __init__(self) -> None:
         base = Path(tempfile.gettempdir())
         sweep(base)
-        self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
-        self.kept = False
+        made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=base))
+        self._lock = os.open(made / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        with suppress(OSError):  # a file system without locks, where nobody can sweep either
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.path = made.rename(
+            base / made.name.removeprefix(".")
+        )  # where others may sweep: it is locked by now
 
     def directory(self, name: str) -> Path:
         """A directory inside, made if need be."""
@@ -41,21 +52,21 @@ class Scratch:
     def remove(self) -> None:
         """Remove the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
 
 def sweep(base: Path) -> None:
-    """Remove the directories of processes that were killed before they could."""
-    for left in base.glob(f"{_PREFIX}*-*"):
-        found = re.match(rf"{_PREFIX}(\d+)-", left.name)
-        if found and left.is_dir() and left.stat().st_uid == os.getuid() and not _alive(int(found[1])):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    """Remove this user's directories that nobody holds any more: their processes were killed before they could."""
+    for left in base.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            found = left.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                continue
+            lock = private(str(left / _LOCK), os.O_RDWR)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)

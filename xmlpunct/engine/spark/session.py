@@ -21,6 +21,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from xmlpunct.engine.files import private
 from xmlpunct.engine.spark.home import spark_home
 from xmlpunct.engine.spark.java import YOUNG_MIB, heap_mib, java_home
 from xmlpunct.engine.spark.scratch import Scratch
@@ -130,7 +131,7 @@ def spark_session(master: str) -> Iterator[SparkSession]:
     scratch, quiet = Scratch(), ExitStack()
     session = gateway = None
     try:
-        with open(scratch.log, "ab") as log, _environment(master, scratch.path):
+        with open(scratch.log, "ab", opener=private) as log, _environment(master, scratch.path):
             try:
                 conf = _conf(master, scratch)
                 gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
@@ -187,8 +188,9 @@ def gist(error: BaseException | None) -> str:
         cause = error.java_exception
         while cause.getCause() is not None:
             cause = cause.getCause()
-        error = SparkFailure(cause.toString())
-    text = str(error)
+        text = str(cause.toString())
+    else:
+        text = str(error)
     raised = _RAISED.findall(text.rpartition("Traceback (most recent call last)")[2])
     if raised:
         return f"{raised[0][0]}: {raised[0][1]}"[:300]

@@ -30,10 +30,11 @@ from xmlpunct.engine.spark.job import (
     Row,
 )
 from xmlpunct.engine.spark.metrics import RunMetrics
+from xmlpunct.engine.spark.offsets import SparkOffsets
 from xmlpunct.engine.spark.wish import COMING_BYTES, Wish
 from xmlpunct.engine.stats import RunStats
 from xmlpunct.errors import Reject, SourceError, StrictError, XmlPunctError
-from xmlpunct.firehose.connectors import Outlet, Results
+from xmlpunct.firehose.connectors import Outlet, Results, chained
 from xmlpunct.firehose.library import log_notices
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.frames import grouped
@@ -68,8 +69,9 @@ class Sink:
         strict: bool = False,
         on_progress: Callable[[RunStats], None] | None = None,
         limit: RejectLimit | None = None,
+        offsets: SparkOffsets | None = None,
     ) -> None:
-        self.job, self.strict, self._limit = job, strict, limit
+        self.job, self.strict, self._limit, self._offsets = job, strict, limit, offsets
         self.done = threading.Event()
         self.failure: BaseException | None = None
         self._busy = threading.Lock()
@@ -207,8 +209,9 @@ class Sink:
     ) -> None:
         old, stats = self._commit, self._metrics.stats
         new = Commit(batch, failure=failure)
+        new.offset = "" if self._offsets is None else self._offsets.end(batch)
         new.outputs = [
-            answer.write(of, batch, closes, failure is not None, stats)
+            answer.write(of, batch, new.offset, closes, failure is not None, stats)
             for answer, of, closes in zip(self._answers, taken, closed, strict=True)
         ]
         new.ended = new.closed and (self._metrics.ended or not self._judges)
@@ -234,9 +237,11 @@ class Sink:
         if self._rejects is None:
             return old.rejects
         data, slice_ = rejected(rejects)
-        length = old.rejects.length
-        self._rejects.write(Results(batch, (slice_,) if rejects else (), data, length, last))
-        return Written(length + len(data), position=self._rejects.commit())
+        length, link = old.rejects.length, old.rejects.digest
+        digest, slices = chained(link, data), (slice_,) if rejects else ()
+        self._rejects.write(Results(batch, slices, data, length, last, digest=digest, link=link))
+        self._rejects.check_last(batch)
+        return Written(length + len(data), position=self._rejects.commit(), digest=digest)
 
     def _go_on(self, was_closed: Sequence[bool]) -> None:
         """The run is not over: outputs that are complete since then are finished."""

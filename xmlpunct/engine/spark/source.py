@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -188,7 +189,10 @@ class QueryReader:
             for ordinal, group in enumerate(grouped(ranges, piece)):
                 tasks.append(TaskPartition(edge.Task(i, ordinal, group)))
         said: dict[int, list[Plain]] = {}
-        for stream, patterns in self._said.read()[start.get(SAID, 0) : end.get(SAID, 0)]:
+        known = self._said.read()
+        if len(known) < end.get(SAID, 0):
+            raise ChangedError.of(self.job.said, "it does not hold what was said to the run before")
+        for stream, patterns in known[start.get(SAID, 0) : end.get(SAID, 0)]:
             said.setdefault(self.job.input_of(stream), []).append((stream, patterns))
         for i, of_input in said.items():
             ordinal = sum(task.task.number == i for task in tasks)
@@ -212,6 +216,11 @@ class QueryReader:
     def _tasks(self, inputs: int) -> int:
         """How many tasks each of some inputs should have, so that all cores have one."""
         return -(-self.job.shards // max(inputs, 1))
+
+
+def cursors_of(offset: str) -> dict[int, Cursor]:
+    """How far each input is read at an offset, as Spark keeps it; none of an empty one."""
+    return _cursors(json.loads(offset)) if offset else {}
 
 
 def _cursors(offset: Offset) -> dict[int, Cursor]:

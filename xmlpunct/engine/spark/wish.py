@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from xmlpunct.engine.files import private
+
 COMING_BYTES = 128 * 2**20
 """More should not come to the sink in a micro-batch: Java's heap holds it several times over. What tasks write does not
 come there."""
@@ -19,7 +21,8 @@ class Wish(NamedTuple):
 
     def write(self, path: Path) -> None:
         """Leave it for the reader."""
-        path.write_text(json.dumps(self))
+        with open(path, "w", opener=private) as file:
+            json.dump(self, file)
 
     @classmethod
     def read(cls, path: Path) -> Wish:

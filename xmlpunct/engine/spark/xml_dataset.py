@@ -30,12 +30,13 @@ from xmlpunct.engine.datasets.directory import OWN
 from xmlpunct.engine.files import make_folder, sync_folder, sync_tree, writing
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.output import Output
-from xmlpunct.engine.spark.answers import Taken
+from xmlpunct.engine.spark.answers import Group, Taken
 from xmlpunct.engine.spark.aside import Place
 from xmlpunct.engine.spark.dataset import Cluster
 from xmlpunct.engine.spark.table.columns import Layout
 from xmlpunct.errors import UsageError
 from xmlpunct.escapes import UNHOLDABLE
+from xmlpunct.firehose.connectors import Existing
 from xmlpunct.names import is_xml_name
 from xmlpunct.punctuations.punctuation import to_frame
 from xmlpunct.schema import Attribute, Schema
@@ -91,7 +92,7 @@ class Texts:
 class XmlTarget:
     """The dataset that ``options`` say."""
 
-    position: Any = None
+    position: Any = 0
 
     def __init__(self, options: RunOptions, cluster: Cluster) -> None:
         self._options, self._cluster = options, cluster
@@ -99,8 +100,17 @@ class XmlTarget:
         self._own = self.path / OWN
         self._lock = -1
 
-    def open(self, run: str, committed: int) -> None:
-        """Remove the slices behind micro-batch ``committed``. Raises `UsageError` for what cannot be written."""
+    def open(self, run: str, committed: int, begun: bool = True) -> None:
+        """Remove the slices behind micro-batch ``committed``. Raises `UsageError` for what cannot be written.
+
+        A run that has not ``begun`` may find the slices of another.
+        """
+        refuses = self._options.existing is Existing.REFUSE
+        if not begun and refuses and (others := sorted(self.path.glob("slice-*"))):
+            raise UsageError(
+                f"{self._options.output} holds {others[0].name}, and the checkpoint is new: give the --checkpoint of "
+                "the run that wrote it, name another directory, or remove its slices with --replace"
+            )
         try:
             make_folder(self.path)
             self._lock = os.open(self.path, os.O_RDONLY)
@@ -124,10 +134,11 @@ class XmlTarget:
         """Nothing is open after a slice."""
         return {}
 
-    def write(self, output: Output, taken: Taken, batch: int, length: int, first: bool, closes: bool) -> int:
+    def write(self, output: Output, taken: Taken, group: Group, closes: bool) -> tuple[int, str]:
+        length, digest = group.written.length, group.written.digest
         said = output.prepare(taken.slice_).punctuations
         chunks = [chunk for one in taken.put for _, chunk in one.keyed]
-        name = f"slice-{batch:012d}"
+        name = f"slice-{group.batch:012d}"
         folder = self._own / name
         if chunks:
             self._write(self._tuples(output.schema, chunks), folder / "0-tuples", "result")
@@ -140,7 +151,7 @@ class XmlTarget:
             frame = self._session.createDataFrame(texts).coalesce(1)
             self._write(frame, folder / "1-punctuations", "punct:result")
         if not folder.exists():
-            return length
+            return length, digest
         with writing(self.path):
             sync_tree(folder)  # Spark's writer does not
             length += sum(path.stat().st_size for path in folder.glob("*/part-*"))
@@ -148,7 +159,7 @@ class XmlTarget:
             sync_folder(self.path)
             for file in {chunk.file for chunk in chunks}:
                 (self._own / file).unlink()
-        return length
+        return length, digest
 
     def break_off(self) -> None:
         """All slices that came are written."""

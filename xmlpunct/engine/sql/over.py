@@ -181,7 +181,8 @@ class Overs:
         expression = self._scalars.read(node)
         if item.parent is not None and item.parent.expressions[0] is item:
             if expression.nullable:
-                refuse(f"the first column of ORDER BY in OVER is NOT NULL; {node.sql()} may be null", node)
+                told = f"{node.sql()} may be null: say WHERE {node.sql()} IS NOT NULL"
+                refuse(f"the first column of ORDER BY in OVER is NOT NULL; {told}", node)
             if not is_numbered(expression.type):
                 told = f"INT, DATE or TIMESTAMP; {node.sql()} is {expression.type.kind}"
                 refuse(f"the first column of ORDER BY in OVER is {told}", node)

@@ -57,7 +57,8 @@ def _timestamp(column: exp.Expr, data: Relation) -> Field:
     if attribute.type not in TIMES:
         refuse(f"a timestamp is INT, DATE or TIMESTAMP: {field.name} is {attribute.type}", column)
     if attribute.nullable:
-        refuse(f"a timestamp is NOT NULL: {field.name} may be null, and in no window", column)
+        told = f"{field.name} may be null, and in no window: read (SELECT * FROM ... WHERE {field.name} IS NOT NULL)"
+        refuse(f"a timestamp is NOT NULL: {told}", column)
     return field
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from xmlpunct.engine.view.moment import Box, Moment
+from xmlpunct.printable import printable
 
 _SVG = "http://www.w3.org/2000/svg"
 
@@ -89,7 +90,7 @@ def _add(parent: etree._Element, tag: str, text: str = "", **attributes: str) ->
     """A new element; underscores in attributes' names stand for hyphens, at the end for nothing."""
     named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
     element = etree.SubElement(parent, tag, named)
-    element.text = text or None
+    element.text = printable(text, keep="\n") or None
     return element
 
 

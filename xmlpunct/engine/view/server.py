@@ -6,24 +6,22 @@
 ``/state``          the latest moment, as JSON
 ``/metrics``        the same numbers for Prometheus
 ``/why?hour=17``    what the results that match wait for, as JSON
-``/say``            POST: say a punctuation in a stream's place, ``{"input": ..., "punctuation": ...}``
+``/say``            POST: say a punctuation in a stream's place, ``{"input": ..., "punctuation": ...}``;
+                    200 once it is durable
 ``/partial``        what the query would still answer if all inputs ended now, as JSON
 ``/healthz``        200 while the run goes on or has ended well, 503 once it has failed
 ==================  =====================================================================
 
-Nothing can be changed from here but by ``/say``, which a run has to allow. Browsers are asked by a Host header whom
-they mean: a page of somebody else's, whose name was made to lead here, gets nothing.
+Nothing can be changed from here but by ``/say``, which a run has to allow. `http_server` refuses requests from other
+sites.
 """
 
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from types import TracebackType
 from typing import Any
@@ -37,7 +35,8 @@ from xmlpunct.engine.view.talk import Talk
 from xmlpunct.engine.view.view import View
 from xmlpunct.errors import UsageError, XmlPunctError
 from xmlpunct.firehose import writer_for
-from xmlpunct.firehose.hosts import LOOPBACK, is_meant, is_own_page
+from xmlpunct.firehose.hosts import LOOPBACK
+from xmlpunct.firehose.http_server import HttpServer, RequestHandler, RequestRefused
 from xmlpunct.slice import Slice
 
 MOST_SAID = 2**20
@@ -85,13 +84,11 @@ class ViewServer:
 
     def __init__(self, view: View, address: tuple[str, int], talk: Talk | None = None) -> None:
         self._over = threading.Event()
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         handler = type(
             "Handler", (_Handler,), {"view": view, "over": self._over, "host": address[0], "talk": talk}
         )
-        server = type("Server", (_Server,), {"address_family": family})
         try:
-            self._server = server(address, handler)
+            self._server = HttpServer(*address, handler)
         except (OSError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise UsageError(f"--http {address[0]}:{address[1]}: cannot listen there: {reason}") from None
@@ -101,8 +98,8 @@ class ViewServer:
     @property
     def url(self) -> str:
         """Where it is."""
-        host, port = self._server.server_address[:2]
-        shown = f"[{host}]" if ":" in str(host) else host
+        host, port = self._server.socket.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/"
 
     def __enter__(self) -> ViewServer:
@@ -118,47 +115,12 @@ class ViewServer:
         self._thread.join()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._idle = threading.Condition()
-        self._busy = 0
-        super().__init__(address, handler)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        with self._idle:
-            self._busy += 1
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            with self._idle:
-                self._busy -= 1
-                self._idle.notify_all()
-
-    def settle(self, seconds: float) -> None:
-        """Wait until nobody is being served, but no longer than that."""
-        with self._idle:
-            self._idle.wait_for(lambda: not self._busy, seconds)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever looked has gone."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(RequestHandler):
     view: View
     over: threading.Event
-    host: str
     talk: Talk | None
-    timeout = 30
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "xmlpunct", ""
 
-    def do_GET(self) -> None:
-        if not self._is_meant():
-            self._answer(HTTPStatus.FORBIDDEN, "text/plain", b"this is not the host you asked for\n")
-            return
+    def get(self) -> None:
         path = self.path.partition("?")[0]
         pages: dict[str, Callable[[], None]] = {
             "/": self._page,
@@ -169,62 +131,43 @@ class _Handler(BaseHTTPRequestHandler):
             "/partial": self._partial,
             "/why": self._why,
         }
-        if path in pages:
-            with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
-                pages[path]()
-        else:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"nothing is here\n")
+        if path not in pages:
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
+        pages[path]()
 
-    def do_POST(self) -> None:
-        if not (self._is_meant() and self._is_ours()):
-            self._answer(HTTPStatus.FORBIDDEN, "text/plain", b"other pages cannot say anything here\n")
-        elif self.headers.get("Content-Type", "").partition(";")[0].strip().lower() != _JSON:
-            self._told(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send it with Content-Type: {_JSON}")
-        elif self.path != "/say":
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"nothing is here\n")
-        elif self.talk is None or not self.talk.may_say:
-            self._told(HTTPStatus.FORBIDDEN, "the run does not allow that: start it with --allow-say")
-        else:
-            self._say(self.talk)
-
-    do_HEAD = do_GET  # noqa: N815 - the base class's name
-
-    def _is_meant(self) -> bool:
-        """Whether the Host header names this server: by an address, or by the name it listens on."""
-        return is_meant(self.headers.get("Host", ""), self.host)
-
-    def _is_ours(self) -> bool:
-        """Whether a request to change something comes from our page, or from no page."""
-        return is_own_page(self.headers.get("Origin"), self.headers.get("Host", ""))
-
-    def _say(self, talk: Talk) -> None:
+    def post(self) -> None:
+        if self.headers.get("Content-Type", "").partition(";")[0].strip().lower() != _JSON:
+            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send it with Content-Type: {_JSON}")
+        if self.path != "/say":
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
+        if self.talk is None or not self.talk.may_say:
+            reason = "the run does not allow that: start it with --allow-say"
+            raise RequestRefused(HTTPStatus.FORBIDDEN, reason)
         try:
-            size = int(self.headers.get("Content-Length", 0))
-            asked = json.loads(self.rfile.read(max(0, min(size, MOST_SAID))))
-            talk.say(asked["input"], asked["punctuation"])
+            asked = json.loads(self.read_body(MOST_SAID))
+            self.talk.say(asked["input"], asked["punctuation"])
         except XmlPunctError as error:
-            self._told(HTTPStatus.BAD_REQUEST, str(error))
-        except (ValueError, TypeError, KeyError):
-            self._told(HTTPStatus.BAD_REQUEST, 'send {"input": NAME, "punctuation": PATTERNS}')
-        else:
-            self._json(HTTPStatus.OK, {"said": True})
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        except TimeoutError:
+            raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "the run is busy, or over") from None
+        except (ValueError, TypeError, KeyError, RecursionError):
+            reason = 'send {"input": NAME, "punctuation": PATTERNS}'
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, reason) from None
+        self._json(HTTPStatus.OK, {"said": True})
 
     def _why(self) -> None:
         if self.talk is None:
-            self._told(HTTPStatus.NOT_FOUND, "nothing is here")
-            return
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
         wanted = dict(parse_qsl(self.path.partition("?")[2], keep_blank_values=True))
         try:
-            self._json(HTTPStatus.OK, self.talk.why(wanted))
+            waits = self.talk.why(wanted)
         except XmlPunctError as error:
-            self._told(HTTPStatus.BAD_REQUEST, str(error))
-
-    def _told(self, status: HTTPStatus, text: str) -> None:
-        self._answer(status, "text/plain; charset=utf-8", f"{text}\n".encode())
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        self._json(HTTPStatus.OK, waits)
 
     def _page(self) -> None:
         page = files("xmlpunct.engine.view").joinpath("page.html").read_bytes()
-        self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page)
+        self.answer(HTTPStatus.OK, "text/html; charset=utf-8", page)
 
     def _state(self) -> None:
         self._json(HTTPStatus.OK, self.view.latest.as_dict())
@@ -232,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _metrics(self) -> None:
         from xmlpunct.engine.view.metrics import CONTENT_TYPE, metrics  # few ask, and it takes a while
 
-        self._answer(HTTPStatus.OK, CONTENT_TYPE, metrics(self.view.latest))
+        self.answer(HTTPStatus.OK, CONTENT_TYPE, metrics(self.view.latest))
 
     def _health(self) -> None:
         state = self.view.latest.state
@@ -247,44 +190,30 @@ class _Handler(BaseHTTPRequestHandler):
         except TimeoutError:
             self._json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the run is busy, or over"})
         else:
-            self._answer(HTTPStatus.OK, _JSON, answer)
+            self.answer(HTTPStatus.OK, _JSON, answer)
 
     def _events(self) -> None:
-        self._head(HTTPStatus.OK, "text/event-stream", None)
+        self.answer(HTTPStatus.OK, "text/event-stream", None)
         if self.command == "HEAD":
             return
+        self.server.allow_closing(self.connection)  # the page connects again
         number = -1
         while True:
             last = self.over.is_set()
             later, moment = self.view.after(number, 0.0 if last else _BEAT_SECONDS)
             text = f"data: {json.dumps(as_event(moment))}\n\n" if later > number else ": still here\n\n"
             self.wfile.write(text.encode())
-            self.wfile.flush()
             number = later
             if last or moment.state not in ("starting", "running"):
                 return
 
     def _json(self, status: HTTPStatus, values: Any) -> None:
-        self._answer(status, _JSON, json.dumps(values).encode() + b"\n")
+        self.answer(status, _JSON, json.dumps(values).encode() + b"\n")
 
-    def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        self._head(status, kind, len(body))
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def _head(self, status: HTTPStatus, kind: str, length: int | None) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        if length is not None:
-            self.send_header("Content-Length", str(length))
-        else:
-            self.send_header("Connection", "close")
+    def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header(
             "Content-Security-Policy", "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
         )
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Standard error is for the run."""
+        super().end_headers()

@@ -9,6 +9,7 @@ from typing import Any
 from xmlpunct.engine.inputs.said import Sayings, read_said
 from xmlpunct.engine.plan import Query
 from xmlpunct.engine.stats import RunStats
+from xmlpunct.engine.view.view import ANSWER_SECONDS
 from xmlpunct.engine.why.answer import why
 from xmlpunct.errors import UsageError
 
@@ -36,6 +37,14 @@ class Talk:
         return [wait.as_dict() for wait in found]
 
     def say(self, stream: str, punctuation: str | Mapping[str, str]) -> None:
-        """Say a punctuation of a stream. Raises `UsageError`, or another `XmlPunctError`, for what is none."""
+        """Say a punctuation of a stream; come back once it is durable.
+
+        Raises `UsageError`, or another `XmlPunctError`, for what is none, and TimeoutError where the run did not take
+        it; then it does not take it later either, unless it is taking it right now.
+        """
         assert self.sayings is not None
-        self.sayings.put(*read_said(self.query, stream, punctuation, self.punct_namespace))
+        durable = self.sayings.put(*read_said(self.query, stream, punctuation, self.punct_namespace))
+        try:
+            durable.result(ANSWER_SECONDS)
+        finally:
+            durable.cancel()

@@ -188,7 +188,7 @@ def _within(p: Punctuation, kept: Boxes, names: Mapping[str, str] | None = None)
 
 def _pairs(node: TwoSided) -> Sequence[tuple[str, str]]:
     """The columns of both inputs by which one closes the other's tuples. Without any, only its end does."""
-    if isinstance(node, Keyed):
+    if isinstance(node, Keyed | NotIn):
         return node.keys
     if isinstance(node, Compared):
         return [*zip(node.left.schema.names, node.right.schema.names, strict=True)]
@@ -216,7 +216,7 @@ def _combines(node: TwoSided, side: int) -> bool:
     """Whether a side's promises go through, in part, as far as the other side closes what they are about."""
     if isinstance(node, Join):
         return node.combines or side in node.preserved
-    return not isinstance(node, NotIn)
+    return not node.ends_only
 
 
 def _giving(node: TwoSided) -> Sequence[int]:

@@ -14,6 +14,7 @@ from xmlpunct.doubles import divided
 from xmlpunct.expressions.compiler import attempted
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Literal, Notation, Outcome
 from xmlpunct.expressions.int128 import int128, minus, to_decimal, unscaled
+from xmlpunct.expressions.non_null import of_first
 from xmlpunct.frames import join
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type, Value, decimal
 
@@ -289,7 +290,7 @@ TRY_CAST = Function(
             "TRY_CAST('2,5' AS INT)"))  # fmt: skip
 TRY = Function(
     "TRY", lambda record, args: record.call(args[0].type, *args), lambda call, value: Outcome(value),
-    called=("TRY",), arity=(1, 1), nullable=lambda args: True, compile=attempted, takes_whole=True,
+    called=("TRY",), arity=(1, 1), nullable=lambda args: True, non_null=of_first, compile=attempted, takes_whole=True,
     doc=Doc("TRY(x)",
             "x, null where it fails.",
             "TRY(1 / 0)"))  # fmt: skip

@@ -30,6 +30,14 @@ from xmlpunct.expressions.expression import (
 )
 from xmlpunct.expressions.functions.casts import cast, fold, literal, of_type, unify
 from xmlpunct.expressions.int128 import int128, unscaled
+from xmlpunct.expressions.non_null import (
+    NonNull,
+    intersection,
+    of_all,
+    of_any,
+    of_first,
+    union,
+)
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DecimalType, Type
 
 
@@ -137,6 +145,45 @@ def _typed_nullif(record: Function, args: tuple[Expression, ...]) -> Expression:
     return CASE(EQUAL(a, b), literal(a.type, None), a)
 
 
+# which columns are not null (semantics 7)
+
+
+def _non_null_and(call: Call, args: Sequence[NonNull]) -> NonNull:
+    true, false = union(a.true for a in args), intersection(a.false for a in args)
+    return NonNull(intersection([true, false]), true, false)
+
+
+def _non_null_or(call: Call, args: Sequence[NonNull]) -> NonNull:
+    return _non_null_and(call, [a.negated for a in args]).negated
+
+
+def _non_null_is_null(call: Call, args: Sequence[NonNull]) -> NonNull:
+    return NonNull(frozenset(), frozenset(), args[0].value)
+
+
+def _non_null_case(call: Call, args: Sequence[NonNull]) -> NonNull:
+    """A branch has the value of its THEN, and its WHEN is true."""
+    taken = [
+        NonNull(*(union([when.true, names]) for names in then))
+        for when, then in zip(args[:-1:2], args[1::2], strict=True)
+    ]
+    return of_any(call, [*taken, args[-1]])
+
+
+def _non_null_distinct(call: Call, args: Sequence[NonNull]) -> NonNull:
+    """Where the two differ, one is not null. Where they do not, neither is, if one of them never is."""
+    a, b = args
+    differ = intersection([a.value, b.value])
+    equal = intersection([union([a.true, b.true]), union([a.false, b.false])])
+    return NonNull(frozenset(), differ, frozenset() if _all_null(call.args) else equal)
+
+
+def _non_null_in(call: Call, args: Sequence[NonNull]) -> NonNull:
+    subject, *members = (a.value for a in args)
+    true, false = union([subject, intersection(members)]), union([subject, *members])
+    return NonNull(intersection([true, false]), true, false)
+
+
 # evaluation
 
 Comparison = Callable[[pl.Expr, pl.Expr], pl.Expr]
@@ -196,45 +243,54 @@ def _best(worse: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[..., Outcome
 OR = Function(
     "OR", _typed, lambda call, *operands: Outcome(pl.any_horizontal(operands)),
     Syntax("Or", "this expression"), infix(1), compile=until(lambda v: v), associative=True, idempotent=True,
+    non_null=_non_null_or,
     doc=Doc("a OR b",
             "Whether one of them is true; b is not evaluated where a is.",
             "1 = 2 OR 2 = 2"))
 AND = Function(
     "AND", _typed, lambda call, *operands: Outcome(pl.all_horizontal(operands)),
     Syntax("And", "this expression"), infix(2), compile=until(lambda v: ~v), associative=True, idempotent=True,
+    non_null=_non_null_and,
     doc=Doc("a AND b",
             "Whether both are true; b is not evaluated where a is false.",
             "1 = 2 AND 2 = 2"))
 NOT = Function(
     "NOT", _typed, lambda call, value: Outcome(~value), Syntax("Not"), arity=(1, 1),
-    notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3),
+    notation=Notation(lambda call: ["NOT ", *call.operand(0)], 3), non_null=lambda call, args: args[0].negated,
     doc=Doc("NOT a",
             "Whether a is false.",
             "NOT 1 = 2"))
 IS_NULL = Function(
     "IS NULL", lambda record, args: record.call(BOOLEAN, *args), lambda call, value: Outcome(value.is_null()),
-    arity=(1, 1), takes_whole=True, nullable=_never_null,
+    arity=(1, 1), takes_whole=True, nullable=_never_null, non_null=_non_null_is_null,
     notation=Notation(lambda call: [*call.operand(0), " IS NULL"], 5),
     doc=Doc("a IS [NOT] NULL",
             "Whether a is null.",
             "NULLIF(1, 1) IS NULL"))
 CASE = Function(
     "CASE", _typed_case, _chosen, arity=(1, maxsize), notation=Notation(_written_case), compile=branches,
-    nullable=lambda args: any_null([*args[1::2], args[-1]]),
+    nullable=lambda args: any_null([*args[1::2], args[-1]]), non_null=_non_null_case,
     doc=Doc("CASE WHEN a THEN x ... [ELSE y] END, CASE v WHEN a THEN x ... END, IF(a, x, y)",
             "The x behind the first condition that is true, else y.",
             "CASE WHEN 1 < 2 THEN 'less' ELSE 'more' END"))
 SINGLE = Function(
     "SINGLE", lambda record, args: record.call(args[0].type, args[0], of_type(record.name, args[1], INT)), _single,
-    nullable=lambda args: True)
+    nullable=lambda args: True, non_null=of_first)
 """A value and of how many it is one: made of a query that stands for a value, and written by nobody."""
 COALESCE = Function(
     "COALESCE", _typed_together, lambda call, *operands: Outcome(pl.coalesce(operands)),
     Syntax("Coalesce", "this expressions", unread="is_nvl is_null"), arity=MANY, nullable=_all_null,
-    compile=until(lambda v: v.is_not_null()),
+    non_null=of_any, compile=until(lambda v: v.is_not_null()),
     doc=Doc("COALESCE(a, b, ...)",
             "The first that is not null.",
             "COALESCE(NULLIF(1, 1), 2)"))
+
+
+NON_NULL = {
+    "IS DISTINCT FROM": _non_null_distinct,
+    "IS NOT DISTINCT FROM": lambda call, args: _non_null_distinct(call, args).negated,
+}
+"""Of comparisons that are not strict."""
 
 
 def _comparison(
@@ -251,6 +307,7 @@ def _comparison(
     return Function(
         name, _typed_comparison, evaluate, Syntax(node, "this expression"), infix(4, joins=False), holds=holds,
         nullable=_never_null if "DISTINCT" in name else any_null,
+        non_null=NON_NULL.get(name, of_all),
         doc=Doc(f"a {name} b", meaning, f"1 {name} 2.5"))
 
 
@@ -275,7 +332,7 @@ NOT_DISTINCT = _comparison(
     (False, True, False),
     "Whether they are equal, where null equals null.")
 IN = Function(
-    "IN", _typed_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize),
+    "IN", _typed_in, _is_member, Syntax("In", "this expressions"), arity=(0, maxsize), non_null=_non_null_in,
     notation=Notation(lambda call: [*call.operand(0), " IN (", *listed(call.args[1:]), ")"], 5),
     doc=Doc("a [NOT] IN (b, c, ...)",
             "Whether a equals one of them.",
@@ -291,12 +348,14 @@ NULLIF = Function("NULLIF", _typed_nullif, syntax=Syntax("Nullif", "this express
 GREATEST = Function(
     "GREATEST", _typed_together, _best(lambda a, b: b > a),  # NaN is greatest
     Syntax("Greatest", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
+    non_null=of_any,
     doc=Doc("GREATEST(a, b, ...)",
             "The greatest that is not null.",
             "GREATEST(1, 3, 2)"))
 LEAST = Function(
     "LEAST", _typed_together, _best(lambda a, b: a > b),
     Syntax("Least", "this expressions", unread="ignore_nulls"), arity=MANY, nullable=_all_null, compile=in_pairs,
+    non_null=of_any,
     doc=Doc("LEAST(a, b, ...)",
             "The least that is not null.",
             "LEAST(1, 3, 2)"))

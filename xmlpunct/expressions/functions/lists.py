@@ -7,6 +7,7 @@ import polars as pl
 from xmlpunct.arrays import ArrayType, array_of
 from xmlpunct.expressions.expression import Call, Doc, Expression, Function, Outcome
 from xmlpunct.expressions.functions.casts import of_type
+from xmlpunct.expressions.non_null import of_first
 from xmlpunct.schema import Attribute, Schema
 from xmlpunct.types import STRING, Type
 
@@ -43,7 +44,7 @@ def _split(call: Call, text: pl.Expr, separator: pl.Expr) -> Outcome:
 
 SPLIT = Function(
     "SPLIT", _typed, _split, called=("SPLIT", "STRING_SPLIT", "STR_SPLIT", "STRING_TO_ARRAY"),
-    nullable=lambda args: args[0].nullable,
+    nullable=lambda args: args[0].nullable, non_null=of_first,
     doc=Doc("SPLIT(s, separator)", "The parts of s, an array of rows with the one column `value`, for UNNEST.",
             "SPLIT('a,b', ',')"),
 )  # fmt: skip

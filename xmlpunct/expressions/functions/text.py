@@ -23,6 +23,7 @@ from xmlpunct.expressions.expression import (
 )
 from xmlpunct.expressions.functions.casts import cast, each, of_type
 from xmlpunct.expressions.functions.lists import items
+from xmlpunct.expressions.non_null import of_first, of_none
 from xmlpunct.types import INT, STRING, Type
 
 
@@ -252,14 +253,14 @@ JOIN = Function(
             "'a' || 'b'"))
 CONCAT = Function(
     "CONCAT", _concatenated, lambda call, *texts: Outcome(pl.concat_str(texts, ignore_nulls=True)),
-    called=("CONCAT",), arity=MANY, nullable=lambda args: False,
+    called=("CONCAT",), arity=MANY, nullable=lambda args: False, non_null=of_none,
     doc=Doc("CONCAT(s, t, ...)",
             "All texts as one, but for those that are null. What is no text is one as CAST makes it.",
             "CONCAT('a', NULLIF(1, 1), 2)"))
 CONCAT_WS = Function(
     "CONCAT_WS", _concatenated,
     lambda call, *texts: Outcome(_with_separators(*texts)),
-    called=("CONCAT_WS",), arity=(2, MANY[1]), nullable=lambda args: args[0].nullable,
+    called=("CONCAT_WS",), arity=(2, MANY[1]), nullable=lambda args: args[0].nullable, non_null=of_first,
     doc=Doc("CONCAT_WS(separator, s, t, ...)",
             "All texts that are not null as one, with the separator between them.",
             "CONCAT_WS('-', 'a', NULLIF(1, 1), 'b')"))

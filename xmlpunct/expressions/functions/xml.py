@@ -23,6 +23,7 @@ from xmlpunct.expressions.expression import (
     Pieces,
     listed,
 )
+from xmlpunct.expressions.non_null import of_any, of_none
 from xmlpunct.types import STRING, XML
 
 MOST = 1000
@@ -133,14 +134,15 @@ VALUE = Function(
     arity=(1, 1), takes_whole=True)  # fmt: skip
 ELEMENT = Function(
     "XMLELEMENT", _typed_element, _element, notation=Notation(_written_element), arity=(2, 2 + MOST),
-    nullable=lambda args: False, takes_whole=True,
+    nullable=lambda args: False, non_null=of_none, takes_whole=True,
     doc=Doc("XMLELEMENT(NAME name [, XMLATTRIBUTES(x AS name, ...)], content, ...)",
             "An element. Null is left out.",
             "XMLELEMENT(NAME \"a\", XMLATTRIBUTES(1 AS \"n\"), 'x')"))  # fmt: skip
 FOREST = Function(
     "XMLFOREST", _typed_forest, _forest,
     notation=Notation(lambda call: ["XMLFOREST(", *_named(_names(call, 0), call.args[1:]), ")"]),
-    nullable=lambda args: all(a.nullable for a in args[1:]), arity=(2, 1 + MOST), takes_whole=True,
+    nullable=lambda args: all(a.nullable for a in args[1:]), non_null=lambda call, args: of_any(call, args[1:]),
+    arity=(2, 1 + MOST), takes_whole=True,
     doc=Doc("XMLFOREST(x AS name, ...)",
             "An element for each x that is not null.",
             "XMLFOREST(1 AS a, 2 AS b)"))  # fmt: skip

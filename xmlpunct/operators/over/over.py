@@ -26,7 +26,7 @@ from xmlpunct.schema import Schema
 
 
 class Over(Operator):
-    """Adds ``calls`` OVER (PARTITION BY ``keys`` ORDER BY ``order``), all of one `Release` (WINDOWS.md 12).
+    """Adds ``calls`` OVER (PARTITION BY ``keys`` ORDER BY ``order``), all of one `Release` (relations 12).
 
     ``order`` begins with a timestamp, ascending. Ties go by the other columns, so the output is determined. C(k) is how
     far the partition k is closed; rows past it may still come.

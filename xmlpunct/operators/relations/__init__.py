@@ -6,7 +6,7 @@ as a tuple serves relations too. Arasu and Widom define what a query means; besi
 that computes it. Where the paper has <e, τ> in S, read: as many copies as S has.
 
 =========================  =======================================================  ====================================
-the paper                  its definition, corrected where WINDOWS.md 2 says so     the operator
+the paper                  its definition, corrected where relations 2 says so     the operator
 =========================  =======================================================  ====================================
 M_S2R, Now                 {e : <e,τ> in S}                                         `window.Window`, length 0
 M_S2R, Range(T)            {e : <e,t> in S, τ-T <= t <= τ}                          `window.Window`, length T
@@ -32,7 +32,7 @@ M[[Q]], a relation         R                                                    
 =========================  =======================================================  ====================================
 
 The paper has a meaning for each instant. When it is known, punctuations say. Between the operators only *prefixes* go:
-<q, (,b]> closes, for the tuples that q matches, all instants up to b (WINDOWS.md 3). `closing` makes them of any
+<q, (,b]> closes, for the tuples that q matches, all instants up to b (relations 3.2). `closing` makes them of any
 punctuations on a stream, `instants` has T, `prefixes` looks up how far a key is closed, `alone` and `blocked` say what
 is closed beyond what all inputs have closed.
 

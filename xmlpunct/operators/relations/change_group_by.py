@@ -34,7 +34,7 @@ class ChangeGroupBy(Operator):
 
     groupPs are the prefix punctuations on grouping attributes alone. A tuple that goes is retracted: COUNT, SUM and AVG
     are of sums; MIN, MAX and the DISTINCT forms retain how many there are of each value. A group whose aggregate
-    does not fit its type is rejected at that instant, and has no tuple until it changes. See WINDOWS.md 4, group-by.
+    does not fit its type is rejected at that instant, and has no tuple until it changes. See relations 4.7.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT

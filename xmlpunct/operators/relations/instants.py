@@ -21,7 +21,7 @@ from xmlpunct.types import Type
 
 @dataclass(frozen=True)
 class Instants:
-    """The instants T of a query (WINDOWS.md 2): all values of a type, or those between declared bounds.
+    """The instants T of a query (relations 2.1): all values of a type, or those between declared bounds.
 
     The bounds are ordinals. They are those that *all* timestamped inputs declare by CHECK; None if they do not agree.
 

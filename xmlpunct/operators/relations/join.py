@@ -45,7 +45,7 @@ class ChangeJoin(Operator):
     C2(k) is the last instant up to which the right input has closed k, jointly. From the next one on something may
     still be met, and only what a tuple's count is from there on matters. So there its changes become one: a change
     up to C2(k) + 1 is retained in *settled*, without its instant, and later ones in *later*. Both are consolidated, as
-    is what comes out of a slice (WINDOWS.md 4, join). A null k equals nothing and is not retained.
+    is what comes out of a slice (relations 4.5). A null k equals nothing and is not retained.
 
     The other joins are composed:
 
@@ -78,7 +78,7 @@ class ChangeJoin(Operator):
     ) -> None:
         inputs = left, right
         self.keys, self.instants, self.residual = JoinKeys(inputs, keys), instants, residual
-        output = JoinOutput((tuple_of(left), tuple_of(right)), self.keys, "inner")
+        output = JoinOutput((tuple_of(left), tuple_of(right)), self.keys, "inner", residual)
         super().__init__(inputs, changes(output.schema, instants.type))
         self._places = [
             [*output.places[side], inputs[side].index(AT), inputs[side].index(DIFF)] for side in SIDES

@@ -17,7 +17,7 @@ class Negated(Operator):
     - cprop(ts, ps)  = ps
     - ckeep(ts, ps)  = []
 
-    An antijoin is its left input merged with the negated semijoin (WINDOWS.md 4).
+    An antijoin is its left input merged with the negated semijoin (relations 4.8).
 
     >>> from xmlpunct.changes import changes
     >>> from xmlpunct.operators.notation import show

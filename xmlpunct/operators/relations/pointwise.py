@@ -57,7 +57,7 @@ class Pointwise(Operator):
     - cprop   = ps = setCombine(ps1, ..., psn), and what an input says `Alone`
     - ckeep   = the counts up to where each tuple is closed, and its later changes
 
-    See WINDOWS.md 4, pointwise. Nulls are equal, and so are NaNs.
+    See relations 4.6. Nulls are equal, and so are NaNs.
 
     >>> from xmlpunct.changes import changes
     >>> from xmlpunct.operators.notation import show

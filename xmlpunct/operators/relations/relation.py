@@ -47,7 +47,7 @@ class Relation(Operator):
     - cprop(ts, ps)  = [<q, (,b]> | ps close all <e, t> with e in q and t <= b]
     - ckeep(ts, ps)  = the counts up to where each tuple is closed, and its later changes
 
-    See WINDOWS.md 4, relation. Nulls are equal, and so are NaNs.
+    See relations 4.3. Nulls are equal, and so are NaNs.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT

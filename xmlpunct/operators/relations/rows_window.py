@@ -38,7 +38,7 @@ class RowsWindow(Operator):
 
     A punctuation on other attributes says nothing of the window, since an old element may go later. Nulls are one
     partition. The closed elements of a partition are numbered as they come; an element goes once the number of the last
-    one is so far ahead. See WINDOWS.md 4, rows.
+    one is so far ahead. See relations 4.2.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT

@@ -53,8 +53,9 @@ class ChangeSemi(Operator):
         residual: Expression | None = None,
         kind: str = "semi",
     ) -> None:
-        super().__init__((left, right), left)
         self._join = ChangeJoin(left, right, keys, instants, residual)
+        schema = left if kind == "anti" else self._join.keys.without_nulls(left, residual)
+        super().__init__((left, right), schema)
         self.kind, self.instants, self.residual, self.keys = kind, instants, residual, self._join.keys
         places = [self._join.schema.index(name) for name in left.names]
         self._places: list[int | None] = [*places]
@@ -98,7 +99,7 @@ class ChangeSemi(Operator):
         if port == LEFT:
             more, too = self._pointwise.punctuate(0, batch)
             passed, said = pl.concat([passed, more]), PunctuationBatch.union([said, too])
-        return passed, said
+        return passed, said.rename(self.schema)
 
     def waits(self) -> list[int]:
         return self._join.waits()

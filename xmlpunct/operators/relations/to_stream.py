@@ -33,7 +33,7 @@ class ToStream(Operator):
     - cprop   = ps, with t for the instant of a change
     - ckeep   = changes that are not closed; for RSTREAM also the tuples there are
 
-    No element is of LO, unless T is declared below (WINDOWS.md 2, 4).
+    No element is of LO, unless T is declared below (relations 2.1, relations 4.9).
 
     An RSTREAM that is not ``transient`` would repeat for ever what nothing ends. Unless T is bounded it tells the
     states from the first change to the last one, which takes the closed prefix of all tuples together.

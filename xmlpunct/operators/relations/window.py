@@ -33,7 +33,7 @@ class Window(Operator):
     - ckeep(ts, ps)  = []
 
     `Timeline` retains what the punctuations have closed; from the start all is closed that is before the first instant
-    (WINDOWS.md 3, 4). Nothing changes beyond T's end.
+    (relations 3.2, relations 4.1). Nothing changes beyond T's end.
 
     >>> from xmlpunct.operators.notation import show
     >>> from xmlpunct.types import INT

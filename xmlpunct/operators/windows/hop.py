@@ -20,7 +20,7 @@ from xmlpunct.schema import Attribute, Schema
 
 
 class Hop(Operator):
-    """Passes a tuple on once for each window that its timestamp is in: TUMBLE and HOP (WINDOWS 11).
+    """Passes a tuple on once for each window that its timestamp is in: TUMBLE and HOP (relations 11.1).
 
     - cpass(ts, ps)  = [t + <w, w + size> | t in ts, w = origin + j * slide, w <= t[timestamp] < w + size]
     - cprop(ts, ps)  = [p + <*, *> | p in ps]
@@ -69,7 +69,7 @@ class Hop(Operator):
 
 
 class WindowPromises(Operator):
-    """Passes tuples with their windows on, and tells what closed timestamps say of the windows (WINDOWS 11).
+    """Passes tuples with their windows on, and tells what closed timestamps say of the windows (relations 11.1).
 
     - cpass(ts, ps)  = ts
     - cprop(ts, ps)  = ps ++ [<q, window_start = (w1 - slide, w2 + slide)>, <q, window_end = the same + size>]

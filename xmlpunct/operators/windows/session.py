@@ -26,7 +26,7 @@ from xmlpunct.schema import Attribute, Schema
 
 
 class Session(Operator):
-    """Sessions of each key ``by``: tuples that follow each other by less than ``gap`` instants (WINDOWS 11).
+    """Sessions of each key ``by``: tuples that follow each other by less than ``gap`` instants (relations 11.2).
 
     A session begins with its first tuple and ends ``gap`` after its last one. It is closed once nothing can come that
     would join it: all of [first - gap + 1, last + gap - 1] is closed for the key. Then it is released, whole.

@@ -1,0 +1,223 @@
+"""What is tried again without progress is reported: by whom, why, for how long, and how often."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.connectors import servers
+from tests.connectors.test_mqtt import inlet as mqtt_inlet
+from tests.connectors.test_nats import Peer
+from xmlpunct.connectors import Form, Results
+from xmlpunct.errors import SourceError, XmlPunctError
+from xmlpunct.firehose import jetstream, retries, writer_for
+from xmlpunct.firehose.connectors import connector_of
+from xmlpunct.firehose.retries import Retries
+from xmlpunct.schema import Schema
+from xmlpunct.slice import Slice
+
+RESULT = Schema.parse("a INT")
+REPORT = re.compile(r"(\S+): still trying, without progress for [0-9]+ s \([0-9]+ tr(?:y|ies)\): .+")
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "REPORT_SECONDS", 0.0)
+
+
+def reported(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The names of what was reported."""
+    return [found[1] for found in map(REPORT.fullmatch, caplog.messages) if found]
+
+
+def test_a_report_comes_ever_more_rarely(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    tried = Retries("nats://host/s", pauses=(0.1,) * 3000)
+    for _ in range(3000):
+        tried.failed(OSError(111, "Connection refused"))
+        now += 0.1
+    assert (
+        caplog.messages[0]
+        == "nats://host/s: still trying, without progress for 2 s (21 tries): Connection refused"
+    )
+    assert 6 < len(caplog.messages) < 12
+    tried.progressed()
+    assert caplog.messages[-1] == "nats://host/s: goes on after 300 s (3000 tries)"
+    count = len(caplog.messages)
+    tried.failed("lost")
+    tried.progressed()
+    now += 3600
+    tried.failed("lost")
+    assert len(caplog.messages) == count, "what works again at once is not worth a line"
+
+
+@contextmanager
+def relay(port: int, partly: bool) -> Iterator[int]:
+    """A slow server: each message takes a while; ``partly``, and what says that there are no more never comes."""
+    stopped = threading.Event()
+
+    def upstream(peer: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := peer.recv(2**16):
+                server.sendall(data)
+            server.shutdown(socket.SHUT_RDWR)
+
+    def downstream(server: socket.socket, peer: socket.socket) -> None:
+        with peer, server, suppress(OSError), server.makefile("rb") as lines:
+            while line := lines.readline():
+                words, data = line.split(), b""
+                if words[:1] in ([b"MSG"], [b"HMSG"]):
+                    data = lines.read(int(words[-1]) + 2)
+                if partly and data.startswith((b"NATS/1.0 408", b"NATS/1.0 404")):
+                    continue
+                if b"$JS.ACK" in line and stopped.wait(0.03):
+                    return
+                peer.sendall(line + data)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", port))
+                for work in (upstream, downstream):
+                    ends = (peer, server) if work is upstream else (server, peer)
+                    threading.Thread(target=work, args=ends, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            stopped.set()
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+def consumers(peer: Peer) -> int:
+    return len(peer.do(lambda s: s.consumers_info(peer.stream)))
+
+
+@pytest.mark.parametrize("partly", [False, True])
+def test_a_slow_server_of_nats_is_read_to_its_end(
+    tmp_path: Path, partly: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came of a request counts, and no reader is left behind."""
+    pytest.importorskip("nats")
+    monkeypatch.setattr(jetstream, "AT_ONCE", 32)
+    with servers.nats(tmp_path) as port, relay(port, partly) as slow:
+        peer = Peer(port, "slow")
+        peer.send([b"<t>%d</t>" % n for n in range(100)])
+        made = connector_of(peer.url).inlet(f"nats://127.0.0.1:{slow}/slow?until=end", "")
+        data, began = b"", time.monotonic()
+        with closing(made):
+            made.open(None)
+            while (piece := made.read()) is not None:
+                data += piece[0]
+            assert consumers(peer) == 1
+        assert data.count(b"<t>") == 100
+        assert time.monotonic() - began < 15
+        assert reported(caplog) == []
+        until = time.monotonic() + 5
+        while consumers(peer):
+            assert time.monotonic() < until, "a reader was left behind"
+            time.sleep(0.05)
+
+
+def test_a_server_of_nats_that_is_gone(
+    tmp_path: Path, soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("nats")
+    monkeypatch.setattr(retries.Retries.__init__, "__defaults__", ((0.0, 0.1, 0.1),))
+    with servers.nats(tmp_path) as port:
+        peer = Peer(port, "gone")
+        peer.send([b"<t/>"])
+        made = connector_of(peer.url).inlet(peer.url, "")
+        made.open(None)
+        assert made.read()
+        url = f"{peer.url}?subject=gone.out"
+        outlet = connector_of(url).outlet(url, url)
+        outlet.open(form(), None)
+    with closing(made), pytest.raises(OSError, match="Connect call failed"):
+        all(iter(made.read, None))
+    with closing(outlet), pytest.raises(XmlPunctError, match="cannot write"):
+        outlet.write(results())
+    assert {*reported(caplog)} == {peer.url}
+
+
+def test_a_broker_of_mqtt_that_is_gone(
+    tmp_path: Path, soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("paho.mqtt.client")
+    monkeypatch.setattr(retries.Retries.__init__, "__defaults__", ((0.0, 0.1, 0.1),))
+    with servers.mosquitto(tmp_path) as port:
+        url = f"mqtt://127.0.0.1:{port}/t"
+        made = mqtt_inlet(url)
+    with closing(made), pytest.raises(OSError, match="refused"):
+        made.read()
+    assert {*reported(caplog)} == {f"{url}#t"}
+
+
+def test_librdkafka_reports_by_the_same_way(soon: None, caplog: pytest.LogCaptureFixture) -> None:
+    kafka = pytest.importorskip("confluent_kafka")
+    from xmlpunct.firehose.kafka import _log, _reporting
+
+    settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
+    consumer = kafka.Consumer(settings | _reporting(Retries("kafka://127.0.0.1:1/t")), logger=_log)
+    until = time.monotonic() + 20
+    while not reported(caplog):
+        assert time.monotonic() < until
+        consumer.poll(0.1)
+    consumer.close()
+    assert reported(caplog)[0] == "kafka://127.0.0.1:1/t"
+
+
+def form() -> Form:
+    return Form("r", RESULT, writer_for("xml", RESULT))
+
+
+def results() -> Results:
+    return Results(0, (Slice(RESULT.frame([(1,)])),), b"<t/>")
+
+
+def test_web_servers(soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("web", "posting"):
+        monkeypatch.setattr(f"xmlpunct.firehose.{module}.PAUSES", (0.01, 0.01))
+    url = "http://127.0.0.1:1/s"
+    with pytest.raises(SourceError, match="refused"):
+        connector_of(url).source(url, url)
+    outlet = connector_of(url).outlet(url, url)
+    outlet.open(form(), None)
+    with pytest.raises(XmlPunctError, match="refused"):
+        outlet.write(results())
+    assert {*reported(caplog)} == {url}
+
+
+def test_a_database_that_another_process_has_locked(
+    tmp_path: Path, soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("xmlpunct.firehose.dialects._GLANCE_SECONDS", 0.02)
+    path = tmp_path / "x.db"
+    url = f"sqlite:///{path}?table=t"
+    outlet = connector_of(url).outlet(url, url)
+    outlet.open(form(), None)
+    with closing(outlet), closing(sqlite3.connect(path, check_same_thread=False)) as other:
+        for statement in ("BEGIN IMMEDIATE", "BEGIN; SELECT * FROM t"):
+            for part in statement.split(";"):
+                other.execute(part).fetchone()
+            later = threading.Timer(0.3, other.rollback)
+            later.start()
+            outlet.write(Results(len(caplog.messages), (Slice(RESULT.frame([(1,)])),), b""))
+            later.join()
+            assert caplog.messages[-1].startswith(f"{url}: goes on after 0 s")
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (2,)
+    assert {*reported(caplog)} == {url}

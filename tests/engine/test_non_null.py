@@ -1,0 +1,131 @@
+"""What a condition says of nulls, and of the end of its stream: what is released before the inputs end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+import xmlpunct
+from tests.oracle.values import bag
+from tests.plans.engines import engine
+from tests.strategies import slice_of
+from xmlpunct.engine.sql import plan
+from xmlpunct.errors import SqlError
+from xmlpunct.punctuations.punctuation import Punctuation
+
+Elements = Sequence[str | tuple[object, ...]]
+
+
+def released(sql: str, inputs: Mapping[str, Elements], shards: int = 1) -> list[tuple[object, ...]]:
+    """What comes out of a query whose inputs have not ended; ``<...>`` among their elements is a punctuation."""
+    query = plan(sql)
+    names = [stream.name for stream in query.streams]
+    running = engine(query.root, names, shards)
+    output = list(running.open())
+    for name, elements in inputs.items():
+        place = names.index(name)
+        schema = query.streams[place].schema
+        read = [Punctuation.parse(schema, e) if isinstance(e, str) else e for e in elements]
+        output += running.push(place, slice_of(schema, read))
+    return [t for piece in output for t in piece.tuples.rows()]
+
+
+IN_ORDER = """
+CREATE STREAM s (k INT, ts INT, x DOUBLE) WITH (source = 's.xml') PUNCTUATE ORDER BY ts;
+CREATE STREAM r (k INT, ts INT) WITH (source = 'r.xml') PUNCTUATE ORDER BY ts;
+"""
+S: Elements = [(1, 0, 0.5), (2, 50, 2.5), (None, 60, 0.5), (1, 99, 1.5), (1, 100, 9.5)]
+R: Elements = [(2, 5), (3, 30), (3, 100)]
+
+
+@pytest.mark.parametrize("shards", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT k, COUNT(*) AS n FROM s WHERE ts < 100 GROUP BY k", [(1, 2), (2, 1), (None, 1)]),
+        ("SELECT k, COUNT(*) AS n FROM s WHERE 100 > ts GROUP BY k", [(1, 2), (2, 1), (None, 1)]),
+        ("SELECT k, COUNT(*) AS n FROM s WHERE ts BETWEEN 1 AND 99 GROUP BY k", [(1, 1), (2, 1), (None, 1)]),
+        ("SELECT k, COUNT(*) AS n FROM s WHERE ts / 50 < 2 GROUP BY k", [(1, 2), (2, 1), (None, 1)]),
+        ("SELECT k, COUNT(*) AS n FROM s WHERE k < 2 AND NOT ts >= 100 GROUP BY k", [(1, 2)]),
+        ("SELECT COUNT(*) AS n FROM s WHERE ts < 100", [(4,)]),
+        ("SELECT COUNT(*) AS n FROM s WHERE ts < 100 AND k = 9", [(0,)]),
+        ("SELECT k FROM s WHERE ts < 100 ORDER BY k DESC NULLS FIRST", [(None,), (2,), (1,), (1,)]),
+        ("SELECT k FROM s WHERE ts < 100 EXCEPT SELECT k FROM r WHERE ts < 100", [(1,), (None,)]),
+        ("SELECT s.k, r.ts FROM s LEFT JOIN r ON s.k = r.k AND r.ts < 100 WHERE s.ts = 50", [(2, 5)]),
+        ("SELECT s.k FROM s LEFT JOIN (SELECT * FROM r WHERE ts < 100) r ON s.k = r.k",
+         [(1,), (2,), (None,), (1,), (1,)]),
+        ("SELECT k FROM s WHERE k NOT IN (SELECT k FROM r WHERE ts < 100)", [(1,), (1,), (1,)]),
+        ("SELECT k FROM s WHERE k NOT IN (SELECT k FROM r WHERE ts < 100 AND k = 5)",
+         [(1,), (2,), (None,), (1,), (1,)]),
+        ("SELECT k, SUM(x) AS x FROM (SELECT k, x FROM s WHERE ts < 100 UNION ALL SELECT k, 1e0 FROM r WHERE ts < 100) "
+         "GROUP BY k", [(1, 2.0), (2, 3.5), (3, 1.0), (None, 0.5)]),
+        ("SELECT k, COUNT(*) AS n FROM s GROUP BY k HAVING MAX(ts) < 100", []),
+        ("SELECT k, COUNT(*) AS n FROM s WHERE ts >= 0 GROUP BY k", []),
+    ],
+)  # fmt: skip
+def test_a_bound_from_above_on_what_comes_in_order_is_the_end(
+    query: str, expected: list[tuple[object, ...]], shards: int
+) -> None:
+    streams = {name: of for name, of in (("s", S), ("r", R)) if f" {name} " in f"{query} "}
+    assert bag(released(IN_ORDER + query, streams, shards)) == bag(expected)
+
+
+BY_K = """
+CREATE STREAM s (k INT, ts INT, x INT) WITH (source = 's.xml');
+CREATE STREAM r (k INT, ts INT) WITH (source = 'r.xml');
+"""
+CLOSING: dict[str, Elements] = {
+    "s": [(1, 0, 5), (2, 5, 5), (None, 7, 5), (4, 9, None)],
+    "r": [(2, 1), (None, 3), (6, 1), "<[1,4], *>"],
+}
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+@pytest.mark.parametrize(
+    ("condition", "other", "expected"),
+    [
+        ("", "k > 0", [(1,), (4,)]),
+        ("k IS NOT NULL AND", "k IS NOT NULL", [(1,), (4,)]),
+        ("k + ts > 0 AND", "k > 0", [(1,), (4,)]),
+        ("(k > 3 OR k < 2) AND", "ABS(k) > 0", [(1,), (4,)]),
+        ("COALESCE(k, 1) > 0 AND", "10 / k > 0", [(1,), (4,)]),
+        ("", "k > 0 OR ts = 5", []),
+        ("", "COALESCE(k, 2) > 0", []),
+        ("", "k IS DISTINCT FROM 3", []),
+        ("k > 0 AND", "k IN (2, 3) IS TRUE", [(1,), (4,)]),
+    ],
+)  # fmt: skip
+def test_not_in_of_values_that_are_never_null(
+    condition: str, other: str, expected: list[tuple[object, ...]], shards: int
+) -> None:
+    """The null on the right is dropped; one on the left waits, for there are values on the right."""
+    query = f"SELECT k FROM s WHERE {condition} k NOT IN (SELECT k FROM r WHERE {other})"
+    assert bag(released(BY_K + query, CLOSING, shards)) == bag(expected)
+
+
+def test_a_subquery_without_nulls_may_be_a_window_or_sorted() -> None:
+    """TUMBLE, and ORDER BY in OVER, want NOT NULL: WHERE says it."""
+    documents = b"<s><t><ts>1</ts></t><t><k>3</k></t><t><ts>12</ts></t></s>"
+    create = "CREATE STREAM s (ts INT, k INT) WITH (source = '-', element = 't');"
+    tumble = "SELECT window_end, COUNT(*) AS n FROM TUMBLE(TABLE {}, DESCRIPTOR(ts), 10) GROUP BY window_end"
+    over = "SELECT ts, COUNT(*) OVER (ORDER BY ts) AS n FROM s {}"
+    with pytest.raises(SqlError, match="WHERE ts IS NOT NULL"):
+        plan(create + tumble.format("s"))
+    with pytest.raises(SqlError, match="WHERE ts IS NOT NULL"):
+        plan(create + over.format(""))
+    found = xmlpunct.query(create + tumble.format("(SELECT * FROM s WHERE ts IS NOT NULL)"), s=documents)
+    assert sorted(found) == [(10, 1), (20, 1)]
+    found = xmlpunct.query(create + over.format("WHERE NOT ts IS NULL"), s=documents)
+    assert sorted(found) == [(1, 1), (12, 2)]
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+def test_both_sides_of_a_join_are_not_null_where_it_says_so(shards: int) -> None:
+    """So `(,)` closes all of them."""
+    query = "SELECT x, COUNT(*) AS n FROM s JOIN r ON s.k = r.k AND s.ts < r.ts GROUP BY x"
+    streams: dict[str, Elements] = {
+        "s": [(1, 0, 5), (2, None, 6), (None, 0, 7), "<*, (,), *>"],
+        "r": [(1, 4), (2, 5), "<(,), *>"],
+    }
+    assert released(BY_K + query, streams, shards) == [(5, 1)]

@@ -1,0 +1,20 @@
+"""Foreign text on a terminal: control characters as escapes, so that they move no cursor and forge no line."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL and C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what changes the direction of text
+    "\u2028\u2029\ud800-\udfff\ufffe\uffff]"  # further ends of lines, and what is no character
+)
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""A text whose control characters are written ``\uXXXX``, as Python and JSON do, but for those in ``keep``.
+
+    >>> print(printable("a\x1b[2J\nb\u202e"))
+    a\u001b[2J\u000ab\u202e
+    """
+    return _CONTROLS.sub(lambda match: match[0] if match[0] in keep else f"\\u{ord(match[0]):04x}", text)
