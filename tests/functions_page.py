@@ -55,6 +55,30 @@ instead of tuples, or all its values. With DISTINCT all do as the latter, but fo
 which also go with OVER, and *relation* which with changing relations.
 """
 
+DIFFERENCES = """\
+## What differs from DuckDB
+
+Each difference has a reason; [SQL](sql.md) lists those of queries.
+
+- **CAST of a text to INT or DECIMAL** reads digits with a sign and, for DECIMAL, a point: what a tuple of that type may
+  hold. DuckDB also reads `'1e3'`, `'1_000'` and `'0x10'`, and rounds: `'1.5'` is the INT 2 there, and `'1.005'` the
+  DECIMAL(3,2) 1.01. Here no text loses digits unasked, and `1e3` is a DOUBLE, as the literal is. To round or cut, name
+  the type on the way: `CAST(CAST(s AS DOUBLE) AS INT)`.
+- **CAST of a text to DATE or TIMESTAMP** reads `2024-02-29`; a TIMESTAMP has `T` or spaces and `12:00`, `12:00:00` or
+  `12:00:00.5` behind it, and then perhaps `Z` or `+01:00`. One order of year, month and day in full, so that no text
+  means two days; for others there is STRPTIME. A time is not cut from a DATE unasked: `CAST(s AS TIMESTAMP)::DATE`. A
+  zone counts, because a TIMESTAMP is in UTC: `12:00:00+01:00` is 11:00. DuckDB leaves the zone out unless the type is
+  TIMESTAMPTZ. There is no infinite moment.
+- **White space** around a text is passed over in each CAST, as XML Schema has it: space, tab and line end. DuckDB does
+  so for numbers and dates, and for the vertical tab.
+- **Regular expressions** are RE2's, as there, but for `\\C` and octal numbers, which are refused. What RE2 refuses and
+  polars knows (`a++`, `(?x)`) is read as polars does. `\\B` never holds inside a character; RE2 goes by bytes.
+- **UPPER and LOWER** know the letters that polars knows: some newer ones than DuckDB (of Unicode 16).
+- **`->`** binds as `||` does, from left to right, so `s -> 'a' = 'x'` and `s -> 'a' || 'b'` compare and join what
+  stands at `'a'`. DuckDB reads `s -> ('a' = 'x')` and `s -> ('a' || 'b')`: put `(s -> 'a')` in parentheses, and both
+  agree. What it gives is a STRING, since there is no type of JSON: `COALESCE(s -> 'a', 'x')` may be the text `x`.
+"""
+
 
 def page() -> str:
     """The text of the page."""
@@ -79,7 +103,7 @@ def page() -> str:
     ]
     for record in aggregate.FUNCTIONS.values():
         lines.append(_aggregate(record))
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", DIFFERENCES])
 
 
 def _records(modules: Iterable[ModuleType]) -> Iterator[Function]:

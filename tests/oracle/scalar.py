@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 import polars as pl
 
 from xmlpunct.expressions.expression import Call, Column, Expression, Literal
-from xmlpunct.types import DOUBLE, INT, NAN, STRING, DecimalType, Type
+from xmlpunct.types import BOOLEAN, DOUBLE, INT, NAN, STRING, TIMESTAMP, DecimalType, Type
 
 
 class EvaluationError(Exception):
@@ -131,6 +131,30 @@ def _coalesce(args: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
         if (value := evaluate_row(argument, row)) is not None:
             return value
     return None
+
+
+def _in_xml(text: str, type_: Type) -> str:
+    """A text as XML Schema writes it, where SQL writes it otherwise."""
+    text = text.strip(" \t\r\n")
+    if type_ is BOOLEAN:
+        return {"t": "true", "y": "true", "yes": "true", "f": "false", "n": "false", "no": "false"}.get(
+            text.lower(), text.lower() if text.lower() in ("true", "false") else text
+        )
+    if (
+        type_ is DOUBLE
+        and text.lower().lstrip("+-") in ("inf", "infinity", "nan")
+        and len(text.lstrip("+-")) + 2 > len(text)
+    ):
+        sign = "-" if text.startswith("-") else ""
+        return "NaN" if text.lower().endswith("nan") else f"{sign}INF"
+    if type_ is TIMESTAMP and re.match(r"\d{4}-\d\d-\d\d", text):
+        day, time = text[:10], text[10:]
+        if not time:
+            return f"{day}T00:00:00"
+        time = "T" + time.lstrip(" ") if time.startswith(" ") else time
+        short = re.fullmatch(r"(T\d\d:\d\d)(|Z|[+-].*)", time)
+        return f"{day}{short[1]}:00{short[2]}" if short else day + time
+    return text
 
 
 def _capital(c: str) -> str:
@@ -291,7 +315,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 def _cast(source: Type, target: Type, value: Any) -> Any:
     try:
         if source is STRING:
-            return target.read(value)
+            return target.read(_in_xml(value, target))
         if target is STRING:
             return source.format(value)
         return _CASTS[_kind(source), _kind(target)](value, target)

@@ -39,6 +39,8 @@ class Type(ABC):
     """Whether it is INT, DOUBLE or a DECIMAL."""
     form: ClassVar[re.Pattern[str]]
     """The lexical form."""
+    sql_forms: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Further forms that SQL reads: a pattern of the whole text, and its form in XML Schema (``${1}`` is a group)."""
 
     @property
     def kind(self) -> str:
@@ -57,6 +59,10 @@ class Type(ABC):
 
     def parse_sql(self, text: str) -> Value:
         """Read the text of a SQL literal, in the XML Schema form or in SQL's. Raises ValueError."""
+        text = text.strip(SPACE)
+        for pattern, form in self.sql_forms:
+            if found := re.fullmatch(pattern, text):
+                text = found.expand(re.sub(r"\$\{(\d)\}", r"\\\1", form))
         return self.parse(text)
 
     @abstractmethod
@@ -90,6 +96,13 @@ class Type(ABC):
         rest = texts.gather(rows)
         known = {text: self._attempt(text) for text in rest.unique()}
         return values.scatter(rows, pl.Series([known[text] for text in rest], dtype=self.dtype))
+
+    def read_sql_column(self, texts: pl.Series) -> pl.Series:
+        """`read_column`, which also reads the forms of SQL, as CAST does."""
+        texts = texts.str.strip_chars(SPACE)
+        for pattern, form in self.sql_forms:
+            texts = texts.str.replace(f"^(?:{pattern})$", form)
+        return self.read_column(texts)
 
     def format_column(self, values: pl.Expr) -> pl.Expr:
         """A polars expression: the texts of values, which `parse` reads back (null stays null)."""

@@ -53,6 +53,10 @@ class IntType(_Number):
 class DoubleType(_Number):
     form = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
     _common = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?"
+    sql_forms = (
+        ("([+-]?)[iI][nN][fF](?:[iI][nN][iI][tT][yY])?", "${1}INF"),
+        ("[+-]?[nN][aA][nN]", "NaN"),
+    )
 
     def parse(self, text: str) -> float:
         text = text.strip(SPACE)

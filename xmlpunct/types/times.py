@@ -61,6 +61,11 @@ class TimestampType(_Moment):
         rf"(?P<day>{_DAY})T(?:(?P<clock>{_CLOCK})(?:\.(?P<part>[0-9]+))?|24:00:00(?:\.0+)?){_ZONE}"
     )
     _common = rf"{_DAY}T{_CLOCK}(?:\.[0-9]+)?Z?"
+    sql_forms = (
+        (f"({_DAY})", "${1}T00:00:00"),
+        (f"({_DAY}) +([0-9].*)", "${1}T${2}"),
+        (f"({_DAY}T[0-9]{{2}}:[0-9]{{2}})(Z|[+-].*)?", "${1}:00${2}"),
+    )
 
     def parse(self, text: str) -> datetime:
         value, is_fine = self._read(text.strip(SPACE))
@@ -70,9 +75,6 @@ class TimestampType(_Moment):
 
     def read(self, text: str) -> datetime:
         return self._read(text.strip(SPACE))[0]
-
-    def parse_sql(self, text: str) -> datetime:
-        return self.parse(f"{text[:10]}T{text[11:]}" if text[10:11] == " " else text)
 
     def _read(self, text: str) -> tuple[datetime, bool]:
         """The last microsecond that is not later than the text says, and whether the text is finer than that."""

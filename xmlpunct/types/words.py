@@ -49,6 +49,10 @@ class XmlType(StringType):
 
 class BooleanType(Type):
     form = re.compile("true|false|1|0")
+    sql_forms = (
+        ("[tT](?:[rR][uU][eE])?|[yY](?:[eE][sS])?", "true"),
+        ("[fF](?:[aA][lL][sS][eE])?|[nN][oO]?", "false"),
+    )
     _words: ClassVar = {"true": True, "1": True, "false": False, "0": False}
 
     def parse(self, text: str) -> bool:

@@ -141,7 +141,8 @@ def unify(args: Sequence[Expression]) -> list[Expression]:
 def cast_to(source: Type, target: Type, value: pl.Expr) -> tuple[pl.Expr, pl.Expr | None]:
     """The column as one of type ``target``, and the condition under which that fails (None: never).
 
-    A string is read and printed in the lexical form of the type, as the text of a tuple is. A conversion that loses
+    A string is read and printed in the lexical form of the type, as the text of a tuple is; it is also read in the
+    forms of SQL (`Type.sql_forms`), as a literal is. A conversion that loses
     digits truncates toward zero to INT, and rounds half up (away from zero) to a DECIMAL.
     """
     result, total = CONVERSIONS[_kinds(source, target)](source, target, value)
@@ -242,7 +243,7 @@ CONVERSIONS: dict[tuple[Type, Type], Conversion] = {
     **_RISING,
     **{
         (STRING, t): lambda source, target, value: (
-            value.map_batches(target.read_column, target.dtype, is_elementwise=True),
+            value.map_batches(target.read_sql_column, target.dtype, is_elementwise=True),
             False,
         )
         for t in (INT, DOUBLE, DECIMAL, BOOLEAN, DATE, TIMESTAMP)
@@ -278,7 +279,8 @@ CAST = Function(
     notation=Notation(lambda call: ["CAST(", call.args[0], f" AS {call.type})"]),
     monotone=lambda call: (0, True) if _kinds(call.args[0].type, call.type) in _RISING else None,
     doc=Doc("CAST(x AS type), x::type",
-            "x as another type. What has no such value is a reject.",
+            "x as another type. What has no such value is a reject. A text is read as a tuple's text is, and in SQL's "
+            "forms: `yes`, `inf`, `2024-02-29 12:00`.",
             "CAST(2.5 AS INT)"))  # fmt: skip
 TRY_CAST = Function(
     "TRY_CAST", _typed, _attempted, arity=(1, 1), nullable=lambda args: True,

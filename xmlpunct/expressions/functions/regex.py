@@ -136,7 +136,8 @@ REGEXP_LIKE = Function(
     "REGEXP_LIKE", _typed_test, lambda call, text, *_: Outcome(text.str.contains(of_polars(_text(call, 1)))),
     called=("REGEXP_LIKE", "REGEXP_MATCHES"), arity=(2, 3),
     doc=Doc("REGEXP_LIKE(s, pattern [, flags])",
-            "Whether a part of s matches. Flags: i ignores case, s lets . match a line's end, m is for lines.",
+            "Whether a part of s matches a pattern of RE2, whose \\d, \\w, \\s and \\b are about ASCII. Flags: i "
+            "ignores case, s lets . match a line's end, m is for lines.",
             "REGEXP_LIKE('Oslo', '^os', 'i')"))
 REGEXP_FULL_MATCH = Function(
     "REGEXP_FULL_MATCH", _typed_whole, syntax=Syntax("SimilarTo", "this expression"),
