@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 import polars as pl
@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import POOLS, Pool
+from xmlpunct.punctuations import ordinal_intervals
 from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.intervals import IntervalSet
+from xmlpunct.punctuations.ordinal_intervals import Bounds, OrdinalIntervals
 from xmlpunct.punctuations.pattern import WILDCARD, Pattern
 from xmlpunct.types import BOOLEAN, DATE, DOUBLE, INT, NAN, STRING, Type, Value, decimal
 
@@ -51,6 +53,12 @@ def held(pool: Pool, found: IntervalSet) -> list[bool]:
     assert have(pool, found.patterns()) == one_by_one
     assert [any(p.matches(v) for p in found) for v in pool.domain] == one_by_one
     return one_by_one
+
+
+@pytest.fixture(autouse=True, params=[256, 1], ids=["lists", "arrays"])
+def most_recent(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many intervals stay in the lists at most: all of them, or one."""
+    monkeypatch.setattr(ordinal_intervals, "RECENT", request.param)
 
 
 @given(drawn(1))
@@ -163,3 +171,61 @@ def test_null_is_refused() -> None:
 def test_an_image_is_the_set_of_the_images(of: Callable[[Pattern], Pattern], expected: str) -> None:
     found = IntervalSet(INT, [pt.interval(INT, 1, 3, True, True), pt.interval(INT, 8, 9, True, True)])
     assert str(found.image(of, INT)) == expected
+
+
+@given(
+    st.sampled_from([pool for pool in POOLS if pool.type in (INT, STRING)]).flatmap(
+        lambda pool: st.tuples(
+            st.just(pool), st.lists(st.tuples(st.sampled_from("+-*?"), patterns(pool)), max_size=30)
+        )
+    )
+)
+def test_adding_removing_and_asking_in_turn(case: tuple[Pool, list[tuple[str, Pattern]]]) -> None:
+    pool, steps = case
+    some, values = IntervalSet(pool.type), set[Value]()
+    for step, pattern in steps:
+        matched = {v for v in pool.domain if pattern.matches(v)}
+        if step == "+":
+            some.add(pattern)
+            values |= matched
+        elif step == "-":
+            some.remove(pattern)
+            values -= matched
+        elif step == "*":
+            some.update(IntervalSet(pool.type, [pattern]))
+            values |= matched
+        else:
+            assert held(pool, some) == [v in values for v in pool.domain]
+        assert len(some) == len(some.intervals())
+        if values:
+            assert some.ends == (some.intervals()[0][0], some.intervals()[-1][1])
+    assert held(pool, some) == [v in values for v in pool.domain]
+
+
+@pytest.mark.parametrize("step", [1, 7919])
+def test_one_more_does_not_sort_all_anew(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times the intervals, and each time a question, sort at most 15 times the rows."""
+    rows, of = [0], OrdinalIntervals.of
+
+    def counted(columns: Iterable[Bounds]) -> OrdinalIntervals:
+        columns = list(columns)
+        rows[0] += sum(len(firsts) for firsts, _ in columns)
+        return of(columns)
+
+    monkeypatch.setattr(ordinal_intervals, "RECENT", 16)
+    monkeypatch.setattr(OrdinalIntervals, "of", counted)
+    sorted_rows = []
+    for n in (2_000, 20_000):
+        rows[0], some = 0, IntervalSet(INT)
+        for i in range(n):
+            value = pt.constant(INT, 2 * (i * step % n))
+            assert not some.covers(value)
+            some.add(value)
+            assert some.covers(value)
+            assert len(some.overlapping(value)) == 1
+        for i in range(n):
+            some.remove(pt.constant(INT, 2 * (i * step % n)))
+            assert len(some) == n - 1 - i
+            assert (some.ends is None) == (i == n - 1)
+        sorted_rows.append(rows[0])
+    assert sorted_rows[1] <= 15 * sorted_rows[0]

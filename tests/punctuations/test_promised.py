@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.pattern import interval
 from xmlpunct.punctuations.promised import Promised
+from xmlpunct.punctuations.punctuation import covers, from_frame
 from xmlpunct.types import INT
 
 SCHEMA = Schema.parse("a INT, d DATE, x STRING")
@@ -35,6 +38,17 @@ def punctuations(draw: st.DrawFn) -> Punctuation:
     if kind == "d":
         return Punctuation.of(SCHEMA, d=draw(st.sampled_from(d)))
     return Punctuation.of(SCHEMA, x="u") if kind == "x" else Punctuation.of(SCHEMA, a=low, x="v")
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> Punctuation:
+    patterns = {
+        "a": f"(,{draw(NUMBERS)}]",
+        "d": f"(,{day(draw(NUMBERS))}]",
+        "x": draw(st.sampled_from(["u", "(,v]"])),
+    }
+    names = draw(st.sampled_from([("a", "d"), ("a", "x"), ("x",), ("a", "d", "x")]))
+    return Punctuation.of(SCHEMA, **{name: patterns[name] for name in names})
 
 
 TUPLES = st.tuples(
@@ -121,3 +135,51 @@ def test_a_batch_of_none_says_nothing() -> None:
     covered.add(PunctuationBatch.of_column(SCHEMA, 0, pl.Series([], dtype=pl.Int64())))
     assert covered.mask(SCHEMA.frame([(1, None, None)])).to_list() == [False]
     assert not covered.snapshot()["intervals"].height
+
+
+@given(st.lists(punctuations() | boxes(), max_size=20), st.lists(TUPLES, max_size=30))
+def test_what_a_later_one_implies_is_not_remembered(
+    said: list[Punctuation], tuples: list[tuple[object, ...]]
+) -> None:
+    covered, written = Promised(SCHEMA), list[Punctuation]()
+    for p in said:
+        news = covered.news(PunctuationBatch([p]))
+        assert len(news) or any(covers(q, p) for q in written) or len(p.constrained) == 1
+        written += news
+        covered.add(news)
+    frame = SCHEMA.frame(tuples)
+    assert covered.mask(frame).to_list() == PunctuationSet(SCHEMA, said).mask(frame).to_list()
+    remembered = [p for p in from_frame(SCHEMA, covered.snapshot()["others"]) if p.constants is None]
+    alike = [
+        (p, q)
+        for p in remembered
+        for q in remembered
+        if p is not q and p.keys([0, 1, 2]) == q.keys([0, 1, 2])
+    ]
+    assert not any(covers(p, q) for p, q in alike if p.constrained == q.constrained)
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        lambda i: {"a": f"(,{i}]", "x": "(,u]"},
+        lambda i: {"a": f"(,{i}]", "d": f"(,{day(i)}]"},
+        lambda i: {"a": f"(,{i // 3}]", "d": f"(,{day(0)}]", "x": f"k{i % 3}"},
+        lambda i: {"x": f"(,{i:05}]"},
+    ],
+    ids=["one of two ranges", "both ranges", "beside constants", "strings"],
+)
+def test_ranges_that_grow_take_no_room(grown: Callable[[int], dict[str, object]]) -> None:
+    covered, sizes = Promised(SCHEMA), list[int]()
+    for i in range(300):
+        covered.add([Punctuation.of(SCHEMA, **grown(i))])
+        sizes.append(len(covered))
+    assert max(sizes) <= 3
+
+
+def test_a_punctuation_that_was_overtaken_is_no_news() -> None:
+    covered = Promised(SCHEMA)
+    first, second = (Punctuation.of(SCHEMA, a=f"(,{i}]", x="(,u]") for i in (5, 6))
+    covered.add([first, second])
+    assert not covered.news(PunctuationBatch([first]))
+    assert len(covered.news(PunctuationBatch([Punctuation.of(SCHEMA, a="(,6]", x="(,v]")]))) == 1

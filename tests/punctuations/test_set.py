@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 import xmlpunct.punctuations.constants
 import xmlpunct.punctuations.index
+import xmlpunct.punctuations.ranges
 from tests.strategies import SPACES, Space, column_in
 from xmlpunct.punctuations.batch import PunctuationBatch
+from xmlpunct.punctuations.cuts import cuts
 from xmlpunct.punctuations.joint_cover import jointly_cover
 from xmlpunct.punctuations.others import match_expression
 from xmlpunct.punctuations.pattern import WILDCARD, constant
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple, combine, covers, match
+from xmlpunct.punctuations.ranges import Ends
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
@@ -27,6 +30,7 @@ def few(request: pytest.FixtureRequest) -> Iterator[None]:
     """With few punctuations nothing is sorted; here nothing is few, and then everything."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(xmlpunct.punctuations.index, "FEW_PUNCTUATIONS", request.param)
+        patch.setattr(xmlpunct.punctuations.ranges, "CHUNK", request.param or 2)
         yield
 
 
@@ -163,6 +167,26 @@ def test_closing_is_star_everywhere_else(space: Space, data: st.DataObject) -> N
         )
 
     assert PunctuationBatch(ps).closing(places) == [p for p in ps if open_elsewhere(p)]
+
+
+RANGES = st.tuples(st.integers(0, 30), st.integers(0, 9)).map(lambda pair: f"[{pair[0]},{pair[0] + pair[1]}]")
+
+
+@given(st.lists(st.tuples(st.booleans(), RANGES), max_size=60), RANGES)
+def test_of_many_ranges_those_near_are_those_that_overlap(steps: list[tuple[bool, str]], asked: str) -> None:
+    schema = Schema.parse("a INT")
+    ends, numbers = Ends(), dict[str, int]()
+    of = {text: Punctuation.of(schema, a=text) for text in (asked, *(text for _, text in steps))}
+    for number, (is_new, text) in enumerate(steps):
+        cut = cuts(of[text].patterns[0])[0]
+        if is_new and text not in numbers:
+            numbers[text] = number
+            ends.add(number, of[text], *cut)
+        elif not is_new and text in numbers:
+            ends.discard(numbers.pop(text), *cut)
+    near = ends.near(*cuts(of[asked].patterns[0])[0])
+    assert len(near) == len(set(near))
+    assert set(near) == {of[text] for text in numbers if combine(of[text], of[asked]) is not None}
 
 
 def test_an_empty_set_and_an_empty_slice() -> None:

@@ -5,10 +5,10 @@ leave open, and what closed values say of values computed from them. The set is 
 the next. So two sets are equal if and only if their intervals are, and a stream that closes hour after hour is one
 interval, however it said so.
 
-An interval runs from one *cut* to another. A cut is a place between two neighbouring values. For *numbered* types,
-whose ordinals fit 64 bits (INT, DATE, TIMESTAMP, BOOLEAN, DECIMAL of up to 18 digits), two int64 arrays hold the first
-and the last ordinal of each interval, so a million intervals are added and searched at once. For the others (DOUBLE,
-STRING, longer DECIMAL) two lists hold the cuts. Null belongs to no interval.
+An interval runs from one *cut* to another. A cut is a place between two neighbouring values. Two sorted lists hold the
+cuts. For *numbered* types, whose ordinals fit 64 bits (INT, DATE, TIMESTAMP, BOOLEAN, DECIMAL of up to 18 digits), the
+lists are emptied into arrays (`OrdinalIntervals`) before they become long. So a million intervals are added and
+searched at once, and adding one does not move a million others. Null belongs to no interval.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from xmlpunct.arrow import booleans, integers
+from xmlpunct.arrow import booleans
 from xmlpunct.frames import any_of
 from xmlpunct.punctuations import cuts as ct
 from xmlpunct.punctuations import pattern as pt
+from xmlpunct.punctuations.cut_ranks import ranked
 from xmlpunct.punctuations.cuts import Cut, Interval
 from xmlpunct.punctuations.numbered import Ordinals, is_numbered, ordinal_bounds, ordinals_of
+from xmlpunct.punctuations.ordinal_intervals import Bounds, OrdinalIntervals, share_of
 from xmlpunct.punctuations.pattern import EMPTY, Pattern, Wildcard
-from xmlpunct.types import DOUBLE, Type, Value
+from xmlpunct.types import Type, Value
 
 _NONE: Ordinals = np.empty(0, np.int64)
+FEW = 8
+"""So many intervals at most are added one by one instead of as a column."""
 
 
 class IntervalSet:
@@ -41,18 +45,17 @@ class IntervalSet:
     5 [17,19]
     """
 
-    __slots__ = ("_columns", "_firsts", "_highs", "_lasts", "_lows", "_new", "_numbered", "type")
+    __slots__ = ("_arrays", "_columns", "_highs", "_lows", "_numbered", "type")
 
     def __init__(self, type_: Type, patterns: Iterable[Pattern] = ()) -> None:
         self.type, self._numbered = type_, is_numbered(type_)
-        self._firsts, self._lasts = _NONE, _NONE
-        """Of a numbered type: the first and the last ordinal of each interval."""
-        self._new: list[tuple[int, int]] = []
-        self._columns: list[tuple[Ordinals, Ordinals]] = []
-        """Intervals that are yet to be fused with those, singly and in columns."""
         self._lows: list[Cut] = []
         self._highs: list[Cut] = []
-        """Of another type: the cuts at which each interval begins and ends."""
+        """The cuts at which each interval begins and ends."""
+        self._arrays: OrdinalIntervals | None = None
+        """Of a numbered type: further intervals, none of which touches one in the lists."""
+        self._columns: list[Bounds] = []
+        """Intervals that may overlap those, yet to be taken into the arrays."""
         for pattern in patterns:
             self.add(pattern)
 
@@ -88,7 +91,7 @@ class IntervalSet:
         5 [7,8]
         """
         made = cls(type_)
-        made._new = list(zip(firsts, lasts, strict=True))
+        made._columns = [(np.array([*firsts], np.int64), np.array([*lasts], np.int64))]
         return made
 
     # Changing
@@ -109,13 +112,36 @@ class IntervalSet:
             self._add(low, high)
 
     def _add(self, low: Cut, high: Cut) -> None:
-        if self._numbered:
-            self._new.append((low[1], high[1] - 1))
-            return
-        first, last = bisect_left(self._highs, low), bisect_right(self._lows, high)
-        if first < last:  # it touches some, which become one with it
-            low, high = min(low, self._lows[first]), max(high, self._highs[last - 1])
-        self._lows[first:last], self._highs[first:last] = [low], [high]
+        for touched in self._pop(low, high, touching=True):  # they become one with it
+            low, high = min(low, touched[0]), max(high, touched[1])
+        self._insert(low, high)
+
+    def _insert(self, low: Cut, high: Cut) -> None:
+        """Add an interval that touches no other."""
+        at = bisect_left(self._lows, low)
+        self._lows.insert(at, low)
+        self._highs.insert(at, high)
+        if self._numbered and len(self._lows) > share_of(self._arrays):
+            self._merge()
+
+    def _pop(self, low: Cut, high: Cut, touching: bool = False) -> list[Interval]:
+        """Take out the intervals that overlap one, or touch it.
+
+        Returns one interval or two in their place, with the same ends.
+        """
+        popped = []
+        if (arrays := self._merged()) is not None:
+            ends = arrays.pop(low[1], high[1] - 1, touching)
+            popped = [] if ends is None else [_interval(*ends)]
+        lows, highs = self._lows, self._highs
+        if touching:
+            first, last = bisect_left(highs, low), bisect_right(lows, high)
+        else:
+            first, last = bisect_right(highs, low), bisect_left(lows, high)
+        if first < last:
+            popped.append((lows[first], highs[last - 1]))
+            del lows[first:last], highs[first:last]
+        return popped
 
     def add_values(self, column: pl.Series) -> None:
         """Add the values of a column, nulls left out.
@@ -156,9 +182,10 @@ class IntervalSet:
         >>> print(hours)
         [5,6] 9
         """
-        if self._numbered and len(other):
+        if self._numbered and len(other) > FEW:
             self._columns.append(other.bounds)
-        for low, high in zip(other._lows, other._highs, strict=True):
+            return
+        for low, high in other.intervals():
             self._add(low, high)
 
     def remove(self, pattern: Pattern) -> None:
@@ -170,9 +197,12 @@ class IntervalSet:
         >>> print(hours)
         (,4] 6 [8,)
         """
-        rest = self & ~IntervalSet(self.type, [pattern])
-        self._firsts, self._lasts = rest.bounds if self._numbered else (self._firsts, self._lasts)
-        self._lows, self._highs = rest._lows, rest._highs
+        for low, high in ct.cuts(pattern):
+            for first, last in self._pop(low, high):
+                if first < low:
+                    self._insert(first, low)
+                if high < last:
+                    self._insert(high, last)
 
     def forget(self, count: int) -> None:
         """Take out the lowest intervals.
@@ -185,7 +215,7 @@ class IntervalSet:
         """
         if self._numbered:
             firsts, lasts = self.bounds
-            self._firsts, self._lasts = firsts[count:], lasts[count:]
+            self._arrays = OrdinalIntervals(firsts[count:], lasts[count:])
         del self._lows[:count], self._highs[:count]
 
     # Asking
@@ -198,9 +228,10 @@ class IntervalSet:
         >>> [array.tolist() for array in IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).bounds]
         [[5, 7], [5, 8]]
         """
-        if self._new or self._columns:
-            self._fuse()
-        return self._firsts, self._lasts
+        if self._lows:
+            self._merge()
+        arrays = self._merged()
+        return (_NONE, _NONE) if arrays is None else arrays.bounds
 
     @property
     def ends(self) -> Interval | None:
@@ -210,12 +241,10 @@ class IntervalSet:
         >>> IntervalSet(INT, [pt.values(INT, [5, 7, 8])]).ends
         ((0, 5, 0), (0, 9, 0))
         """
-        if not len(self):
-            return None
-        if self._numbered:
-            firsts, lasts = self.bounds
-            return (0, int(firsts[0]), 0), (0, int(lasts[-1]) + 1, 0)
-        return self._lows[0], self._highs[-1]
+        arrays, ends = self._merged(), list(zip(self._lows[:1], self._highs[-1:], strict=True))
+        if arrays is not None and (own := arrays.ends) is not None:
+            ends.append(_interval(*own))
+        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
     def intervals(self) -> list[Interval]:
         """The intervals, each from one cut to another.
@@ -224,10 +253,9 @@ class IntervalSet:
         >>> IntervalSet(DOUBLE, [pt.interval(DOUBLE, 1, 2, True, False)]).intervals()
         [((0, (False, 1.0), 0), (0, (False, 2.0), 0))]
         """
-        if not self._numbered:
+        if self._merged() is None:
             return list(zip(self._lows, self._highs, strict=True))
-        pairs = zip(*(bound.tolist() for bound in self.bounds), strict=True)
-        return [((0, first, 0), (0, last + 1, 0)) for first, last in pairs]
+        return _intervals(self.bounds)
 
     def patterns(self) -> list[Pattern]:
         """The intervals as constants and ranges, in ascending order.
@@ -251,10 +279,9 @@ class IntervalSet:
         return all(self._has(low, high) for low, high in ct.cuts(pattern))
 
     def _has(self, low: Cut, high: Cut) -> bool:
-        if self._numbered:
-            firsts, lasts = self.bounds
-            at = int(firsts.searchsorted(low[1], side="right")) - 1
-            return at >= 0 and int(lasts[at]) >= high[1] - 1
+        arrays = self._merged()
+        if arrays is not None and arrays.has(low[1], high[1] - 1):
+            return True
         at = bisect_right(self._lows, low) - 1
         return at >= 0 and self._highs[at] >= high
 
@@ -268,14 +295,17 @@ class IntervalSet:
         if isinstance(pattern, Wildcard):
             return self
         overlaps = IntervalSet(self.type)
+        arrays = self._merged()
         for low, high in ct.cuts(pattern):
-            if self._numbered:
-                firsts, lasts = self.bounds
-                at = slice(lasts.searchsorted(low[1]), firsts.searchsorted(high[1] - 1, side="right"))
-                overlaps._new += zip(firsts[at].tolist(), lasts[at].tolist(), strict=True)
-                continue
             first, last = bisect_right(self._highs, low), bisect_left(self._lows, high)
-            for interval in zip(self._lows[first:last], self._highs[first:last], strict=True):
+            some = list(zip(self._lows[first:last], self._highs[first:last], strict=True))
+            if arrays is not None:
+                bounds = arrays.overlapping(low[1], high[1] - 1)
+                if len(bounds[0]) <= FEW:
+                    some += _intervals(bounds)
+                else:
+                    overlaps._columns.append(bounds)
+            for interval in some:
                 overlaps._add(*interval)
         return overlaps
 
@@ -303,7 +333,7 @@ class IntervalSet:
         if self._numbered:
             values, (firsts, lasts) = ordinals_of(self.type, column), self.bounds
         else:
-            values, firsts, lasts = _ranked(self.type, column, self._lows, self._highs)
+            values, firsts, lasts = ranked(self.type, column, self._lows, self._highs)
         at = np.searchsorted(firsts, values, side="right") - 1
         inside = (at >= 0) & (values <= lasts[np.maximum(at, 0)])
         return booleans(inside & column.is_not_null().to_numpy() if column.null_count() else inside)
@@ -333,7 +363,8 @@ class IntervalSet:
         >>> len(IntervalSet(INT, [pt.values(INT, [5, 7, 8])]))
         2
         """
-        return len(self.bounds[0]) if self._numbered else len(self._lows)
+        arrays = self._merged()
+        return len(self._lows) + (0 if arrays is None else len(arrays))
 
     def __eq__(self, other: object) -> bool:
         """Whether two sets have the same values.
@@ -394,54 +425,26 @@ class IntervalSet:
         """
         return IntervalSet(type_, map(of, self))
 
-    def _fuse(self) -> None:
-        """Take in what is new."""
-        new = np.array(self._new, np.int64).reshape(-1, 2)
-        if not len(self._firsts) and len(new) == 1 and not self._columns:  # most sets have one interval
-            self._firsts, self._lasts, self._new = new[:, 0], new[:, 1], []
-            return
-        firsts = np.concatenate((self._firsts, new[:, 0], *(low for low, _ in self._columns)))
-        lasts = np.concatenate((self._lasts, new[:, 1], *(high for _, high in self._columns)))
-        self._new, self._columns = [], []
-        order = np.argsort(firsts, kind="stable")
-        firsts, reached = firsts[order], np.maximum.accumulate(lasts[order])
-        # What begins behind a gap begins an interval; none but the first begins at the lowest ordinal of all.
-        apart = (firsts[1:] > reached[:-1]) & (firsts[1:] - 1 > reached[:-1])
-        begins = np.concatenate(([True], apart))
-        self._firsts, self._lasts = firsts[begins], reached[np.append(begins[1:], True)]
+    def _merge(self) -> None:
+        """Take the lists and the columns into the arrays."""
+        recent = [low[1] for low in self._lows], [high[1] - 1 for high in self._highs]
+        parts = [(np.array(recent[0], np.int64), np.array(recent[1], np.int64)), *self._columns]
+        parts += [] if self._arrays is None else [self._arrays.bounds]
+        self._lows, self._highs, self._columns = [], [], []
+        self._arrays = OrdinalIntervals.of(parts)
+
+    def _merged(self) -> OrdinalIntervals | None:
+        """The arrays, without columns beside them."""
+        if self._columns:
+            self._merge()
+        return self._arrays
 
 
-def _ranked(
-    type_: Type, column: pl.Series, lows: list[Cut], highs: list[Cut]
-) -> tuple[Ordinals, Ordinals, Ordinals]:
-    """The numbers of a column's values, and the first and last numbers of the intervals, in the same order.
-
-    Values at which there are cuts have odd numbers; what lies between two of them has the even one between.
-    """
-    beyond = type_.ordinal(type_.highest) + 1 if type_.discrete else None
-    keys = sorted({cut[1] for cut in (*lows, *highs) if cut[0] == 0} - {beyond})
-    values_at = (
-        [type_.at(key) for key in keys]
-        if type_.discrete
-        else [ct.value_at(type_, (0, key, 0)) for key in keys]
-    )
-    marks = pl.Series(values_at, dtype=type_.dtype)
-    if type_ is DOUBLE:
-        column, marks = (_in_total_order(values) for values in (column, marks))
-    known = column.fill_null(marks[0]) if column.null_count() and len(marks) else column
-    values = marks.search_sorted(known, side="left").to_numpy().astype(np.int64)
-    values += marks.search_sorted(known, side="right").to_numpy()
-
-    def number(cut: Cut) -> int:
-        side, key, after = cut
-        return (side > 0) * (2 * len(keys) + 1) if side else 2 * bisect_left(keys, key) + 1 + after
-
-    firsts = np.array([number(low) for low in lows], np.int64)
-    return values, firsts, np.array([number(high) - 1 for high in highs], np.int64)
+def _interval(first: int, last: int) -> Interval:
+    """The interval from one ordinal to another."""
+    return (0, first, 0), (0, last + 1, 0)
 
 
-def _in_total_order(column: pl.Series) -> pl.Series:
-    """DOUBLEs as integers in the same order, of which NaN is the greatest."""
-    # polars takes + 0.0 for nothing, and so keeps -0.
-    bits = (column.fill_nan(float("nan")).to_numpy() + 0.0).view(np.int64)
-    return integers("", np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
+def _intervals(bounds: Bounds) -> list[Interval]:
+    """The intervals of some bounds."""
+    return [_interval(*pair) for pair in zip(*(bound.tolist() for bound in bounds), strict=True)]

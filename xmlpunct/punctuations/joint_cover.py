@@ -300,7 +300,8 @@ def _cover(fused: Fused, rows: Iterable[Row], covered: Punctuation) -> bool:
                 return True
             near.add(left, left.constrained[-1])
         else:
-            near.join((place, tuple(kept)), fused.values((place, rest)))
+            reach = attributes[place].reach(covered.patterns[place])
+            near.join((place, tuple(kept)), fused.values((place, rest)).overlapping(reach))
     rows = list(near)
     places = {i for row in rows for i in (row[0], *near.outline(row).constrained)}
     within = {i: attributes[i].reach(covered.patterns[i]) for i in sorted(places)}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from xmlpunct.frames import any_of
+from xmlpunct.punctuations import pattern as pt
 from xmlpunct.punctuations.batch import PunctuationBatch
 from xmlpunct.punctuations.intervals import IntervalSet
 from xmlpunct.punctuations.numbered import is_numbered
@@ -17,12 +19,71 @@ from xmlpunct.punctuations.punctuation import Punctuation, Signature, from_frame
 from xmlpunct.punctuations.set import PunctuationSet
 from xmlpunct.schema import Schema
 
+LATEST = 64
+"""With so many of its kind at most a punctuation is compared. One that implies an older one costs memory, no more."""
+
+
+class Outermost(PunctuationSet):
+    """Punctuations of the same attributes, without those that another one implies.
+
+    ``<(,5], (,9]>`` goes when ``<(,6], (,9]>`` comes. Only those are compared that have the same constants.
+
+    >>> s = Schema.parse("k INT, v INT")
+    >>> held = Outermost(s)
+    >>> [held.add(Punctuation.of(s, k=f"(,{k}]", v="(,500]")) for k in (5, 7, 6)]
+    [True, True, False]
+    >>> list(held)
+    [Punctuation(<(,7], (,500]>)]
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._kinds: dict[tuple[Any, ...], dict[Punctuation, None]] = {}
+        """Those with a range or a list, by their attributes and constants, in the order in which they came."""
+        super().__init__(schema)
+
+    def add(self, p: Punctuation) -> bool:
+        if p.constants is not None or p.is_everything:
+            return super().add(p)
+        if p.is_empty or self.implies(p):
+            return False
+        latest = self._latest(p)
+        for q in [q for q in latest if _implies(p, q)]:
+            self.remove(q)
+        self._kinds.setdefault(_kind(p), {})[p] = None
+        return super().add(p)
+
+    def remove(self, p: Punctuation) -> None:
+        super().remove(p)
+        alike = self._kinds.get(_kind(p), {})
+        alike.pop(p, None)
+        if not alike:
+            self._kinds.pop(_kind(p), None)
+
+    def implies(self, p: Punctuation) -> bool:
+        """Whether one of them says as much as ``p``."""
+        return p in self or any(_implies(q, p) for q in self._latest(p))
+
+    def _latest(self, p: Punctuation) -> list[Punctuation]:
+        """The latest ones with which ``p`` is compared."""
+        return list(islice(reversed(self._kinds.get(_kind(p), {})), LATEST))
+
+
+def _kind(p: Punctuation) -> tuple[Any, ...]:
+    """The attributes that a punctuation constrains, and its constants."""
+    return p.constrained, p.keys(p.constrained)
+
+
+def _implies(p: Punctuation, q: Punctuation) -> bool:
+    """Whether ``p`` matches whatever ``q`` matches, by the patterns alone: a declared domain does not count."""
+    return all(map(pt.covers, p.patterns, q.patterns))
+
 
 class Promised:
     """The tuples that any of the punctuations added so far matches.
 
     Punctuations that constrain one numbered attribute are fused into disjoint intervals, so a stream that closes
-    hour after hour, or item after item, is remembered in a few numbers. The others are kept one by one.
+    hour after hour, or item after item, is remembered in a few numbers. The others are remembered one by one, until
+    one of the same attributes implies them (`Outermost`).
 
     ``most`` limits memory, not time. Beyond so many intervals and punctuations, those attributes forget that have
     most: their lowest intervals, or their oldest punctuations. ``forgotten`` counts them; a late tuple that only they
@@ -32,7 +93,7 @@ class Promised:
     def __init__(self, schema: Schema, most: int = 100_000) -> None:
         self.schema, self.most, self.forgotten = schema, most, 0
         self._values: dict[int, IntervalSet] = {}
-        self._others: dict[Signature, PunctuationSet] = {}
+        self._others: dict[Signature, Outermost] = {}
 
     def add(self, punctuations: Iterable[Punctuation]) -> None:
         """Add some punctuations."""
@@ -53,7 +114,7 @@ class Promised:
             if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
                 self._values_at(places[0]).add(p.patterns[places[0]])
             else:
-                self._others.setdefault(places, PunctuationSet(self.schema)).add(p)
+                self._others.setdefault(places, Outermost(self.schema)).add(p)
 
     def _limit(self) -> None:
         """Forget what is beyond ``most``."""
@@ -71,7 +132,7 @@ class Promised:
         if is_numbered(self.schema.attributes[place].type):
             self._values_at(place).add_ranges(*batch.columns)
         else:
-            self._others.setdefault((place,), PunctuationSet(self.schema)).update(batch)
+            self._others.setdefault((place,), Outermost(self.schema)).update(batch)
 
     def _values_at(self, place: int) -> IntervalSet:
         if place not in self._values:
@@ -84,7 +145,7 @@ class Promised:
         return () in self._others
 
     def news(self, punctuations: PunctuationBatch) -> PunctuationBatch:
-        """Those that say more than one before, or of one numbered attribute than all before.
+        """Those that no earlier one implies, or of one numbered attribute not all earlier ones together.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> promised = Promised(s)
@@ -118,7 +179,7 @@ class Promised:
         places = p.constrained
         if len(places) == 1 and is_numbered(self.schema.attributes[places[0]].type):
             return places[0] in self._values and self._values[places[0]].covers(p.patterns[places[0]])
-        return places in self._others and p in self._others[places]
+        return places in self._others and self._others[places].implies(p)
 
     def missing(self, p: Punctuation) -> Punctuation | None:
         """What of a punctuation has not been promised; None if nothing. It may be more than that, and is never less.
@@ -191,7 +252,7 @@ class Promised:
             type_ = self.schema.attributes[place].type
             self._values[place] = IntervalSet.of_bounds(type_, bounds["first"], bounds["last"])
         for p in from_frame(self.schema, snapshot["others"]):
-            self._others.setdefault(p.constrained, PunctuationSet(self.schema)).add(p)
+            self._others.setdefault(p.constrained, Outermost(self.schema)).add(p)
         self.forgotten = snapshot["forgotten"].item()
 
 

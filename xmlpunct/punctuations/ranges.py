@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,9 @@ from xmlpunct.punctuations.pattern import WILDCARD, Constant, Range, Wildcard
 from xmlpunct.punctuations.punctuation import Punctuation, Tuple
 from xmlpunct.schema import Schema
 from xmlpunct.types import Type
+
+CHUNK = 32
+"""So many ranges at most are moved to add one (`benchmarks/scaling.py --only growth`)."""
 
 
 class Ranges(PunctuationIndex):
@@ -206,38 +208,88 @@ class Grid:
 
 
 class Ends:
-    """Punctuations by where their range begins, and by where it ends."""
+    """Punctuations by where their range begins, in chunks, each with the farthest end of its ranges.
+
+    So adding and removing one moves a chunk at most, and those that overlap an interval stand in few chunks.
+
+    >>> s = Schema.parse("hour INT")
+    >>> ends = Ends()
+    >>> for number, text in enumerate(("[1,5]", "[4,9]", "[2,30]")):
+    ...     p = Punctuation.of(s, hour=text)
+    ...     ends.add(number, p, *cuts(p.patterns[0])[0])
+    >>> [str(p) for p in ends.near((0, 6, 0), (0, 8, 0))]
+    ['<[2,30]>', '<[4,9]>']
+    """
 
     def __init__(self) -> None:
         self.members: dict[int, Punctuation] = {}
-        self._high_of: dict[int, Cut] = {}
-        self._lows: list[tuple[Cut, int]] = []
-        self._highs: list[tuple[Cut, int]] = []
+        self._chunks: list[list[tuple[Cut, int, Cut]]] = []
+        """Begin, number and end of each range, in order."""
+        self._firsts: list[tuple[Cut, int, Cut]] = []
+        """The first of each chunk."""
+        self._reach: list[Cut] = []
+        """The farthest end in each chunk."""
+        self._farthest: list[Cut] = []
+        """The farthest end in each chunk and all those before it."""
 
     def add(self, number: int, p: Punctuation, low: Cut, high: Cut) -> None:
         """Take one, under a number that no other has."""
-        self.members[number], self._high_of[number] = p, high
-        insort(self._lows, (low, number))
-        insort(self._highs, (high, number))
+        self.members[number], entry = p, (low, number, high)
+        at = max(bisect_right(self._firsts, entry) - 1, 0)
+        chunk = self._chunks[at] if self._chunks else []
+        insort(chunk, entry)
+        if len(chunk) > CHUNK:
+            self._replace(at, 1, [chunk[: CHUNK // 2], chunk[CHUNK // 2 :]])
+        elif not self._chunks:
+            self._replace(0, 0, [chunk])
+        else:
+            self._firsts[at] = chunk[0]
+            if high > self._reach[at]:
+                self._reach[at] = high
+                self._update_farthest(at, at + 1)
 
     def discard(self, number: int, low: Cut, high: Cut) -> None:
         """Take out the one of that number."""
-        del self.members[number], self._high_of[number]
-        del self._lows[bisect_left(self._lows, (low, number))]
-        del self._highs[bisect_left(self._highs, (high, number))]
+        del self.members[number]
+        entry = low, number, high
+        at = bisect_right(self._firsts, entry) - 1
+        chunk = self._chunks[at]
+        del chunk[bisect_left(chunk, entry)]
+        if not chunk:
+            self._replace(at, 1, [])
+        else:
+            self._firsts[at] = chunk[0]
+            if high == self._reach[at]:
+                self._reach[at] = max(end for _, _, end in chunk)
+                self._update_farthest(at, at + 1)
+
+    def _replace(self, at: int, count: int, chunks: list[list[tuple[Cut, int, Cut]]]) -> None:
+        """Put chunks in the place of so many."""
+        replaced = slice(at, at + count)
+        self._chunks[replaced] = chunks
+        self._firsts[replaced] = [chunk[0] for chunk in chunks]
+        self._reach[replaced] = [max(end for _, _, end in chunk) for chunk in chunks]
+        self._farthest[replaced] = self._reach[at : at + len(chunks)]
+        self._update_farthest(at, at + len(chunks))
+
+    def _update_farthest(self, begin: int, end: int) -> None:
+        """Find the farthest ends anew, of some chunks and of those behind them that these concern."""
+        for i in range(begin, len(self._reach)):
+            farthest = max(self._farthest[i - 1], self._reach[i]) if i else self._reach[0]
+            if i >= end and self._farthest[i] == farthest:
+                break
+            self._farthest[i] = farthest
 
     def near(self, low: Cut, high: Cut) -> list[Punctuation]:
-        """At least those that overlap an interval.
-
-        Where no range is within another, those that overlap the interval stand together. Otherwise these are all that
-        begin before its end, or all that end after its begin, whichever are fewer.
-        """
-        before = bisect_left(self._lows, (high, -1))
-        after = bisect_left(self._highs, (low, math.inf))
-        near = self._lows[after:before]
-        if any(self._high_of[number] <= low for _, number in near):
-            near = self._lows[:before] if before < len(self._highs) - after else self._highs[after:]
-        return [self.members[number] for _, number in near]
+        """Those that overlap an interval, in the order in which their ranges begin."""
+        chunks = range(bisect_right(self._farthest, low), bisect_left(self._firsts, (high,)))
+        return [
+            self.members[number]
+            for i in chunks
+            if self._reach[i] > low
+            for begin, number, end in self._chunks[i]
+            if end > low and begin < high
+        ]
 
 
 def _ranks(bounds: pl.Series, values: pl.Series) -> Ordinals:
