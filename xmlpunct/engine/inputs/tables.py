@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pyexpat import ExpatError, ParserCreate
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import polars as pl

@@ -18,8 +18,9 @@ from xmlpunct.engine.sql.promise_syntax import Key
 from xmlpunct.engine.sql.stream_syntax import StreamParser
 from xmlpunct.engine.sql.window_functions import without_emit
 from xmlpunct.engine.sql.window_syntax import WindowParser
-from xmlpunct.errors import SchemaError, SqlError
+from xmlpunct.errors import SchemaError, SqlError, XmlPunctError
 from xmlpunct.expressions.expression import FUNCTIONS
+from xmlpunct.firehose.foreign import why
 from xmlpunct.names import is_xml_name
 from xmlpunct.operators.aggregate import FUNCTIONS as AGGREGATE_FUNCTIONS
 from xmlpunct.paths import read_path
@@ -117,12 +118,15 @@ class PunctSQL(Dialect):
 def parse_statements(sql: str) -> list[exp.Expr]:
     """Read SQL into sqlglot's trees, one per statement. Raises `SqlError` with the place."""
     dialect = PunctSQL()
+    parser = dialect.parser()
     try:
         read = dialect.tokenize(sql)
         _check_tokens(read, sql)
         check_depth(read, sql)
         read = without_emit(read, sql)
-        return [s for s in dialect.parser().parse(read, sql) if s is not None]
+        return [s for s in parser.parse(read, sql) if s is not None]
+    except XmlPunctError:
+        raise
     except ParseError as error:
         first = error.errors[0]
         line, column = first.get("line") or 1, first.get("col") or 1
@@ -135,6 +139,10 @@ def parse_statements(sql: str) -> list[exp.Expr]:
     except TokenError:  # it gives 50 characters and no place; the last opening character is the one at fault
         start = max(sql.rfind(opening) for opening in ("'", '"', "/*", "$"))
         raise SqlError("a quotation or a comment does not end", sql, max(start, 0), len(sql)) from None
+    except Exception as error:  # whatever else sqlglot makes of it: the token that it has come to is at fault
+        token = getattr(parser, "_curr", None)
+        start, end = (token.start, token.end + 1) if token else (0, len(sql))
+        raise SqlError(f"this cannot be read: {why(error)}", sql, start, end) from error
 
 
 _BEFORE_LIST = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.DISTINCT, TokenType.FROM)

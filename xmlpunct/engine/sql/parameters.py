@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import pairwise
 
-from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from xmlpunct.engine.sql.declaration import quoted
@@ -33,7 +32,7 @@ def bound(sql: str, literals: Mapping[str, str]) -> str:
     """
     try:
         tokens = PunctSQL().tokenize(sql)
-    except TokenError:
+    except Exception:  # of sqlglot, whatever it is
         return sql  # what reads it says why
     pieces, done, used = list[str](), 0, dict[str, None]()
     for colon, name in pairwise(tokens):
