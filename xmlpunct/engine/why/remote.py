@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, Request, build_opener
 
-from xmlpunct.errors import UsageError
+from xmlpunct.errors import SourceError, UsageError
+from xmlpunct.firehose.foreign import guarded
+from xmlpunct.firehose.web import read_url
 
 SECONDS = 30.0
 """A run that does not answer for so long is not waited for."""
@@ -20,7 +23,12 @@ def ask(url: str, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
 
     Raises `UsageError` for an unknown column, and if nobody answers at ``url``.
     """
-    found: list[dict[str, Any]] = json.loads(_answer(Request(f"{url.rstrip('/')}/why?{urlencode(wanted)}")))
+    answer = _answer(f"{url.rstrip('/')}/why?{urlencode(wanted)}")
+    try:
+        with guarded(url):
+            found: list[dict[str, Any]] = json.loads(answer)
+    except SourceError as error:
+        raise UsageError(f"{url} answers, and is no run of xmlpunct: {error.reason}") from None
     return found
 
 
@@ -31,19 +39,23 @@ def send(url: str, stream: str, punctuation: str | Mapping[str, str]) -> None:
     """
     body = json.dumps({"input": stream, "punctuation": punctuation}).encode()
     headers = {"Content-Type": "application/json"}
-    _answer(Request(f"{url.rstrip('/')}/say", body, headers, method="POST"))
+    _answer(f"{url.rstrip('/')}/say", body, headers)
 
 
-def _answer(request: Request) -> bytes:
-    if not request.full_url.startswith(("http://", "https://")):
-        raise UsageError(f"{request.full_url} is no address: write http://HOST:PORT")
+def _answer(url: str, body: bytes | None = None, headers: Mapping[str, str] = MappingProxyType({})) -> bytes:
+    """What is answered at a URL; to a ``body``, a POST. Raises `UsageError`."""
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"{url} is no address: write http://HOST:PORT")
+    request = Request(read_url(url)[0], body, dict(headers))
     try:
-        with build_opener(ProxyHandler({})).open(request, timeout=SECONDS) as response:
-            body: bytes = response.read()
-            return body
+        with (
+            guarded(url, f"nobody answers at {url}", passing=(HTTPError,)),
+            build_opener(ProxyHandler({})).open(request, timeout=SECONDS) as response,
+        ):
+            answer: bytes = response.read()
+            return answer
     except HTTPError as error:
         reason = error.read().decode(errors="replace").strip() or error.reason
         raise UsageError(reason) from None
-    except (URLError, OSError) as error:
-        said = getattr(error, "reason", error)
-        raise UsageError(f"nobody answers at {request.full_url}: {said}") from None
+    except SourceError as error:
+        raise UsageError(error.reason) from None
