@@ -129,3 +129,58 @@ def test_both_sides_of_a_join_are_not_null_where_it_says_so(shards: int) -> None
         "r": [(1, 4), (2, 5), "<(,), *>"],
     }
     assert released(BY_K + query, streams, shards) == [(5, 1)]
+
+
+USING = """
+CREATE STREAM s (k INT, j INT, v INT) WITH (source = 's.xml');
+CREATE STREAM r (k INT, j INT, w INT) WITH (source = 'r.xml');
+CREATE STREAM t (k INT, j INT, w INT) WITH (source = 't.xml');
+"""
+SIDES: dict[str, Elements] = {
+    "s": [(1, 1, 5), (2, 1, 6), (None, 1, 7), (4, 4, 8), "<[1,2], *, *>", "<4, *, *>"],
+    "r": [(2, 1, 3), (3, 1, 4), (None, 1, 5), (1, 2, 6), "<[1,3], *, *>"],
+    "t": [(2, 1, 9), "<[1,3], *, *>"],
+}
+
+
+@pytest.mark.parametrize("shards", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT k, COUNT(*) AS n FROM s FULL JOIN r USING (k) GROUP BY k", [(1, 1), (2, 1)]),
+        ("SELECT k, j, COUNT(*) AS n FROM s FULL JOIN r USING (k, j) GROUP BY k, j",
+         [(1, 1, 1), (1, 2, 1), (2, 1, 1)]),
+        ("SELECT k, COUNT(*) AS n FROM s FULL JOIN r USING (k, j) GROUP BY k", [(1, 2), (2, 1)]),
+        ("SELECT k, COUNT(*) AS n FROM s FULL JOIN r USING (k) FULL JOIN t USING (k) GROUP BY k", [(1, 1), (2, 1)]),
+        ("SELECT COALESCE(r.k, s.k) AS c, COUNT(v) AS n FROM s FULL JOIN r ON s.k = r.k GROUP BY COALESCE(r.k, s.k)",
+         [(1, 1), (2, 1)]),
+        ("SELECT k / 2 AS h, COUNT(*) AS n FROM s FULL JOIN r USING (k) WHERE k > 0 GROUP BY k / 2", []),
+        ("SELECT (k + 1) / 2 AS h, COUNT(*) AS n FROM s FULL JOIN r USING (k) WHERE k > 0 GROUP BY (k + 1) / 2",
+         [(1, 2)]),
+    ],
+)  # fmt: skip
+def test_the_merged_column_of_a_full_join_is_closed_once_both_sides_have_closed_it(
+    query: str, expected: list[tuple[object, ...]], shards: int
+) -> None:
+    streams = {name: of for name, of in SIDES.items() if f" {name} " in f"{query} "}
+    assert bag(released(USING + query, streams, shards)) == bag(expected)
+
+
+@pytest.mark.parametrize("shards", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("elements", "expected"),
+    [
+        (["<5, *, *>"], []),
+        (["<5, *, *>", "<*, 5, *>"], [(5, 2)]),
+        (["<5, *, *>", "<(,), 5, *>"], []),
+        (["<5, *, *>", "<6, 5, *>", "<*, [4,6], *>", "<[6,9], *, *>"], [(5, 2), (6, 1)]),
+        (["<*, *, 1>"], []),
+        (["<(,), *, *>", "<*, 6, *>"], [(6, 1)]),
+    ],
+)  # fmt: skip
+def test_coalesce_is_closed_where_each_argument_that_it_can_be_is(
+    elements: list[str], expected: list[tuple[object, ...]], shards: int
+) -> None:
+    query = "SELECT COALESCE(k, j) AS c, COUNT(*) AS n FROM s GROUP BY COALESCE(k, j)"
+    tuples: Elements = [(5, 7, 1), (None, 5, 1), (None, 6, 2), (None, None, 3)]
+    assert released(USING + query, {"s": [*tuples, *elements]}, shards) == sorted(expected)

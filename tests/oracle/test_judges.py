@@ -56,7 +56,7 @@ from xmlpunct.operators.over.calls import Frame
 from xmlpunct.operators.windows.frame import Frame as WindowFrame
 from xmlpunct.punctuations.pattern import Range
 from xmlpunct.schema import Schema
-from xmlpunct.types import INT
+from xmlpunct.types import BOOLEAN, INT
 
 DIGIT = Pool("digit", INT, (0, 1, 2), (0, 1, 2))
 FLAG_INT = Pool("bit", INT, (0, 1), (0, 1))
@@ -214,8 +214,19 @@ def tumbled(ts: Sequence[Row]) -> list[Row]:
 
 
 def counted_above(ts: Sequence[Row]) -> list[Row]:
-    """COUNT(*) by v where k > 0."""
-    return [*Counter(v for k, v in ts if k is not None and k > 0).items()]
+    """COUNT(*) by v where k."""
+    return [*Counter(v for k, v in ts if k).items()]
+
+
+def full_using(left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
+    """The full join on k, with one k."""
+    pairs = relational.join("full", (2, 2), [(0, 0)])(left, right)
+    return [(k if k is not None else other, v, w) for k, v, other, w in pairs]
+
+
+def counted_using(left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
+    """COUNT(*) by k of it."""
+    return [*Counter(k for k, _, _ in full_using(left, right)).items()]
 
 
 def counted_windows(ts: Sequence[Row]) -> list[Row]:
@@ -238,18 +249,25 @@ NOT_IN_VALUES = Case(
     [["k"], ["l"]],
     [[0, 1], [None, None]],
 )
+FLAGS = Space.of(k=FLAG, v=V)
+EITHER = Space.of(k=FLAG_INT, v=FLAG_INT)
 SAME = [[0, 1]] * 2
 ARRAYS = Space.of(k=K, l=ITEMS)
 ABOVE = call(">", Column(INT, True, "k"), literal(INT, 0))
 CASES: dict[str, Case] = {
     "select": Case(lambda: Select(LEFT.schema, ABOVE), lambda ts: [t for t in ts if t[0] > 0], [LEFT]),
     "select some": Case(
-        lambda: Select(SOME.schema, ABOVE),
-        lambda ts: [t for t in ts if t[0] is not None and t[0] > 0],
-        [SOME],
+        lambda: Select(FLAGS.schema, Column(BOOLEAN, True, "k")), lambda ts: [t for t in ts if t[0]], [FLAGS]
     ),
     "project": Case(
         lambda: Project.rename(LEFT.schema, ["k"], ["x"]), lambda ts: [t[:1] for t in ts], [LEFT]
+    ),
+    "coalesce": Case(
+        lambda: Project(
+            EITHER.schema, [("c", call("COALESCE", Column(INT, True, "k"), Column(INT, True, "v")))]
+        ),
+        lambda ts: [(k if k is not None else v,) for k, v in ts],
+        [EITHER],
     ),
     "dupelim": Case(lambda: DupElim(LEFT.schema), relational.distinct, [LEFT]),
     "merge": Case(lambda: Merge([LEFT.schema] * 2), lambda a, b: [*a, *b], [LEFT, LEFT]),
@@ -385,9 +403,12 @@ def test_the_same_however_the_input_is_cut(name: str) -> None:
 
 QUERIES = {
     "select": "SELECT k, v FROM s WHERE k > 0",
-    "select some": "SELECT k, v FROM s WHERE k > 0",
+    "select some": "SELECT k, v FROM s WHERE k",
     "not in values": "SELECT k, v FROM s WHERE k NOT IN (SELECT l FROM t)",
-    "count where": "SELECT v, COUNT(*) AS n FROM s WHERE k > 0 GROUP BY v",
+    "count where": "SELECT v, COUNT(*) AS n FROM s WHERE k GROUP BY v",
+    "coalesce": "SELECT COALESCE(k, v) AS c FROM s",
+    "full join using": "SELECT k, v, w FROM s FULL JOIN t USING (k)",
+    "full join using, counted": "SELECT k, COUNT(*) AS n FROM s FULL JOIN t USING (k) GROUP BY k",
     "dupelim": "SELECT DISTINCT k, v FROM s",
     "union": "SELECT k, v FROM s UNION SELECT k, v FROM t",
     "intersect": "SELECT k, v FROM s INTERSECT SELECT k, v FROM t",
@@ -404,9 +425,18 @@ QUERIES = {
     "count of a tumble": """SELECT k, window_end, COUNT(*) AS n
                             FROM TUMBLE(TABLE s, DESCRIPTOR(v), 2) GROUP BY k, window_end""",
 }
-"""The same as plans, which run on several shards; and a plan of several operators."""
+"""The same as plans, which run on several shards; and plans of several operators."""
+USING = Case(
+    lambda: Project(EITHER.schema, []),
+    full_using,
+    [Space.of(k=FLAG_INT, v=V), Space.of(k=FLAG_INT, w=V)],
+    [["k"], ["k"]],
+    waived="not maximal",  # nothing says that v and w are null where the tuple of their side is absent
+)
 PLANNED = CASES | {
     "count of a tumble": replace(CASES["tumble"], operation=counted_windows, closing=[["k"]], keys=2),
+    "full join using": USING,
+    "full join using, counted": replace(USING, operation=counted_using, closing=[["k"], ["k"]], keys=1),
     "count where": replace(CASES["select some"], operation=counted_above, closing=[["v"]], keys=1),
 }
 
@@ -448,6 +478,7 @@ def test_the_judges_of_shards(name: str) -> None:
             promises = [p for part in given for p in part.punctuations]
             whole = None if case.whole is None else in_output(ports, query.root.schema, case.whole, combines)
             wrong = list(verdict.judge(output, promises, probes(name), whole, case.keys))
+            wrong = [said for said in wrong if said.partition(":")[0] not in case.waived.split(", ")]
             assert not wrong, (shards, wrong[0])
 
     check()

@@ -80,10 +80,10 @@ def _ahead(
     side: Node, keys: list[str], aggregates: tuple[Aggregate, ...], kept: list[str], number: int
 ) -> Node:
     """A part with a partial group-by over its edge, which keeps the sources that a split project's upper half needs."""
-    derived = side.derived if isinstance(side, Project) and side.derived else ()
+    derived = side.derived if isinstance(side, Project) else ()
     more = dict.fromkeys(name for _, e in derived for name in e.columns() if name not in (*keys, *kept))
     part = PartialGroupBy(_edge(side), tuple(keys), aggregates, (*kept, *more), number=number)
-    if not derived:
+    if not (isinstance(side, Project) and derived):
         return part
     columns = plain(part, (name for name in part.schema.names if name not in more))
-    return Project(part, columns, derived, number=side.number)
+    return Project(part, columns, derived, together=side.together, number=side.number)

@@ -212,6 +212,10 @@ class Node:
         """
         return asked(self, self.sources(wanted))
 
+    def every_ask(self, wanted: Punctuation) -> list[list[Punctuation]]:
+        """`asks`, as often as this node needs a punctuation of an input for what it promises as one."""
+        return [self.asks(wanted)]
+
     def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
         """The patterns of a punctuation of the output as patterns of the columns that these follow.
 

@@ -23,6 +23,7 @@ from xmlpunct.engine.plan.schemes import (
     Fate,
     Outlook,
     Scheme,
+    combined,
     either,
     has_few_values,
     is_finite,
@@ -33,6 +34,7 @@ from xmlpunct.expressions.exclusions import never, remaining
 from xmlpunct.expressions.expression import Column, Expression
 from xmlpunct.expressions.monotone import Monotone
 from xmlpunct.expressions.program import can_fail
+from xmlpunct.operators.alternatives import alternatives, coalesce_in
 from xmlpunct.punctuations.cuts import hull
 from xmlpunct.punctuations.grid import whole
 from xmlpunct.punctuations.intervals import IntervalSet
@@ -160,18 +162,26 @@ class Unnest(Unary):
 class Project(Unary):
     """Computes new tuples: for each column its name and its expression.
 
-    ``derived`` maps columns of the input to the monotone expressions, over other columns, that they are. Such a
-    project is the upper half of a split one, and has state. Without ``memory`` it has none.
+    ``derived`` maps columns of the input to the expressions, over other columns, that they are: monotone ones, and
+    COALESCEs, of which those that stand ``together`` choose alike. Such a project is the upper half of a split one, and
+    has state. Without ``memory`` it has none.
     """
 
     columns: tuple[tuple[str, Expression], ...]
     derived: tuple[tuple[str, Expression], ...] = ()
     memory: bool = True
+    together: tuple[tuple[str, ...], ...] = ()
 
     by_name = True
 
     def operator(self) -> ops.Operator:
-        return ops.Project(self.input.schema, self.columns, self.derived, self.memory)
+        return ops.Project(self.input.schema, self.columns, self.derived, self.memory, self.together)
+
+    @cached_property
+    def alternatives(self) -> tuple[Project, ...]:
+        """What it does for the tuples for which its COALESCEs choose one way, for each way; none if it has none."""
+        ways = alternatives(self.columns, dict(self.derived), self.together) if self.memory else []
+        return tuple(replace(self, columns=tuple(way.columns), together=()) for way in ways)
 
     @cached_property
     def copies(self) -> dict[str, str]:
@@ -187,8 +197,10 @@ class Project(Unary):
     def unblocked_by(self) -> str:
         texts = []
         for name, e in self.derived:
-            if by := places(self.input, e.columns()):
-                texts.append(f"a value of {name} is closed once {closed(self.input, by)}, by fused ranges")
+            each = [places(self.input, [c]) for c in dict.fromkeys(e.columns())]
+            if all(each):
+                ways = " and ".join(closed(self.input, by) for by in each)
+                texts.append(f"a value of {name} is closed once {ways}, by fused ranges")
         return "; ".join(texts)
 
     @property
@@ -233,6 +245,8 @@ class Project(Unary):
             for computed in [derived.get(e.name) if isinstance(e, Column) else e]
             if computed is not None and (known := Monotone.of(computed)) is not None
         }
+        computed = (derived.get(e.name, e) if isinstance(e, Column) else e for _, e in self.columns)
+        followed.update(c for e in computed if (call := coalesce_in(e)) is not None for c in call.columns())
         return any(
             name in followed or (name not in carried and has_few_values(self.input.schema[name]))
             for names in below[0]
@@ -240,7 +254,9 @@ class Project(Unary):
         )
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """Columns carry what is said of what they copy, or follow without an end."""
+        """Columns carry what is said of what they copy, or follow without an end; COALESCE, what all its ways carry."""
+        if self.alternatives:
+            return combined([way.outlook(below) for way in self.alternatives])
         derived, sets, prefixes = dict(self.derived), dict[str, list[str]](), dict[str, list[str]]()
         for name, e in self.columns:
             e = derived.get(e.name, e) if isinstance(e, Column) else e
@@ -262,17 +278,23 @@ class Project(Unary):
     def follows(self, name: str) -> list[tuple[int, str]]:
         derived = dict(self.derived)
         return [
-            (port, next(derived[source].columns()) if source in derived else source)
+            (port, followed)
             for port, source in self.carries(name)
+            for followed in dict.fromkeys(derived[source].columns() if source in derived else [source])
         ]
+
+    def every_ask(self, wanted: Punctuation) -> list[list[Punctuation]]:
+        return [way.asks(wanted) for way in self.alternatives] or [self.asks(wanted)]
 
     def of_use(self, wanted: Collection[str] | None) -> Sequence[Collection[str] | None]:
         read = {c for name, e in self.columns if wanted is None or name in wanted for c in e.columns()}
         return [read.union(c for name, e in self.derived if name in read for c in e.columns())]
 
     def sources(self, wanted: Punctuation) -> Iterable[Constraint]:
-        derived, columns = dict(self.derived), dict(self.columns)
-        for name, pattern in constraints(wanted):
+        for way in self.alternatives:
+            yield from way.sources(wanted)
+        derived, columns = dict(self.derived), {} if self.alternatives else dict(self.columns)
+        for name, pattern in constraints(wanted if columns else Punctuation.everything(self.schema)):
             expression = columns[name]
             if isinstance(expression, Column) and expression.name in derived:
                 expression = derived[expression.name]

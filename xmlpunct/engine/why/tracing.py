@@ -79,8 +79,9 @@ class Tracing:
         return self._known[key]
 
     def _release(self, node: Node, wanted: Punctuation) -> list[Missing]:
-        asks = node.asks(wanted)
+        asks, *others = node.every_ask(wanted)
         below = [self.release(child, ask) for child, ask in zip(node.inputs, asks, strict=True)]
+        below += [[m for more in others for m in self.release(node.inputs[0], more[0])]] if others else []
         if isinstance(node, TwoSided) and not is_changing(node):
             coming = [missing for side in _giving(node) for missing in below[side]]
             return _still(coming + self._partnerless(node, wanted, asks, below))
@@ -101,13 +102,13 @@ class Tracing:
             p = wanted.rebase(stream.sent, [None if n is None else wanted.schema.index(n) for n in names])
             missing = self._holding.missing(stream.name, p)
             return [Missing(stream, missing, held, missing != p or self._said.get(stream.name, p) != p)]
-        asks = node.asks(wanted)
+        asks, *others = node.every_ask(wanted)
         if isinstance(node, TwoSided) and not is_changing(node):
             ways = [self._of_all(node, asks, held)] if isinstance(node, Join) and node.combines else []
             ways += [self._by_side(node, side, asks[side], held) for side in _promising(node, wanted)]
             if ways:
                 return min(ways, key=lambda missing: len({m.stream.name for m in _still(missing)}))
-        return self._of_all(node, asks, held)
+        return [missing for of in (asks, *others) for missing in self._of_all(node, of, held)]
 
     def _of_all(self, node: Node, asks: Sequence[Punctuation], held: Held) -> list[Missing]:
         """What is missing until each input promises what it is asked."""

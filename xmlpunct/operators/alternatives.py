@@ -1,0 +1,112 @@
+"""COALESCE: which of its arguments a column has, as alternatives of which one holds for each tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+from xmlpunct.expressions.expression import Call, Column, Expression, Literal
+from xmlpunct.expressions.functions.conditions import COALESCE
+from xmlpunct.expressions.non_null import Names, union
+from xmlpunct.expressions.program import non_null
+
+MOST = 16
+"""With more alternatives, columns that COALESCE makes carry no punctuations. It bounds memory, not time."""
+
+Columns = Sequence[tuple[str, Expression]]
+
+
+class Alternative(NamedTuple):
+    """The columns of some tuples, without COALESCE; the attributes that are not null in these, and those that are."""
+
+    columns: Columns
+    non_null: Names
+    null: frozenset[str]
+
+
+class Choice(NamedTuple):
+    """The values of some COALESCEs in some tuples, and what is known of these tuples."""
+
+    values: Mapping[Expression, Expression]
+    non_null: Names
+    null: frozenset[str]
+
+
+def coalesce_in(e: Expression) -> Call | None:
+    """The COALESCE that an expression is, or follows as a monotone one."""
+    while isinstance(e, Call):
+        if e.record is COALESCE:
+            return e
+        step = e.record.monotone(e)
+        if step is None:
+            return None
+        e = e.args[step[0]]
+    return None
+
+
+def alternatives(
+    columns: Columns, derived: Mapping[str, Expression], together: Iterable[Sequence[str]] = ()
+) -> list[Alternative]:
+    """The ways in which the COALESCEs of some columns choose; none if there is no COALESCE, or if they are too many.
+
+    ``derived`` are expressions that columns of the input follow. Columns that stand ``together`` choose alike: they are
+    the keys of a full join, of which a tuple has all of its left side or all of its right side.
+
+    >>> from xmlpunct.expressions.functions import call
+    >>> from xmlpunct.types import INT
+    >>> a, b = Column(INT, True, "a"), Column(INT, True, "b")
+    >>> for way in alternatives([("x", call("COALESCE", a, b))], {}):
+    ...     print(*way.columns[0], *way.non_null)
+    x a a
+    x b
+    """
+    computed = {name: derived.get(e.name, e) if isinstance(e, Column) else e for name, e in columns}
+    calls = {name: call for name, e in computed.items() if (call := coalesce_in(e)) is not None}
+    if not calls:
+        return []
+    groups = [list(dict.fromkeys(calls[name] for name in names if name in calls)) for names in together]
+    grouped = {call for group in groups for call in group}
+    groups += [[call] for call in dict.fromkeys(calls.values()) if call not in grouped]
+    choices = [_together(group) if len(group) > 1 else [*_of_one(*group)] for group in groups]
+    if prod(map(len, choices)) > MOST:
+        return []
+    ways = []
+    for chosen in product(*choices):
+        of = {call: e for choice in chosen for call, e in choice.values.items()}
+        known = [(n, computed[n].rewrite(of.get) if n in calls else e) for n, e in columns]
+        names = union(choice.non_null for choice in chosen)
+        ways.append(Alternative(known, names, frozenset[str]().union(*(choice.null for choice in chosen))))
+    return ways
+
+
+def _of_one(call: Call) -> Iterator[Choice]:
+    """The arguments of one COALESCE: each is the value where those before it are null."""
+    args = list(_possible(call.args))
+    for i, e in enumerate(args):
+        names = non_null(e).value if i < len(args) - 1 else frozenset[str]()
+        yield Choice({call: e}, names, _columns(args[:i]))
+
+
+def _together(calls: Sequence[Call]) -> list[Choice]:
+    """The sides of a full join. A key may be null on the side that is there."""
+    left, right = zip(*(call.args for call in calls), strict=True)
+    return [
+        Choice(dict(zip(calls, left, strict=True)), frozenset(), frozenset()),
+        Choice(dict(zip(calls, right, strict=True)), frozenset(), _columns(left)),
+    ]
+
+
+def _columns(args: Iterable[Expression]) -> frozenset[str]:
+    return frozenset(e.name for e in args if isinstance(e, Column))
+
+
+def _possible(args: Iterable[Expression]) -> Iterable[Expression]:
+    """The arguments that a COALESCE can have the value of, and its last one."""
+    args = list(args)
+    for i, e in enumerate(args):
+        if i == len(args) - 1 or not (isinstance(e, Literal) and e.value is None):
+            yield e
+        if not e.nullable:
+            return
