@@ -25,6 +25,7 @@ from xmlpunct.engine.spark.edge import Task, read
 from xmlpunct.engine.spark.job import COUNTS, EDGE_REJECTS, FAILURE, RESULT, Job, Row
 from xmlpunct.engine.spark.processor import Shard
 from xmlpunct.engine.spark.source import QueryReader
+from xmlpunct.errors import TransientError
 from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.slice import Slice, concat
 
@@ -195,15 +196,13 @@ def test_what_follows_a_failure_is_void(tmp_path: Path, warehouse: Warehouse) ->
     assert hours == {0, 1}
 
 
-def test_an_unreadable_file_is_a_failure_of_its_source(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_no_failure_of_its_source(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text(documents(3))
     job = job_of(everything(path, SCHEMA), tmp_path)
     path.unlink()
-    (rows,) = micro_batches(job)
-    assert [json.loads(row.payload)[1] for row in rows if row.port == FAILURE] == [
-        f"cannot read {path}: No such file or directory"
-    ]
+    with pytest.raises(TransientError, match=f"{path}: cannot be read: No such file or directory"):
+        micro_batches(job)
 
 
 def test_ranges_are_grouped_into_tasks() -> None:

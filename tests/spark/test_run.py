@@ -27,10 +27,10 @@ from xmlpunct.engine.files import Appender
 from xmlpunct.engine.local import run as local
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Limit, Query, numbered
-from xmlpunct.engine.spark import run
+from xmlpunct.engine.spark import run, runner
 from xmlpunct.engine.spark.keys import shard_keys, spark_hash
 from xmlpunct.engine.stats import RunStats
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.errors import SourceError, TransientError, UsageError, XmlPunctError
 from xmlpunct.firehose import parse
 from xmlpunct.punctuations.punctuation import Punctuation, match
 from xmlpunct.schema import Schema
@@ -264,3 +264,25 @@ def test_an_input_that_is_replaced_in_mid_run(spark: Any, warehouse: Warehouse, 
     assert not commit.over
     assert len(out.read_bytes()) == commit.outputs[0].length
     assert not out.read_text().endswith("</stream>\n")
+
+
+@pytest.mark.parametrize("slice_bytes", [None, 2000], ids=["read by tasks", "cut before"])
+def test_a_file_that_is_missing_for_a_while(
+    spark: Any, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_bytes: int | None
+) -> None:
+    """No checkpoint records it, whoever misses it: the same run goes on, and gives what an undisturbed one gives."""
+    query, output, path = warehouse.hottest(), tmp_path / "out.xml", warehouse.folder / "sensor2.xml"
+    options = {"checkpoint": str(tmp_path / "checkpoint"), "slice_bytes": slice_bytes}
+    hidden = tmp_path / "away"
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "cut_large_files", lambda *_: path.rename(hidden))
+        with pytest.raises(TransientError, match=r"sensor2\.xml.*(No such file|has changed)") as caught:
+            on_spark(spark, query, output, **options)
+    assert "the same command goes on" in caught.value.__notes__[0]
+    hidden.rename(path)
+    on_spark(spark, query, output, **options)
+    locally(query, tmp_path / "local.xml")
+    schema = query.root.schema
+    ended, wanted = (split(read_back(out, schema)) for out in (output, tmp_path / "local.xml"))
+    assert ended[0] == wanted[0]
+    assert output.read_text().endswith("</stream>\n")
