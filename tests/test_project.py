@@ -32,7 +32,8 @@ FLOORS = (
     "paths",
     "doubles types forks",
     "frames codec",
-    "punctuations.pattern punctuations.cuts punctuations.text punctuations.intervals punctuations.numbered",
+    "punctuations.pattern punctuations.cuts punctuations.text punctuations.intervals punctuations.numbered "
+    "punctuations.cut_ranks punctuations.ordinal_intervals",
     "schema provenance changes",
     "arrays",
     "punctuations",

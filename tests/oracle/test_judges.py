@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,6 +13,17 @@ from hypothesis import strategies as st
 from tests.operators.harness import give
 from tests.oracle import relational
 from tests.oracle.aggregates import aggregate
+from tests.oracle.judged_operations import (
+    counted_above,
+    counted_over,
+    counted_using,
+    counted_windows,
+    first_of_each,
+    full_using,
+    sessions,
+    tumbled,
+    unnested,
+)
 from tests.oracle.judges import Relational, Verdict, continuations, in_output
 from tests.oracle.operators import Port
 from tests.oracle.order import in_time
@@ -186,52 +196,6 @@ def in_corner() -> Case:
         [left, right],
         waived="incomplete, not maximal",  # several punctuations that cover two attributes together
     )
-
-
-def first_of_each(ts: Sequence[Row]) -> list[Row]:
-    """What a key lets through."""
-    return list({t[0]: t for t in reversed(ts)}.values())
-
-
-def counted_over(ts: Sequence[Row]) -> list[Row]:
-    """COUNT(*) OVER (PARTITION BY k ORDER BY v RANGE 1 PRECEDING)."""
-    return [(*t, sum(u[0] == t[0] and t[1] - 1 <= u[1] <= t[1] for u in ts)) for t in ts]
-
-
-def sessions(ts: Sequence[Row]) -> list[Row]:
-    """SESSION(... PARTITION BY k, DESCRIPTOR(v), 1): of one instant each, since v is one of 0, 1 and 2."""
-    return [(*t, t[1], t[1] + 1) for t in ts]
-
-
-def unnested(ts: Sequence[Row]) -> list[Row]:
-    """A tuple for each item."""
-    return [(t[0], item["i"]) for t in ts for item in t[1] or ()]
-
-
-def tumbled(ts: Sequence[Row]) -> list[Row]:
-    """TUMBLE(..., DESCRIPTOR(v), 2)."""
-    return [(*t, t[1] // 2 * 2, t[1] // 2 * 2 + 2) for t in ts]
-
-
-def counted_above(ts: Sequence[Row]) -> list[Row]:
-    """COUNT(*) by v where k."""
-    return [*Counter(v for k, v in ts if k).items()]
-
-
-def full_using(left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
-    """The full join on k, with one k."""
-    pairs = relational.join("full", (2, 2), [(0, 0)])(left, right)
-    return [(k if k is not None else other, v, w) for k, v, other, w in pairs]
-
-
-def counted_using(left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
-    """COUNT(*) by k of it."""
-    return [*Counter(k for k, _, _ in full_using(left, right)).items()]
-
-
-def counted_windows(ts: Sequence[Row]) -> list[Row]:
-    """COUNT(*) by k and window_end of it."""
-    return [(*key, n) for key, n in Counter((k, end) for k, _, _, end in tumbled(ts)).items()]
 
 
 ITEMS = Pool("items", array_of(Schema.parse("i INT NOT NULL")), (), ([], [{"i": 1}, {"i": 2}]))
