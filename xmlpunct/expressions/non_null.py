@@ -6,10 +6,7 @@ A tuple for which an expression fails is rejected, so it counts nowhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from xmlpunct.expressions.expression import Call
+from typing import Any, NamedTuple
 
 Names = frozenset[str] | None
 """Names of columns. None: all there are, because there is no such tuple."""
@@ -31,8 +28,8 @@ class NonNull(NamedTuple):
 ALL = NonNull(None, None, None)
 """Of the literal NULL."""
 
-Inference = Callable[["Call", Sequence[NonNull]], NonNull]
-"""How a call's non-null columns follow from those of its arguments."""
+Inference = Callable[[Any, Sequence[NonNull]], NonNull]
+"""How the non-null columns of a call (an `expression.Call`) follow from those of its arguments."""
 
 
 def union(sets: Iterable[Names]) -> Names:
@@ -58,24 +55,24 @@ def intersection(sets: Iterable[Names]) -> Names:
     return names
 
 
-def of_all(call: Call, arguments: Sequence[NonNull]) -> NonNull:
+def of_all(call: Any, arguments: Sequence[NonNull]) -> NonNull:
     """A strict function: null where any argument is."""
     names = union(a.value for a in arguments)
     return NonNull(names, names, names)
 
 
-def of_any(call: Call, arguments: Sequence[NonNull]) -> NonNull:
+def of_any(call: Any, arguments: Sequence[NonNull]) -> NonNull:
     """A function whose value is that of one of its arguments."""
     value, true, false = map(intersection, zip(*arguments, strict=True))
     return NonNull(value, true, false)
 
 
-def of_first(call: Call, arguments: Sequence[NonNull]) -> NonNull:
+def of_first(call: Any, arguments: Sequence[NonNull]) -> NonNull:
     """A function that is null where its first argument is; a condition has that argument's value."""
     return arguments[0]
 
 
-def of_none(call: Call, arguments: Sequence[NonNull]) -> NonNull:
+def of_none(call: Any, arguments: Sequence[NonNull]) -> NonNull:
     """A function that may have a value where every argument is null."""
     nothing = frozenset[str]()
     return NonNull(nothing, nothing, nothing)
