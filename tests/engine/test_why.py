@@ -101,6 +101,34 @@ def test_a_computed_value_waits_for_the_range_it_is_computed_from() -> None:
     ]
 
 
+def test_what_coalesce_makes_waits_for_each_of_its_arguments() -> None:
+    """Each on its own: where x is null, only `*` matches it."""
+    waiting = Waiting(
+        "CREATE STREAM c (x INT, y INT) WITH (source = 'c.xml', element = 't');"
+        "SELECT COALESCE(x, y) AS k, COUNT(*) AS n FROM c GROUP BY COALESCE(x, y)"
+    )
+    waiting.give("c", (5, 1), (None, 5), (6, None))
+    told = [line.partition(", since")[0] for line in waiting.why({"k": "5"})]
+    assert told == ["waits for c: <*, *>"], "one punctuation of a stream for all that is missing of it"
+    waiting.give("c", "<5, *>")
+    assert [line.partition(", since")[0] for line in waiting.why({"k": "5"})] == ["waits for c: <*, 5>"]
+    waiting.give("c", "<*, 5>")
+    assert waiting.why({"k": "5"}) == []
+
+
+def test_the_merged_column_of_a_full_join_waits_for_both_sides() -> None:
+    waiting = Waiting("SELECT sid, COUNT(*) AS n FROM a FULL JOIN b USING (sid) GROUP BY sid")
+    waiting.give("a", ("S1", 17, 0), ("S2", 18, 0)).give("b", ("S3", 1, 1))
+    told = [line.partition(", since")[0] for line in waiting.why({"sid": "S1"})]
+    assert sorted(told) == ["waits for a: <S1, *, *>", "waits for b: <S1, *, *>"]
+    waiting.give("a", "<S1, *, *>")
+    assert [line.partition(", since")[0] for line in waiting.why({"sid": "S1"})] == [
+        "waits for b: <S1, *, *>"
+    ]
+    waiting.give("b", "<S1, *, *>")
+    assert waiting.why({"sid": "S1"}) == []
+
+
 def test_a_window_waits_for_its_instants() -> None:
     select = (
         "SELECT window_start, COUNT(*) AS n FROM TUMBLE(TABLE a, DESCRIPTOR(ts), 10) GROUP BY window_start"

@@ -107,7 +107,7 @@ class Tracing:
             ways = [self._of_all(node, asks, held)] if isinstance(node, Join) and node.combines else []
             ways += [self._by_side(node, side, asks[side], held) for side in _promising(node, wanted)]
             if ways:
-                return min(ways, key=lambda missing: len({m.stream.name for m in _still(missing)}))
+                return min(ways, key=_size)
         return [missing for of in (asks, *others) for missing in self._of_all(node, of, held)]
 
     def _of_all(self, node: Node, asks: Sequence[Punctuation], held: Held) -> list[Missing]:
@@ -155,6 +155,13 @@ class Tracing:
 
     def _held(self, node: Node, kept: Boxes) -> Held:
         return Held(f"{node.name} #{node.number}", kept.since if kept else self._holding.started)
+
+
+def _size(found: list[Missing]) -> tuple[int, int]:
+    """How many streams have to say something, and how often one of them has to end."""
+    still = _still(found)
+    ends = sum(m.punctuation is not None and m.punctuation.is_everything for m in still)
+    return len({m.stream.name for m in still}), ends
 
 
 def _still(found: list[Missing]) -> list[Missing]:
