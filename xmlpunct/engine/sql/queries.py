@@ -9,38 +9,35 @@ from functools import partial
 from sqlglot import exp
 
 from xmlpunct.engine.plan import (
-    Difference,
     DupElim,
-    Intersect,
     Merge,
     Node,
     Pointwise,
     Project,
     Select,
-    Union,
     is_changing,
     timing,
 )
 from xmlpunct.engine.sql.aggregate_syntax import is_aggregate
 from xmlpunct.engine.sql.aliases import Aliases
 from xmlpunct.engine.sql.arguments import only, take
-from xmlpunct.engine.sql.dialect import at, check_comparable, refuse
+from xmlpunct.engine.sql.dialect import check_comparable, refuse
 from xmlpunct.engine.sql.grouping import Grouping
 from xmlpunct.engine.sql.grouping_sets import KeySet, key_sets
 from xmlpunct.engine.sql.joins import conditions, selected
 from xmlpunct.engine.sql.ordering import Ordering, arranged
 from xmlpunct.engine.sql.over import Overs
-from xmlpunct.engine.sql.relations import NO_ORDER, changes, check_alike, to_stream
+from xmlpunct.engine.sql.relations import NO_ORDER, changes, to_stream
 from xmlpunct.engine.sql.scalars import Scalars
 from xmlpunct.engine.sql.scope import Field, Relation, unique
+from xmlpunct.engine.sql.set_operations import plan_set
 from xmlpunct.engine.sql.single import ONE_COLUMN, Single, SingleValues, of_each_key, of_one_column
-from xmlpunct.engine.sql.stars import expanded, matched
+from xmlpunct.engine.sql.stars import expanded
 from xmlpunct.engine.sql.stream_syntax import View
 from xmlpunct.engine.sql.subqueries import Inner, is_subquery, restrict
 from xmlpunct.engine.sql.tables import Context, Named, Tables, relabel
 from xmlpunct.engine.sql.window_syntax import StreamOf
-from xmlpunct.expressions import functions as fn
-from xmlpunct.expressions.expression import Column, Expression
+from xmlpunct.expressions.expression import Expression
 
 __all__ = ["Context", "plan_outermost", "plan_query", "with_views"]
 
@@ -65,7 +62,7 @@ def plan_query(node: exp.Expr, context: Context) -> Relation:
     if isinstance(node, exp.Select):
         return _plan_select(node, context)
     if isinstance(node, exp.SetOperation):
-        return _plan_set(node, context)
+        return plan_set(node, context, plan_query, _with)
     if isinstance(node, exp.Values):
         return _plan_values(node, context)
     if isinstance(node, exp.Subquery):
@@ -130,48 +127,6 @@ def _naming(name: exp.Expr, query: exp.Expr, columns: list[exp.Expr] | None, con
     named = Named(query, tuple(columns or ()), context)
     relabel(plan_query(query, context), name.name, named.columns)
     return replace(context, named={**context.named, name.name: named})
-
-
-def _plan_set(node: exp.SetOperation, context: Context) -> Relation:
-    """UNION, INTERSECT, EXCEPT. sqlglot has INTERSECT bind tighter, as standard SQL does."""
-    name = node.key.upper()
-    left, right, with_, distinct, by_name = take(node, "this", "expression", "with_", "distinct", "by_name")
-    context = _with(with_, context)
-    sides = [plan_query(side, context) for side in (left, right)]
-    check_alike(zip(sides, (left, right), strict=True))
-    if by_name:
-        sides = matched(*sides)
-    changing = is_changing(sides[0].node)
-    if not (distinct or changing or isinstance(node, exp.Union)):
-        refuse(f"{name} ALL is not supported: {name} gives each tuple once", node)
-    a, b = (side.fields for side in sides)
-    if len(a) != len(b):
-        refuse(f"{name} of {len(a)} columns with {len(b)}", node)
-    columns: list[tuple[Column, Column]] = [
-        (sides[0].column(x), sides[1].column(y)) for x, y in zip(a, b, strict=True)
-    ]
-    wider = []
-    for x, pair in zip(a, columns, strict=True):
-        with at(node):
-            try:
-                wider.append(fn.common_type(pair))
-            except ValueError as error:
-                raise ValueError(f"column {x.name} of this {name}: {error}") from None
-        if distinct:
-            check_comparable(wider[-1], name, node)
-    nodes: list[Node] = []
-    for side, read in zip(sides, zip(*columns, strict=True), strict=True):
-        if all(column.type == type_ for column, type_ in zip(read, wider, strict=True)):
-            nodes.append(side.node)
-        else:
-            casts = tuple((c.name, fn.cast(c, t)) for c, t in zip(read, wider, strict=True))
-            nodes.append(Project(side.node, (*casts, *timing(side.node))))
-    if changing and (distinct or not isinstance(node, exp.Union)):
-        function = f"{name.lower()}{'' if distinct else ' all'}"
-        return Relation(Pointwise(tuple(nodes), function, context.instants), a)
-    if isinstance(node, exp.Union):
-        return Relation((Union if distinct else Merge)(tuple(nodes)), a)
-    return Relation((Intersect if isinstance(node, exp.Intersect) else Difference)(*nodes), a)
 
 
 def _plan_select(node: exp.Select, context: Context, ordering: Ordering | None = None) -> Relation:
