@@ -139,7 +139,7 @@ class SliceBuilder:
         overlooked: Overlooked,
     ) -> None:
         """The next stream: its tuples, and its punctuations, with the number of rows ``before`` each."""
-        schema, wrong, series = spec.schema, dict[int, str](), list[pl.Series]()
+        schema, wrong, series, end = spec.schema, dict[int, str](), list[pl.Series](), rows.count
         absent: dict[str, int] = {}
         labels = self._places.split.labels
         label = labels[len(self.parsed.slices)].by_name if labels else {}
@@ -162,11 +162,14 @@ class SliceBuilder:
         for row, (slot, reason) in rows.faults.items():
             wrong[row] = f"attribute {shape.names[slot]}: {reason}"
         if spec.validity is not None and rows.count:
-            for row, reason in invalid(spec.validity, self._places, spec.tag, rows.offsets()).items():
-                wrong.setdefault(row, reason)
-        bad, kept = sorted(wrong), None
-        if bad:
-            good = np.ones(rows.count, np.bool_)
+            reasons, failure = invalid(spec.validity, self._places, spec.tag, rows.offsets())
+            wrong = reasons | wrong
+            if failure is not None and failure.byte is not None:
+                end = int(np.searchsorted(rows.offsets(), failure.byte))
+                self.fail(failure.byte, failure.reason)
+        bad, kept = sorted(row for row in wrong if row < end), None
+        if bad or end < rows.count:
+            good = np.arange(rows.count) < end
             good[bad] = False
             kept, good_ones = np.flatnonzero(good).tolist(), booleans(good)
             series = [values.filter(good_ones) for values in series]  # a frame's filter would need threads
@@ -177,6 +180,9 @@ class SliceBuilder:
             at = rows.offsets() if kept is None else rows.offsets()[kept]
             split, lines = self._places.split, self._places.lines(at)
             tuples = placed(tuples, split.source, lines, split.start.byte + at)
+        if end < rows.count:  # nothing counts from the first tuple on that was not judged
+            until = int(np.searchsorted(before, end, "right"))
+            punctuations, before = punctuations[:until], before[:until]
         said, dropped = _said(punctuations)
         if len(said) < len(punctuations):
             before = before[[p is not None and not p.is_empty for p in punctuations]]
@@ -195,9 +201,11 @@ class SliceBuilder:
         parsed.overlooked.append(overlooked | {kind: names for kind, names in known if names})
 
     def fail(self, offset: int, reason: str) -> None:
-        """Something is wrong with the source."""
+        """Something is wrong with the source. What comes first in it is told."""
         line, byte = self._places.line(offset), self._places.byte(offset)
-        self.parsed.error = SourceError(self._places.split.source, reason, line, byte)
+        known = self.parsed.error
+        if known is None or known.byte is None or byte < known.byte:
+            self.parsed.error = SourceError(self._places.split.source, reason, line, byte)
 
 
 def _said(punctuations: Sequence[Punctuation | None]) -> tuple[PunctuationBatch, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from bisect import bisect_left
 from collections.abc import Iterable
 
 import numpy as np
@@ -44,13 +45,18 @@ def _validator(validity: Validity) -> etree.XMLSchema:
     return made[validity]
 
 
-def invalid(validity: Validity, places: Places, element: str, offsets: Ints) -> dict[int, str]:
-    """What is wrong, by row, with the tuples of an element that begin at some offsets in a split."""
+def invalid(
+    validity: Validity, places: Places, element: str, offsets: Ints
+) -> tuple[dict[int, str], SourceError | None]:
+    """What is wrong, by row, with the tuples of an element that begin at some offsets in a split.
+
+    Where lxml fails, the tuples behind it are not judged, and have no reason; the error tells the first one's offset.
+    """
     split, validator = places.split, _validator(validity)
     # By the number of the start tag, of which that of the split's first element is 1. None: it is valid.
     reasons: dict[int, str | None] = {}
     outside, number, open_ = len(split.start.open), 1 - len(split.start.open), list[int]()
-    unjudged = "it could not be validated"
+    failure: SourceError | None = None
     try:
         for event, found in events(split, ("start", "end")):
             if event == "start":
@@ -63,11 +69,16 @@ def invalid(validity: Validity, places: Places, element: str, offsets: Ints) -> 
             if len(open_) <= outside:
                 found.clear()
     except SourceError as error:
-        unjudged += f": {error.reason}"
+        failure = error
     begun = places.offsets(np.array([*reasons], np.int64)).tolist() if reasons else []
     judged = dict(zip(begun, reasons.values(), strict=True))
-    told = (judged.get(offset, unjudged) for offset in offsets.tolist())
-    return {row: reason for row, reason in enumerate(told) if reason is not None}
+    rows = offsets.tolist()
+    if failure is not None:
+        at = next((offset for offset in rows if offset not in judged), len(split.data))
+        failure = SourceError(split.source, f"its tuples cannot be validated: {failure.reason}", byte=at)
+        rows = rows[: bisect_left(rows, at)]
+    told = (judged.get(offset, "it could not be validated") for offset in rows)
+    return {row: reason for row, reason in enumerate(told) if reason is not None}, failure
 
 
 def _reason(validator: etree.XMLSchema, element: etree._Element) -> str | None:
