@@ -29,6 +29,7 @@ from xmlpunct.engine.sql import plan
 from xmlpunct.errors import SourceError, SqlError, UsageError, XmlPunctError
 from xmlpunct.firehose import open_source
 from xmlpunct.firehose.connectors import expand
+from xmlpunct.firehose.retries import Retries
 from xmlpunct.secrets import hide
 
 SECRET = "hush/42 & über?="
@@ -231,8 +232,9 @@ def test_a_typed_password_is_in_no_message(
     typed: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("xmlpunct.secrets._known", {})  # what an earlier test has told must not hide it
-    for module in ("web", "posting", "messages"):
+    for module in ("web", "posting"):
         monkeypatch.setattr(f"xmlpunct.firehose.{module}.PAUSES", ())
+    monkeypatch.setattr(Retries.__init__, "__defaults__", ((),))
     urls = [f"{scheme}://me:{typed}@127.0.0.1:{port}/t" for port in ("1", "x") for scheme in SCHEMES]
     urls += [f"https://127.0.0.1:x/t?access_token={typed}", f"http://127.0.0.1:1/t?key={typed}"]
     urls += [f"kafka://127.0.0.1:1/t?partitions=0&sasl.password={typed}&no.such=1", f"sftp://me:{typed}@[/x"]

@@ -18,6 +18,7 @@ from xmlpunct.firehose.position import Position, Split
 from xmlpunct.firehose.sources import PartReader, Source
 from xmlpunct.firehose.spec import Limits, StreamSpec, elements_of
 from xmlpunct.firehose.splitter import Splitter, malformed
+from xmlpunct.firehose.steady import ChangedError
 from xmlpunct.firehose.walker import Known
 from xmlpunct.names import PUNCT_NAMESPACE
 
@@ -79,6 +80,8 @@ class FirehoseReader:
     True
     """
 
+    resumes = False
+    """Whether a later run reads on where a transient fault ends this one. Then nothing is cut because of the fault."""
     parses_ahead = True
     """Whether cutting does what it can of parsing, since one look at the bytes is less work than two."""
 
@@ -112,6 +115,7 @@ class FirehoseReader:
         self._process = 0  # which opened it
         self._splitter: Splitter | None = None
         self._cut: Split | None = None  # what is to be parsed next, if it is known
+        self._fault: SourceError | None = None  # of reading, once what came before it is cut
         self._halted = False
 
     @property
@@ -133,8 +137,8 @@ class FirehoseReader:
         """Read about ``size`` bytes more and parse what is complete: one split, maybe with nothing in it.
 
         None at the end of the source and after an error, which the last result carries. It waits for bytes
-        only if there are none at all. Raises `TransientError` for a file that cannot be
-        read, or is not what it was.
+        only if there are none at all. Raises `TransientError` for a file that cannot be read, behind what was read of
+        it before, and for one that is not what it was.
         """
         piece = self.cut(size)
         if piece is None:
@@ -213,11 +217,14 @@ class FirehoseReader:
         """One split, or nothing as yet."""
         file, splitter = self._open()
         if self._cut is None:
+            if self._fault is not None:
+                raise self._fault
             try:
                 data = file.read(size)
-            except TransientError:
-                raise
-            except SourceError:
+            except SourceError as error:
+                if isinstance(error, ChangedError) or (self.resumes and isinstance(error, TransientError)):
+                    raise
+                self._fault = error
                 splitter.fail()
                 self._cut = splitter.cut()
                 if self._cut is None:

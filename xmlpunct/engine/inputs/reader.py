@@ -55,6 +55,7 @@ class InputReader(FirehoseReader):
         alone: bool,
     ) -> None:
         self._input = given if isinstance(given, Input) else None
+        self.resumes = self._input is not None
         source = given if isinstance(given, Source) else given.as_source()
         is_waited_for = alone and self._input is None
         super().__init__(source, specs, punct_namespace, bell=None if is_waited_for else bell)
