@@ -221,10 +221,10 @@ class FirehoseReader:
                 raise self._fault
             try:
                 data = file.read(size)
-            except SourceError as error:
-                if isinstance(error, ChangedError) or (self.resumes and isinstance(error, TransientError)):
+            except SourceError as fault:
+                if isinstance(fault, ChangedError) or (self.resumes and isinstance(fault, TransientError)):
                     raise
-                self._fault = error
+                self._fault = fault
                 splitter.fail()
                 self._cut = splitter.cut()
                 if self._cut is None:
