@@ -34,7 +34,7 @@ from xmlpunct.engine.inputs.parts import Input, Part
 from xmlpunct.engine.inputs.spool import Spool, find_inputs, unfinished
 from xmlpunct.engine.options import RunOptions
 from xmlpunct.engine.plan import Node, Query
-from xmlpunct.errors import SourceError, UsageError, XmlPunctError
+from xmlpunct.errors import SourceError, UsageError, XmlPunctError, ended_by, undoing
 from xmlpunct.firehose.connectors import scheme_of
 from xmlpunct.punctuations.pattern import ENUMERABLE
 from xmlpunct.secrets import stored
@@ -130,7 +130,8 @@ class Checkpoint:
         try:
             self._refuse_links()
             self._lock = open(self.path / "lock", "ab", opener=private)
-            self._make_private()
+            with undoing(self._lock.close):
+                self._make_private()
         except OSError as error:
             raise UsageError(f"cannot write the checkpoint {self.path}: {error.strerror}") from None
         try:
@@ -163,13 +164,11 @@ class Checkpoint:
                 folder.chmod(PRIVATE_FOLDER)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._log.close()
-        if self._is_unused and kind is not None and issubclass(kind, UsageError):
-            self._log.path.unlink(
-                missing_ok=True
-            )  # the same checkpoint may be used for what is asked instead
-        if self._lock is not None:
-            self._lock.close()
+        with ended_by(self._lock.close if self._lock is not None else lambda: None):
+            self._log.close()
+            if self._is_unused and kind is not None and issubclass(kind, UsageError):
+                with suppress(OSError):  # else it stays the checkpoint of the run that was refused
+                    self._log.path.unlink(missing_ok=True)
 
     def find(self) -> Found:
         """What to work on.
