@@ -1,4 +1,4 @@
-"""Projects whose columns are COALESCEs: what they promise, against all tuples that can still come (SEMANTICS 9.6)."""
+"""Projects whose columns are COALESCEs: what they promise, against all tuples that can still come (semantics 7.4)."""
 
 from __future__ import annotations
 
