@@ -128,7 +128,7 @@ def _both(some: list[Punctuation], others: list[Punctuation]) -> list[Punctuatio
 
 
 def _folded(e: Expression) -> Expression:
-    """A call of constants as what it gives; any other expression, and what fails, as it is."""
+    """A call of constants as its value. Other expressions, and calls that fail, stay as they are."""
     if not (isinstance(e, Call) and e.constant and e.type.comparable):
         return e
     (results,), reasons = compiled(e).run(pl.DataFrame({"row": [0]}))

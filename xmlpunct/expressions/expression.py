@@ -330,8 +330,8 @@ class Function:
     - ``typing`` makes the call, or what stands for it, of arguments. It casts them as the function needs them, and
       raises ValueError where it has no type for them.
     - ``evaluate`` takes a call and the results of its operands. A null operand never fails.
-    - ``nullable``: whether the result can be null, by the arguments. ``non_null``: which columns are not null where it
-      is not, by those of the arguments; `of_all` them if nothing else is said.
+    - ``nullable``: whether the result can be null, by the arguments. ``non_null``: the columns that are not null
+      wherever the call is not null, from those of the arguments. The default is `of_all`, for strict functions.
     - ``monotone``: the place of the one argument that is no constant, and whether the call never falls as that grows
       (True) or never rises (False). Otherwise None.
     - ``arity``: how many arguments there are at least and at most.

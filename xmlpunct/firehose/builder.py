@@ -201,7 +201,7 @@ class SliceBuilder:
         parsed.overlooked.append(overlooked | {kind: names for kind, names in known if names})
 
     def fail(self, offset: int, reason: str) -> None:
-        """Something is wrong with the source. What comes first in it is told."""
+        """Record an error of the source. The error at the lowest byte is kept."""
         line, byte = self._places.line(offset), self._places.byte(offset)
         known = self.parsed.error
         if known is None or known.byte is None or byte < known.byte:

@@ -237,7 +237,7 @@ def pieces(data: bytes) -> list[bytes]:
 
 
 def events(split: Split, kinds: tuple[str, ...]) -> Iterator[tuple[str, etree._Element]]:
-    """The events of a split's elements, those that are open at its beginning included, up to what is malformed."""
+    """The events of a split's elements, up to the first malformed byte. Elements open at the start have events, too."""
     parser = etree.XMLPullParser(
         events=kinds,  # type: ignore[arg-type]
         no_network=True,

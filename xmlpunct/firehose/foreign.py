@@ -1,8 +1,8 @@
-"""The boundary to libraries that read foreign bytes: whatever they raise on this side of it is our error.
+"""The boundary to libraries that read foreign bytes: their exceptions become our errors here.
 
-tarfile, zipfile, zlib, http.client, codecs, lxml and all that connectors call are made for good input. On bad input
-they raise errors of their own, and by mistake ValueError, OverflowError, RecursionError or MemoryError. Calls of them
-stand in `guarded`, which lists no types of errors: a list would be incomplete.
+On bad input, tarfile, zipfile, zlib, http.client, codecs and lxml raise errors of their own, and sometimes ValueError,
+OverflowError, RecursionError or MemoryError. Every call of such a library stands in `guarded`. It catches every
+Exception, because a list of types would be incomplete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def guarded(
     passing: tuple[type[Exception], ...] = (),
     raising: type[SourceError] | None = None,
 ) -> Iterator[None]:
-    """Turn an exception of a library into a `SourceError` about a source, which says ``what`` cannot be done, and why.
+    """Turn an exception of a library into a `SourceError` of a source: ``what`` cannot be done, and the reason.
 
     Our own errors, and those of the ``passing`` types, pass. The exception is the cause of the error, and decides its
     class (`kind_of`) unless ``raising`` names it.

@@ -28,11 +28,11 @@ _PASSING = (None, 0, 10008)
 _DELETE = "$JS.API.CONSUMER.DELETE"
 _FAREWELL_SECONDS = 1.0
 _REQUEST_SECONDS = 5.0
-"""A request for messages stands so long, if there are fewer than it asks for."""
+"""The time limit of a request for messages."""
 _PART_SECONDS = 1.0
-"""A request of which a part was answered is made anew after such a silence: some servers drop the rest."""
+"""After a partial answer and this silence a new request is sent: some servers drop the rest of an answer."""
 _LATE_SECONDS = 5.0
-"""What is asked for with a time, and not answered so long after it, the server does not know of."""
+"""A request without an answer this long after its time limit is lost."""
 _LINGER_SECONDS = 0.01
 """How long to wait for another message behind one that has arrived."""
 

@@ -1,11 +1,10 @@
 """One part of a source, read from its beginning on: unpacked where it is compressed, and always as UTF-8.
 
-UTF-8 (with or without a byte order mark) passes as it is, so that byte offsets are those of the file. Other
-encodings are turned into UTF-8 on the way, and offsets then count bytes of that; only where a byte cannot be decoded,
-it is the file's own that is told. US-ASCII is one of them, lest bytes above 127 pass. Of what is compressed, offsets
-are those of what it unpacks to.
+UTF-8 (with or without a byte order mark) passes unchanged, so byte offsets are those of the file. Other encodings,
+US-ASCII included, are converted to UTF-8, and offsets count bytes of the converted text. The message about a byte that
+cannot be decoded gives its offset in the file. In a compressed part, offsets count unpacked bytes.
 
-Whatever a file, a decompressor or a codec raises is a `SourceError` here: see `foreign`.
+Exceptions of files, decompressors and codecs become `SourceError` here: see `foreign`.
 """
 
 from __future__ import annotations

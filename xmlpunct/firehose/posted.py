@@ -52,7 +52,7 @@ PIECE_BYTES = 2**25
 WAIT_SECONDS = 10.0
 """So long a piece waits for those before it to be taken."""
 HELD_BYTES = 4 * PIECE_BYTES
-"""How many bytes of pieces may be in memory at once: those that are arriving, and those that wait for their turn."""
+"""The most bytes of pieces in memory at once, arriving and waiting pieces together."""
 _LAST_SECONDS = 1.0  # so long the end waits for those who are being answered
 _HEAD_BYTES = 4  # by which an encoding is known
 _WANTED = "http-listen://HOST:PORT, and ?senders=a,b where several post, to /a and /b"

@@ -290,7 +290,7 @@ def _listed(answer: http.client.HTTPResponse, header: str) -> set[str]:
 
 
 def read_url(url: str) -> tuple[str, str, str]:
-    """A URL in ASCII without name and password, without what follows #, and how it is told; and what says who asks."""
+    """(request URL, displayed URL, Authorization header): without password and fragment; the request URL is ASCII."""
     try:
         bare, user, password = _in_ascii(url)
     except Exception:  # whose text may quote a part of a password

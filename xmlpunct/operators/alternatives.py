@@ -1,4 +1,4 @@
-"""COALESCE: which of its arguments a column has, as alternatives of which one holds for each tuple."""
+"""COALESCE as alternatives: each tuple takes the value of one argument, and each alternative has plain columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Columns = Sequence[tuple[str, Expression]]
 
 
 class Alternative(NamedTuple):
-    """The columns of some tuples, without COALESCE; the attributes that are not null in these, and those that are."""
+    """The output columns without COALESCE, for the tuples in which ``non_null`` are not null and ``null`` are null."""
 
     columns: Columns
     non_null: Names
@@ -27,7 +27,7 @@ class Alternative(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The values of some COALESCEs in some tuples, and what is known of these tuples."""
+    """The argument that each COALESCE takes in the tuples in which ``non_null`` are not null and ``null`` are."""
 
     values: Mapping[Expression, Expression]
     non_null: Names
@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
 
 def coalesce_in(e: Expression) -> Call | None:
-    """The COALESCE that an expression is, or follows as a monotone one."""
+    """The COALESCE at the root of an expression, or below monotone functions."""
     while isinstance(e, Call):
         if e.record is COALESCE:
             return e
@@ -49,10 +49,10 @@ def coalesce_in(e: Expression) -> Call | None:
 def alternatives(
     columns: Columns, derived: Mapping[str, Expression], together: Iterable[Sequence[str]] = ()
 ) -> list[Alternative]:
-    """The ways in which the COALESCEs of some columns choose; none if there is no COALESCE, or if they are too many.
+    """The alternatives of columns with COALESCE; empty without COALESCE, and for more than `MOST` alternatives.
 
-    ``derived`` are expressions that columns of the input follow. Columns that stand ``together`` choose alike: they are
-    the keys of a full join, of which a tuple has all of its left side or all of its right side.
+    ``derived`` are the expressions of computed input columns. Columns that stand ``together`` are the keys of a full
+    join: a tuple takes all of them from the left side, or all from the right side.
 
     >>> from xmlpunct.expressions.functions import call
     >>> from xmlpunct.types import INT
@@ -90,7 +90,7 @@ def _of_one(call: Call) -> Iterator[Choice]:
 
 
 def _together(calls: Sequence[Call]) -> list[Choice]:
-    """The sides of a full join. A key may be null on the side that is there."""
+    """The two sides of a full join. A key can be null on the side that has a tuple."""
     left, right = zip(*(call.args for call in calls), strict=True)
     return [
         Choice(dict(zip(calls, left, strict=True)), frozenset(), frozenset()),
@@ -103,7 +103,7 @@ def _columns(args: Iterable[Expression]) -> frozenset[str]:
 
 
 def _possible(args: Iterable[Expression]) -> Iterable[Expression]:
-    """The arguments that a COALESCE can have the value of, and its last one."""
+    """The arguments that can be the value of a COALESCE. The last one is always among them."""
     args = list(args)
     for i, e in enumerate(args):
         if i == len(args) - 1 or not (isinstance(e, Literal) and e.value is None):

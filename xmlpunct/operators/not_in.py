@@ -1,4 +1,4 @@
-"""not-in: SQL's NOT IN where nulls can occur, of which one on the right leaves nothing."""
+"""not-in: SQL's NOT IN where nulls can occur. One null on the right removes every tuple."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class NotIn(JoinInputs):
     - ckeep2  = [b | b in δ(ts2), setNomatch(b, joinPs(ps1))], where a null alone stands for all of ts2
     - cprop   = setNomatchPs(ts1', ps1)
 
-    With a NOT NULL ``right_column`` only left tuples with a null wait for that. The others are an antijoin's:
+    With a NOT NULL ``right_column``, only left tuples with a null wait for the end. Others are released as by an
+    antijoin:
 
     - cpass   = also [t | t in ts1, t.a <> b for all b in ts2, t.a in joinPs(ps2)]
     - ckeep1  = also without [t | t.a in joinPs(ps2)]

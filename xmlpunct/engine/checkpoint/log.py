@@ -186,7 +186,7 @@ def _is_there(file: int) -> bool:
     try:
         return os.fstat(file).st_nlink > 0
     except OSError as error:
-        if error.errno == ESTALE:  # what a network says of a file that others have replaced
+        if error.errno == ESTALE:  # a network file system reports a replaced file so
             return False
         raise
 

@@ -88,7 +88,7 @@ class SharedDataset(Directory):
     def write(
         self, given: Iterable[Keyed], punctuations: Sequence[Punctuation], last: bool, group: Results
     ) -> None:
-        """Take what a micro-batch says, and publish what is complete then; all of it, if this is the ``last``.
+        """Record the chunks of a micro-batch, and publish complete partitions; if it is the ``last``, all.
 
         ``group`` has its number and its digest.
         """

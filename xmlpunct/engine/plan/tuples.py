@@ -162,9 +162,9 @@ class Unnest(Unary):
 class Project(Unary):
     """Computes new tuples: for each column its name and its expression.
 
-    ``derived`` maps columns of the input to the expressions, over other columns, that they are: monotone ones, and
-    COALESCEs, of which those that stand ``together`` choose alike. Such a project is the upper half of a split one, and
-    has state. Without ``memory`` it has none.
+    ``derived`` maps columns of the input to expressions over other columns: monotone ones and COALESCEs. COALESCEs that
+    stand ``together`` take their values from the same side of a full join. A project with ``derived`` is the upper half
+    of a split project, and has state. Without ``memory`` it has none.
     """
 
     columns: tuple[tuple[str, Expression], ...]
@@ -254,7 +254,7 @@ class Project(Unary):
         )
 
     def outlook(self, below: Sequence[Outlook]) -> Outlook:
-        """Columns carry what is said of what they copy, or follow without an end; COALESCE, what all its ways carry."""
+        """The schemes that columns carry; COALESCE carries the schemes that all its alternatives carry."""
         if self.alternatives:
             return combined([way.outlook(below) for way in self.alternatives])
         derived, sets, prefixes = dict(self.derived), dict[str, list[str]](), dict[str, list[str]]()
