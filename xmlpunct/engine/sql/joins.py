@@ -213,9 +213,8 @@ def selected(node: Node, tests: Sequence[Expression]) -> Node:
     if not node.inner:
         return Select(node, conjunction(tests))
     inputs = []
-    for (
-        below
-    ) in node.inputs:  # a failing condition is evaluated here; a tolerant copy below drops rows earlier
+    # A failing condition is evaluated here. A tolerant copy of it on a lower join drops tuples earlier.
+    for below in node.inputs:
         own = [tolerant(t) for t in tests if can_fail(t) and set(t.columns()) <= set(below.schema.names)]
         inputs.append(selected(below, own) if own and type(below) is Join and below.inner else below)
     node = replace(node, left=inputs[LEFT], right=inputs[RIGHT])
