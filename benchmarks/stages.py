@@ -242,7 +242,7 @@ def dataset(job: Any, result: Any, rounds: int) -> dict[str, float]:
             put, rows = timed(lambda: [*Aside(job, 0, {0: taking.place_aside()}).rows(rows)])
 
             def take() -> None:
-                taking.write(taking.take(rows, False), 0, False, False, stats)
+                taking.write(taking.take(rows, False), 0, "", False, False, stats)
                 taking.snapshot()
 
             seconds, _ = timed(take)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.threads import TURNS
+from xmlpunct import secrets
 from xmlpunct.engine.local import running
 from xmlpunct.engine.spark import job
 
@@ -43,6 +44,8 @@ settings.load_profile("long" if os.environ.get("XMLPUNCT_LONG") == "1" else "ci"
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     TURNS.begin(item.nodeid)
+    secrets._known.clear()  # a password of an earlier test is masked in every later message
+    secrets._with_spaces.clear()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -83,7 +83,10 @@ STREAMS = {
     "sensor2": "(sid STRING, hour INT NOT NULL, min INT, currtmp INT) WITH (source = '-')",
     "bid": "(item STRING, price INT, ts INT NOT NULL) WITH (source = '-')",
     "items": "(itemid INT, ts INT NOT NULL) WITH (source = '-', timestamp = 'ts')",
-    "bids": "(itemid INT, increase INT, ts INT NOT NULL) WITH (source = '-', timestamp = 'ts')",
+    "bids": "(itemid INT, increase INT, ts INT NOT NULL, id INT) WITH (source = '-', timestamp = 'ts')",
+    "withdrawn": "(id INT) WITH (source = '-')",
+    "position": "(ship STRING, at TIMESTAMP NOT NULL) WITH (source = '-')",
+    "quake": "(at TIMESTAMP NOT NULL, size INT) WITH (source = '-')",
 }
 """What the queries on pages read that are shown without declarations."""
 SQL = [

@@ -178,7 +178,7 @@ def test_the_rejects_are_those_of_the_documents(seed: int, tmp_path: Path) -> No
     counts = {d.stream.name: found for d, (_, found) in zip(case.documents, judged, strict=True)}
     told = []
     sizes = [1, case.rng.randint(2, 1000), None]
-    checkpoint = {"checkpoint": str(tmp_path / "checkpoint")}
+    checkpoint = {"checkpoint": str(tmp_path / "checkpoint"), "replaces": True}
     for size, options in [*((size, {}) for size in sizes), (case.rng.randint(60, 300), checkpoint)]:
         found, stats = case.run(size, **options)
         inputs = [r for r in found if r["byte"] is not None and "out of order" not in r["reason"]]

@@ -267,7 +267,7 @@ def test_a_spooled_file_that_changes(
     bench.clear()
     with monkeypatch.context() as patch:
         patch.setattr(Spool, "start", Spool.run)
-        with Death(25).awaited():
+        with Death(40).awaited():
             bench.run()
     assert segments.end_of(bench.checkpoint / "spool" / "0-0.xml") is None
     assert segments.extent(bench.checkpoint / "spool" / "0-0.xml")[0] > 0
