@@ -63,8 +63,10 @@ class Fused:
         self.schema = schema
         self._rows: dict[Row, IntervalSet | None] = {}
         """For each row its fused values; None where nothing is fused."""
-        self._outlines: dict[int, PunctuationSet] | None = None
-        """For each place the outlines of the rows that are fused there, once `near` was asked."""
+        self._outlines: PunctuationSet | None = None
+        """The outlines of all rows, once `near` was asked."""
+        self._places: dict[Punctuation, list[int]] = {}
+        """For each outline the places in which rows are fused."""
 
     def add(self, p: Punctuation, place: int) -> Row:
         """Add a punctuation, to be fused in the attribute at ``place`` (-1, or one it does not constrain: none)."""
@@ -102,7 +104,9 @@ class Fused:
     def _enter(self, row: Row, values: IntervalSet | None) -> None:
         self._rows[row] = values
         if self._outlines is not None:
-            self._outlines.setdefault(row[0], PunctuationSet(self.schema)).add(self.outline(row))
+            outline = self.outline(row)
+            self._outlines.add(outline)
+            self._places.setdefault(outline, []).append(row[0])
 
     def discard(self, rows: Iterable[Row]) -> None:
         """Take out some rows."""
@@ -110,10 +114,14 @@ class Fused:
             if row in self._rows:
                 del self._rows[row]
                 if self._outlines is not None:
-                    self._outlines[row[0]].remove(self.outline(row))
+                    outline = self.outline(row)
+                    self._places[outline].remove(row[0])
+                    if not self._places[outline]:
+                        del self._places[outline]
+                        self._outlines.remove(outline)
 
-    def near(self, p: Punctuation) -> list[Row]:
-        """The rows whose outline some tuple could match together with ``p``.
+    def near(self, p: Punctuation, place: int | None = None) -> list[Row]:
+        """The rows whose outline some tuple could match together with ``p``; only those fused at a place, if given.
 
         >>> s = Schema.parse("sid STRING, hour INT")
         >>> fused = Fused(s)
@@ -122,15 +130,17 @@ class Fused:
         True
         """
         if len(self._rows) <= FEW_PUNCTUATIONS:
-            return [row for row in self._rows if combine(self.outline(row), p) is not None]
+            rows = self._rows if place is None else [row for row in self._rows if row[0] == place]
+            return [row for row in rows if combine(self.outline(row), p) is not None]
         if self._outlines is None:
-            self._outlines = {}
+            self._outlines, self._places = PunctuationSet(self.schema), {}
             for row in self._rows:
                 self._enter(row, self._rows[row])
         return [
-            (place, outline.patterns)
-            for place, outlines in self._outlines.items()
-            for outline in outlines.overlapping(p)
+            (i, outline.patterns)
+            for outline in self._outlines.overlapping(p)
+            for i in self._places[outline]
+            if place is None or i == place
         ]
 
     def part(self, row: Row, place: int) -> Part:

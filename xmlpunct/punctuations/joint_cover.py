@@ -145,8 +145,8 @@ class JointCover:
         outline = self._open.outline(new)
         if not any(isinstance(q, Range) for q in outline.patterns):
             return
-        for row in self._open.near(outline):
-            if row == new or row[0] != new[0]:
+        for row in self._open.near(outline, new[0]):
+            if row == new:
                 continue
             other = self._open.outline(row)
             if covers(outline, other) and not self._ownership.needs(self._lifted(other)):
@@ -177,12 +177,14 @@ class JointCover:
         """The largest punctuations that ``new`` and others close together."""
         outline = self._lifted(self._open.outline(new))
         rows = [new, *(row for row in self._open.near(outline) if row != new)]
-        outlines = [self._lifted(self._open.outline(row)) for row in rows]
         attributes = self.schema.attributes
-        # All of them have all of any other attribute.
+        for i in self._dropped.intersection((new[0], *self._open.outline(new).constrained)):
+            # A value that none of the rows constraining i has is left to rows that do without all of those.
+            constraining = [row for row in rows if row[0] == i or row[1][i] is not WILDCARD]
+            if not _spans(whole(attributes[i]), self._open, constraining, i):
+                return []
+        outlines = [self._lifted(self._open.outline(row)) for row in rows]
         said = {i for row in rows for i in (row[0], *self._open.outline(row).constrained)} & self._dropped
-        if not all(_spans(whole(attributes[i]), self._open, rows, i) for i in said):
-            return []
         axes = [Axis(attributes[i], [self._open.part(row, i) for row in rows]) for i in sorted(said)]
         everything = (1 << len(rows)) - 1
         if first_open(axes, everything) is not None:

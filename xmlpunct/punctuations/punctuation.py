@@ -147,14 +147,11 @@ class Punctuation:
 
     def _look(self) -> None:
         """Find out about the patterns, once."""
-        places, keys = [], []
-        for i, p in enumerate(self.patterns):
-            if p is not WILDCARD:
-                places.append(i)
-                if isinstance(p, Constant):
-                    keys.append(p.type.key(p.value))
-        self._constrained = tuple(places)
-        self._constants = tuple(keys) if keys and len(keys) == len(places) else None
+        patterns = self.patterns
+        places = tuple([i for i, p in enumerate(patterns) if p is not WILDCARD])
+        self._constrained, self._constants = places, None
+        if places and all(isinstance(patterns[i], Constant) for i in places):
+            self._constants = self.keys(places)
 
     def keys(self, places: Iterable[int]) -> Tuple:
         """The keys of the constants at some places."""
